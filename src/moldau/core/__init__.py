@@ -1,0 +1,1 @@
+"""Vocabulary shared by every part: ids, error codes, clock, configuration keys. Standard library only."""
