@@ -1,0 +1,114 @@
+"""Where a node's settings come from: defaults of a laptop, a file, the environment, overrides.
+
+Later ones win, key by key. What the keys mean is `core.config`; here they are only gathered, as text.
+Start at `gather`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from moldau.core.errors import StartupError
+from moldau.core.properties import parse_properties
+
+__all__ = ["data_folder", "gather", "laptop_defaults", "load_file", "parse_overrides", "settings_from_environment"]
+
+_PREFIX = "KAFKA_"
+
+# Variables that Kafka's scripts and images read themselves: never settings of the broker.
+_NOT_SETTINGS = frozenset(
+    {
+        "KAFKA_CLUSTERS_CONFIG",
+        "KAFKA_DEBUG",
+        "KAFKA_GC_LOG_OPTS",
+        "KAFKA_HEAP_OPTS",
+        "KAFKA_HOME",
+        "KAFKA_JMX_HOSTNAME",
+        "KAFKA_JMX_OPTS",
+        "KAFKA_JMX_PORT",
+        "KAFKA_JVM_PERFORMANCE_OPTS",
+        "KAFKA_LOG4J_CMD_OPTS",
+        "KAFKA_LOG4J_LOGGERS",
+        "KAFKA_LOG4J_OPTS",
+        "KAFKA_LOG4J_ROOT_LOGLEVEL",
+        "KAFKA_MODE",
+        "KAFKA_OPTS",
+        "KAFKA_PATH",
+        "KAFKA_TOOLS_LOG4J_LOGLEVEL",
+        "KAFKA_URI",
+        "KAFKA_VERSION",
+    }
+)
+
+
+def gather(
+    *,
+    defaults: Mapping[str, str],
+    file: Path | None,
+    environ: Mapping[str, str],
+    overrides: Sequence[str],
+) -> dict[str, str]:
+    """Merge all sources into one mapping of Kafka's keys to text."""
+    settings = dict(defaults)
+    if file is not None:
+        settings |= load_file(file)
+    settings |= settings_from_environment(environ)
+    settings |= parse_overrides(overrides)
+    return settings
+
+
+def laptop_defaults(environ: Mapping[str, str]) -> dict[str, str]:
+    """What `moldau server` without a file starts with: one node that is broker and controller, on 9092."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "listeners": "PLAINTEXT://:9092",
+        "log.dirs": str(data_folder(environ)),
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "metrics.http.port": "9404",
+    }
+
+
+def data_folder(environ: Mapping[str, str]) -> Path:
+    """The per-user folder that holds the log when nobody named another."""
+    base = environ.get("XDG_DATA_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local/share")
+    return Path(base) / "moldau" / "log"
+
+
+def load_file(path: Path) -> dict[str, str]:
+    try:
+        return parse_properties(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise StartupError(f"{path}: no such file; give the path of a server.properties file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StartupError(f"{path}: cannot be read as a properties file ({error})") from None
+
+
+def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
+    """Split the `key=value` words of `--override`."""
+    parsed = {}
+    for word in overrides:
+        key, equals, value = word.partition("=")
+        if not equals or not key.strip():
+            raise StartupError(f"--override {word!r}: expected key=value, for example log.retention.hours=24")
+        parsed[key.strip()] = value.strip()
+    return parsed
+
+
+def settings_from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """`KAFKA_LOG_RETENTION_HOURS` sets `log.retention.hours`: the habit of Kafka's images."""
+    return {
+        _key_of(name): value
+        for name, value in environ.items()
+        if name.startswith(_PREFIX) and name not in _NOT_SETTINGS and len(name) > len(_PREFIX)
+    }
+
+
+def _key_of(name: str) -> str:
+    """`_` stands for a dot, `__` for an underscore, `___` for a dash."""
+    text = name[len(_PREFIX) :].lower()
+    return text.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
