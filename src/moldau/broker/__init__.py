@@ -1,0 +1,1 @@
+"""The broker: requests find their handler here, partitions are appended to and read from, clients are answered."""

@@ -1,0 +1,68 @@
+"""What a handler is given: the broker it acts for and the call it answers.
+
+`Broker` is a bag of parts put together by `server.node`; it decides nothing. Start at `Broker`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from moldau.broker.stats import BrokerStats
+
+if TYPE_CHECKING:
+    from moldau.broker.metrics import Metrics
+    from moldau.broker.partitions import Partitions
+    from moldau.controller.controller import Controller
+    from moldau.controller.image import MetadataImage
+    from moldau.core.clock import Clock
+    from moldau.core.config import BrokerConfig
+    from moldau.log.manager import LogManager
+
+__all__ = ["ANONYMOUS", "Broker", "Listener", "RequestContext"]
+
+ANONYMOUS = "User:ANONYMOUS"
+
+
+class Listener(NamedTuple):
+    """One named way into this broker: where it is bound and what clients are told."""
+
+    name: str
+    host: str
+    port: int
+    advertised_host: str
+    advertised_port: int
+    security_protocol: str = "PLAINTEXT"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """Who asks, how, and through which door."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    listener_name: str
+    client_host: str
+    principal: str = ANONYMOUS
+
+
+@dataclass(slots=True, kw_only=True)
+class Broker:
+    """The parts that handlers reach for."""
+
+    node_id: int
+    cluster_id: str
+    config: BrokerConfig
+    """Effective configuration; replaced as a whole when a dynamic key changes, so never keep it."""
+    image: MetadataImage
+    """The newest committed cluster metadata; replaced as a whole on every change, so never keep it."""
+    controller: Controller
+    partitions: Partitions
+    logs: LogManager
+    metrics: Metrics
+    clock: Clock
+    listeners: Mapping[str, Listener]
+    stats: BrokerStats = field(default_factory=BrokerStats)

@@ -1,0 +1,96 @@
+"""Counters of the hot paths: plain integers, added to in place and read when somebody scrapes.
+
+Names, labels and rates are `broker.metrics`. Everything here only grows, except the gauges that say so.
+Start at `TopicStats`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+
+__all__ = ["BrokerStats", "RequestStats", "TopicStats"]
+
+RECENT_SAMPLES = 1024
+
+
+class TopicStats:
+    """What one topic took in and gave out on this broker."""
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "bytes_rejected",
+        "failed_fetch_requests",
+        "failed_produce_requests",
+        "fetch_requests",
+        "messages_in",
+        "produce_conversions",
+        "produce_requests",
+    )
+
+    def __init__(self) -> None:
+        self.messages_in = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.bytes_rejected = 0
+        self.produce_requests = 0
+        self.failed_produce_requests = 0
+        self.fetch_requests = 0
+        self.failed_fetch_requests = 0
+        self.produce_conversions = 0
+
+    def add(self, other: TopicStats) -> None:
+        """Take another topic's counts into these, as when a topic goes and the totals must not fall."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class RequestStats:
+    """One API's requests: exact counts, and the times of a recent sample of them."""
+
+    __slots__ = ("by_version", "errors", "recent_request_bytes", "recent_total_ms")
+
+    def __init__(self) -> None:
+        self.by_version: Counter[int] = Counter()
+        self.errors: Counter[int] = Counter()
+        """Error codes sent, without NONE."""
+        self.recent_total_ms: deque[float] = deque(maxlen=RECENT_SAMPLES)
+        """From the whole request received to its reply handed to the socket."""
+        self.recent_request_bytes: deque[int] = deque(maxlen=RECENT_SAMPLES)
+
+    @property
+    def count(self) -> int:
+        return self.by_version.total()
+
+
+class BrokerStats:
+    """All counters that belong to no single topic."""
+
+    def __init__(self) -> None:
+        self.requests: dict[int, RequestStats] = {}
+        self.deleted_topics = TopicStats()
+        """Sum over topics that are gone, so that totals over all topics never fall."""
+        self.parked_fetches = 0
+        """Gauge: fetches waiting for data or time."""
+        self.expired_fetches = 0
+        self.waiting_produces = 0
+        """Gauge: produce replies waiting for a flush."""
+        self.fetch_sessions = 0
+        """Gauge."""
+        self.fetch_session_partitions = 0
+        """Gauge."""
+        self.fetch_session_evictions = 0
+        self.flushes_on_ack = 0
+        self.cold_reads = 0
+        self.slow_appends = 0
+        """Appends that the kernel held up for want of clean pages."""
+        self.no_key_compacted_records = 0
+        self.invalid_magic_records = 0
+        self.invalid_crc_records = 0
+        self.invalid_offset_or_sequence_records = 0
+
+    def of(self, api_key: int) -> RequestStats:
+        found = self.requests.get(api_key)
+        if found is None:
+            found = self.requests[api_key] = RequestStats()
+        return found

@@ -1,0 +1,82 @@
+"""What a request handler gives back to its connection.
+
+Most replies are whole frames as `bytes`. A `FileReply` also names ranges of files, which go from the
+page cache to the socket without passing through us. A `ReplySlot` keeps a reply's place in line until
+it is known. Start at `ReplySlot`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from moldau.net.connection import Connection
+
+__all__ = ["CloseConnectionError", "FileRange", "FileReply", "Handled", "ReplySlot"]
+
+
+class CloseConnectionError(Exception):
+    """The only answer is to close; the message says why and is logged."""
+
+
+class FileRange(Protocol):
+    """Bytes of an open file that stays as it is until `release`."""
+
+    @property
+    def fd(self) -> int: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def length(self) -> int: ...
+    def release(self) -> None:
+        """Called once, when the range was sent or will never be."""
+
+
+class FileReply:
+    """A frame made of bytes and file ranges, in the order in which they leave."""
+
+    __slots__ = ("parts", "size")
+
+    def __init__(self, parts: list[bytes | FileRange], size: int) -> None:
+        self.parts = parts
+        self.size = size
+        """Bytes on the wire, the four of the length included."""
+
+    def release(self) -> None:
+        for part in self.parts:
+            if part.__class__ is not bytes:
+                part.release()  # type: ignore[union-attr]
+
+
+class ReplySlot:
+    """A place in a connection's line of replies.
+
+    With `holds_back` the connection handles nothing further until the slot is complete, as with a parked
+    fetch; without it later requests are handled meanwhile and only their replies wait.
+    """
+
+    __slots__ = ("connection", "holds_back", "is_complete", "on_close", "reply")
+
+    def __init__(self, connection: Connection, *, holds_back: bool) -> None:
+        self.connection = connection
+        self.holds_back = holds_back
+        self.is_complete = False
+        self.reply: bytes | FileReply | None = None
+        self.on_close: Callable[[], None] | None = None
+        """Told when the connection goes before the slot is complete."""
+
+    def complete(self, reply: bytes | FileReply | None) -> None:
+        """Fill the slot; `None` means that this request is not answered at all."""
+        self.reply = reply
+        self.is_complete = True
+        self.on_close = None
+        self.connection.slot_completed()
+
+    def abandon(self) -> None:
+        """Give the slot up because nothing can be answered; the connection closes."""
+        self.connection.close("a request could not be answered")
+
+
+Handled = bytes | FileReply | ReplySlot | None
+"""What handling one frame gives: the reply, its place in line, or `None` for no reply."""
