@@ -1,0 +1,9 @@
+"""For tests, ours and yours: a real broker in this process, and twins of clock and disk.
+
+Start at `Broker`. As a pytest fixture it is called `moldau_broker`.
+"""
+
+from moldau.testing.broker import Broker
+from moldau.testing.clock import ManualClock
+
+__all__ = ["Broker", "ManualClock"]

@@ -1,0 +1,1 @@
+"""Starting and stopping servers from the command line."""

@@ -1,0 +1,112 @@
+"""`moldau server` and `kafka-server-start`: run a node in the foreground, or hand it to the background.
+
+The two differ in what they assume: `moldau server` needs nothing and formats a per-user data folder on
+first use; `kafka-server-start` wants a file, as in Kafka. Start at `moldau_server`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from moldau.core.errors import MoldauError
+from moldau.server.config import data_folder, gather, laptop_defaults
+
+__all__ = ["kafka_server_start", "moldau_server"]
+
+_KAFKA_USAGE = "USAGE: kafka-server-start [-daemon] server.properties [--override property=value]*"
+
+
+def moldau_server(arguments: Sequence[str] | None = None) -> int:
+    """Run a broker with sensible defaults; a file, the environment and overrides change them."""
+    options = _moldau_parser().parse_args(arguments)
+    overrides = list(options.override)
+    if options.port is not None:
+        overrides.append(f"listeners=PLAINTEXT://:{options.port}")
+    if options.data is not None:
+        overrides.append(f"log.dirs={options.data}")
+    try:
+        settings = gather(
+            defaults=laptop_defaults(os.environ), file=options.file, environ=os.environ, overrides=overrides
+        )
+        return _run(settings, may_format=True, check_only=options.check_config, log_format=options.log_format)
+    except MoldauError as error:
+        return _fail(error)
+
+
+def kafka_server_start(arguments: Sequence[str] | None = None) -> int:
+    """Run a broker as Kafka's script does: a server.properties file, then overrides."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    in_background = bool(words) and words[0] in ("-daemon", "--daemon")
+    if in_background:
+        words = words[1:]
+    if not words or words[0] in ("--help", "-help", "-h"):
+        print(_KAFKA_USAGE, file=sys.stderr)
+        return 1
+    file, rest = Path(words[0]), words[1:]
+    overrides = [word for word in rest if word not in ("--override", "-override")]
+    if in_background:
+        return _start_in_background(words)
+    try:
+        settings = gather(defaults={}, file=file, environ=os.environ, overrides=overrides)
+        # A file of ZooKeeper's time knows no formatting step, so its folder is formatted on first use.
+        return _run(settings, may_format="process.roles" not in settings, check_only=False, log_format="text")
+    except MoldauError as error:
+        return _fail(error)
+
+
+def _run(settings: dict[str, str], *, may_format: bool, check_only: bool, log_format: str) -> int:
+    from moldau.server.run import check, run
+
+    if check_only:
+        check(settings)
+        print("The configuration is valid.")
+        return 0
+    return run(settings, may_format=may_format, log_format=log_format)
+
+
+def _fail(error: MoldauError) -> int:
+    print(f"moldau: {error}", file=sys.stderr)
+    return 1
+
+
+def _start_in_background(words: Sequence[str]) -> int:
+    folder = Path(os.environ.get("LOG_DIR") or data_folder(os.environ).parent / "logs")
+    folder.mkdir(parents=True, exist_ok=True)
+    output = folder / "kafkaServer.out"
+    with output.open("ab") as stream:
+        command = [sys.executable, "-m", "moldau.cli.server.start", *words]
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True)
+    print(f"Started in the background; its log is {output}", file=sys.stderr)
+    return 0
+
+
+def _moldau_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="moldau server",
+        description="Run a broker that every Kafka client can use. Without arguments it listens on port 9092 and "
+        "keeps its log in a folder of yours, made on first use.",
+        epilog="examples:\n"
+        "  moldau server\n"
+        "  moldau server --port 19092 --data ./log\n"
+        "  moldau server server.properties --override log.retention.hours=24\n"
+        "  KAFKA_NUM_PARTITIONS=3 moldau server",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", nargs="?", type=Path, help="a server.properties file with Kafka's keys")
+    parser.add_argument(
+        "--override", action="append", default=[], metavar="KEY=VALUE", help="set one key; beats file and environment"
+    )
+    parser.add_argument("--port", type=int, help="listen on this port (0 picks a free one and says which)")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="keep the log here")
+    parser.add_argument("--check-config", action="store_true", help="check the configuration and exit")
+    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="how log lines look")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(kafka_server_start())

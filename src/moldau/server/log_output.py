@@ -1,0 +1,49 @@
+"""How log lines look: Kafka's text layout for people and scripts, or one JSON object a line for machines."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from typing import TextIO
+
+__all__ = ["configure_logging"]
+
+_LEVEL_NAMES = {"WARNING": "WARN", "CRITICAL": "FATAL"}
+
+
+class KafkaTextFormatter(logging.Formatter):
+    """`[2026-01-31 10:00:00,000] INFO message (moldau.log)`: what log scrapers for Kafka expect."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
+        level = _LEVEL_NAMES.get(record.levelname, record.levelname)
+        line = f"[{stamp},{int(record.msecs):03d}] {level} {record.getMessage()} ({record.name})"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class JsonFormatter(logging.Formatter):
+    """One object a line. Fields given as `extra={"fields": {...}}` stand beside the message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry: dict[str, object] = {
+            "timestamp_ms": int(record.created * 1000),
+            "level": _LEVEL_NAMES.get(record.levelname, record.levelname),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        entry |= getattr(record, "fields", {})
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str)
+
+
+def configure_logging(log_format: str = "text", level: str = "INFO", stream: TextIO | None = None) -> None:
+    """Send everything under `moldau` to `stream` (standard output unless told), replacing what was set before."""
+    handler = logging.StreamHandler(stream or sys.stdout)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else KafkaTextFormatter())
+    logger = logging.getLogger("moldau")
+    logger.handlers[:] = [handler]
+    logger.setLevel(level)
+    logger.propagate = False

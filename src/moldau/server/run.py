@@ -1,0 +1,81 @@
+"""One node as a process: limits, logging, garbage collection, signals, exit status. Start at `run`."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import resource
+import signal
+from collections.abc import Mapping
+from typing import Any
+
+from moldau.core.config import BrokerConfig
+from moldau.core.errors import StartupError
+from moldau.server.log_output import configure_logging
+from moldau.server.running import announced
+
+__all__ = ["check", "run"]
+
+_logger = logging.getLogger("moldau.server")
+
+# Collections walk what lives; with the start-up heap frozen and a high threshold they are short and rare.
+_GC_THRESHOLD = 50_000
+
+
+def check(settings: Mapping[str, str]) -> BrokerConfig:
+    """Read and check the settings; raises with one clear line."""
+    return BrokerConfig(settings)
+
+
+def run(settings: Mapping[str, str], *, may_format: bool, log_format: str) -> int:
+    """Run until a signal asks to stop; returns the exit status."""
+    configure_logging(log_format)
+    config = check(settings)
+    for warning in config.warnings:
+        _logger.warning(warning)
+    _raise_open_files_limit()
+    import uvloop
+
+    with announced(config.node_id, tuple(config.value("process.roles") or ("broker", "controller"))):
+        return uvloop.run(_serve(config, may_format=may_format))
+
+
+async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
+    from moldau.server.node import Node
+
+    loop = asyncio.get_running_loop()
+    stop = loop.create_future()
+
+    def request_stop(name: str) -> None:
+        _logger.info("received %s, shutting down", name)
+        if not stop.done():
+            stop.set_result(0)
+
+    def fail(error: BaseException) -> None:
+        # After a failed fsync nobody knows what is on disk: leave at once and let recovery look.
+        _logger.critical("stopping at once: %s", error)
+        logging.shutdown()
+        os._exit(1)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, request_stop, number.name)
+    node = Node(config, may_format=may_format, on_fatal=fail)
+    try:
+        await node.start()
+    except StartupError:
+        await node.stop()
+        raise
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_GC_THRESHOLD)
+    status: Any = await stop
+    await node.stop()
+    return int(status)
+
+
+def _raise_open_files_limit() -> None:
+    """Each segment being written or read holds a file open, so take all the system grants."""
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

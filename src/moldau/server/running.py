@@ -1,0 +1,73 @@
+"""Which servers of this user are running: a small file a process, so that they can be found and stopped.
+
+Start at `announced`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+__all__ = ["RunningServer", "announced", "running_servers"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    pid: int
+    start_ticks: int
+    """When the process began, as the kernel counts: a pid alone may since belong to somebody else."""
+    node_id: int
+    process_roles: tuple[str, ...]
+
+
+@contextmanager
+def announced(node_id: int, process_roles: tuple[str, ...]) -> Iterator[None]:
+    """List this process among the running servers until the block ends."""
+    folder = _folder()
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    me = RunningServer(os.getpid(), _start_ticks(os.getpid()) or 0, node_id, process_roles)
+    path = folder / f"{me.pid}.json"
+    path.write_text(json.dumps(asdict(me)))
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def running_servers() -> list[RunningServer]:
+    """All announced servers that still live; files of those that were killed are swept away."""
+    found = []
+    for path in sorted(_folder().glob("*.json")):
+        server = _load(path)
+        if server is not None and _start_ticks(server.pid) == server.start_ticks:
+            found.append(server)
+        else:
+            path.unlink(missing_ok=True)
+    return found
+
+
+def _folder() -> Path:
+    base = os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
+    return Path(base) / f"moldau-{os.getuid()}"
+
+
+def _load(path: Path) -> RunningServer | None:
+    try:
+        entry = json.loads(path.read_text())
+        return RunningServer(entry["pid"], entry["start_ticks"], entry["node_id"], tuple(entry["process_roles"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _start_ticks(pid: int) -> int | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The command may hold blanks and brackets; the fields after it do not. Field 22 is the start time.
+    return int(stat.rpartition(")")[2].split()[19])
