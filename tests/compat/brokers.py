@@ -1,0 +1,83 @@
+"""The broker a suite runs on: moldau or Apache Kafka, started the same way, with the scripts that belong to it.
+
+Suites that others wrote look for Kafka's scripts under `KAFKA_PATH/bin`; here they find moldau's own commands, or
+Apache Kafka's classes behind the same names. Start at `running`.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.oracle.apache_kafka import QUICK_START, ApacheKafka, libs
+
+from moldau.testing import Broker
+
+__all__ = ["KAFKA_VERSION", "KINDS", "Endpoint", "cache_folder", "running"]
+
+KINDS = ("moldau", "kafka")
+KAFKA_VERSION = "4.3.1"
+"""What the suites are told they are talking to, whichever broker it is."""
+
+CLASSES = {
+    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
+    "kafka-configs.sh": "org.apache.kafka.tools.ConfigCommand",
+    "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
+}
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A started broker, as a suite needs to know it."""
+
+    kind: str
+    bootstrap: str
+    kafka_path: Path
+    """A folder in the shape of a Kafka installation: `bin/` with scripts, `libs/` with Java's client if it is there."""
+
+
+def cache_folder(name: str) -> Path:
+    """A folder for what was fetched, outside the work tree."""
+    return Path(os.environ.get("MOLDAU_CACHE") or Path.home() / ".cache" / "moldau") / name
+
+
+@contextmanager
+def running(kind: str, properties: Mapping[str, str]) -> Iterator[Endpoint]:
+    """Start a broker with these settings on a free port; it and its data are gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="compat-") as folder:
+        kafka_path = Path(folder) / "kafka"
+        if kind == "kafka":
+            with ApacheKafka(properties=properties) as kafka:
+                yield Endpoint(kind, kafka.bootstrap, _installation(kafka_path, _java_scripts()))
+        else:
+            with Broker(properties) as broker:
+                yield Endpoint(kind, broker.bootstrap_servers, _installation(kafka_path, _moldau_scripts()))
+
+
+def _installation(folder: Path, scripts: Mapping[str, str]) -> Path:
+    (folder / "bin").mkdir(parents=True)
+    for name, command in {**scripts, "kafka-run-class.sh": _run_class()}.items():
+        script = folder / "bin" / name
+        script.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        script.chmod(0o755)
+    (folder / "libs").symlink_to(libs())
+    return folder
+
+
+def _java_scripts() -> dict[str, str]:
+    return {name: f"{_run_class()} {java_class}" for name, java_class in CLASSES.items()}
+
+
+def _moldau_scripts() -> dict[str, str]:
+    commands = Path(sys.executable).parent
+    return {name: shlex.quote(str(commands / name)) for name in CLASSES}
+
+
+def _run_class() -> str:
+    return f'java {" ".join(QUICK_START)} -cp "$CLASSPATH:{libs()}/*"'
