@@ -1,0 +1,198 @@
+"""A broker's configuration: layers of settings, and the one value each key comes to.
+
+Layers, strongest first: dynamic for this broker, dynamic for the whole cluster, the file, the built-in
+default. Within a layer a key's finer spelling beats the coarser (ms before minutes before hours).
+Reading files, environment and overrides is `server.config`; what DescribeConfigs says about a value's
+origin is `core.config.describe`. Start at `BrokerConfig`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from moldau.core.config.broker_keys import BROKER_KEYS, LISTENER_PREFIX, base_key
+from moldau.core.config.checks import check_together
+from moldau.core.config.key import ConfigKey
+from moldau.core.config.legacy import modernised
+from moldau.core.config.listeners import Listener, advertised_hosts_are_real, parse_listeners, parse_security_protocols
+from moldau.core.config.topic_keys import TOPIC_KEYS
+from moldau.core.errors import InvalidConfigError
+
+__all__ = ["BrokerConfig", "parse_topic_overrides"]
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class BrokerConfig:
+    """Immutable: a dynamic change makes a new one with `with_dynamic`."""
+
+    def __init__(
+        self,
+        static: Mapping[str, str] = _NOTHING,
+        *,
+        node_id: int | None = None,
+        cluster_dynamic: Mapping[str, str] = _NOTHING,
+        broker_dynamic: Mapping[str, str] = _NOTHING,
+    ) -> None:
+        """Check everything once; raises `InvalidConfigError` with one clear line."""
+        settings, warnings = modernised(static)
+        if node_id is not None:
+            settings.setdefault("node.id", str(node_id))
+        self.static: Mapping[str, str] = settings
+        self.cluster_dynamic = dict(cluster_dynamic)
+        self.broker_dynamic = dict(broker_dynamic)
+        self.warnings = warnings + [f"{name} is not a known setting" for name in settings if _is_unknown(name)]
+        self._values: dict[str, Any] = {}
+        for name, text in settings.items():
+            key = base_key(name)
+            if key is not None:
+                key.parse(text)
+        check_together(self)
+
+    def with_dynamic(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> BrokerConfig:
+        """The same file under other dynamic settings; the file is not checked again.
+
+        A dynamic value that cannot be read is passed over, as a stored one must never keep a broker
+        from starting; `controller.configs` refuses it before it is stored.
+        """
+        changed = BrokerConfig.__new__(BrokerConfig)
+        changed.static = self.static
+        changed.cluster_dynamic = _readable(cluster)
+        changed.broker_dynamic = _readable(broker)
+        changed.warnings = self.warnings
+        changed._values = {}
+        return changed
+
+    def value(self, name: str) -> Any:
+        """The effective, typed value of a key; an unknown key is a `KeyError`."""
+        try:
+            return self._values[name]
+        except KeyError:
+            value = self._values[name] = self._resolved(BROKER_KEYS[name])
+            return value
+
+    def listener_value(self, listener: str, name: str) -> Any:
+        """The value for one listener: `listener.name.<listener>.<name>` beats the plain key."""
+        prefixed = f"{LISTENER_PREFIX}{listener.lower()}.{name}"
+        for layer in self._layers:
+            if prefixed in layer:
+                return BROKER_KEYS[name].parse(layer[prefixed])
+        return self.value(name)
+
+    def is_set(self, name: str) -> bool:
+        """Whether any layer above the built-in defaults has this very key."""
+        return any(name in layer for layer in self._layers)
+
+    def topic_values(self, overrides: Mapping[str, str] = _NOTHING) -> dict[str, Any]:
+        """The effective, typed configuration of a topic with these overrides, by topic key.
+
+        Overrides that are unknown or cannot be read are passed over, like stored dynamic values.
+        """
+        values = {
+            name: self.value(key.broker_key) if key.broker_key is not None else key.default
+            for name, key in TOPIC_KEYS.items()
+        }
+        for name, text in overrides.items():
+            topic_key = TOPIC_KEYS.get(name)
+            if topic_key is not None:
+                try:
+                    values[name] = topic_key.parse(text)
+                except InvalidConfigError:
+                    continue
+        return values
+
+    @property
+    def node_id(self) -> int:
+        value: int = self.value("node.id")
+        return value
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        return parse_listeners("listeners", self.value("listeners"), ports_unique=True)
+
+    @property
+    def controller_listener_names(self) -> tuple[str, ...]:
+        return tuple(name.upper() for name in self.value("controller.listener.names"))
+
+    @property
+    def advertised_listeners(self) -> tuple[Listener, ...]:
+        """What clients are told; controller listeners are not theirs to know."""
+        advertised = self.value("advertised.listeners")
+        listeners = parse_listeners("advertised.listeners", advertised) if advertised else self.listeners
+        listeners = tuple(one for one in listeners if one.name not in self.controller_listener_names)
+        if advertised:
+            advertised_hosts_are_real(listeners)
+        return listeners
+
+    @property
+    def security_protocols(self) -> Mapping[str, str]:
+        """Security protocol by listener name; unless the map is set, controller listeners are plaintext."""
+        protocols = dict(parse_security_protocols(self.value("listener.security.protocol.map")))
+        if not self.is_set("listener.security.protocol.map"):
+            for name in self.controller_listener_names:
+                protocols.setdefault(name, "PLAINTEXT")
+        return protocols
+
+    @property
+    def _layers(self) -> tuple[Mapping[str, str], ...]:
+        return self.broker_dynamic, self.cluster_dynamic, self.static
+
+    def _resolved(self, key: ConfigKey) -> Any:
+        for layer in self._layers:
+            if key.name in layer:
+                return key.parse(layer[key.name])
+            for name, factor in key.synonyms:
+                if name in layer:
+                    return _scaled(BROKER_KEYS[name].parse(layer[name]), factor)
+        return self._default(key)
+
+    def _default(self, key: ConfigKey) -> Any:
+        for name, factor in key.synonyms:
+            default = BROKER_KEYS[name].default
+            if default is not None:
+                return _scaled(default, factor)
+        return key.default
+
+
+def parse_topic_overrides(overrides: Mapping[str, str | None], base: BrokerConfig) -> dict[str, Any]:
+    """Check a topic's own settings; raises `InvalidConfigError` for the first that cannot be accepted."""
+    for name, text in overrides.items():
+        key = TOPIC_KEYS.get(name)
+        if key is None:
+            raise InvalidConfigError(f"Unknown topic config name: {name}")
+        if text is None:
+            raise InvalidConfigError(f"Null value not supported for topic configs: {name}")
+        key.parse(text)
+    values = base.topic_values({name: text for name, text in overrides.items() if text is not None})
+    lags = ("min.compaction.lag.ms", "max.compaction.lag.ms")
+    if values[lags[0]] > values[lags[1]] and any(lag in overrides for lag in lags):
+        raise InvalidConfigError(
+            f"conflict: min.compaction.lag.ms ({values[lags[0]]}) is above max.compaction.lag.ms ({values[lags[1]]})"
+        )
+    return values
+
+
+def _readable(settings: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in settings.items() if _can_be_read(name, text)}
+
+
+def _can_be_read(name: str, text: str) -> bool:
+    key = base_key(name)
+    if key is None:
+        return False
+    try:
+        key.parse(text)
+    except InvalidConfigError:
+        return False
+    return True
+
+
+def _is_unknown(name: str) -> bool:
+    return base_key(name) is None and not name.startswith(("confluent.", "ksql.", LISTENER_PREFIX))
+
+
+def _scaled(value: Any, factor: int) -> Any:
+    """Coarse units to fine ones; -1 means no limit in any unit."""
+    return value if factor == 1 or value == -1 else value * factor

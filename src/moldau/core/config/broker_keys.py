@@ -1,0 +1,28 @@
+"""All broker settings in one table. The rows live with their subject; start at `BROKER_KEYS`."""
+
+from __future__ import annotations
+
+from moldau.core.config.coordinator_keys import COORDINATOR_KEYS
+from moldau.core.config.key import ConfigKey, keyed
+from moldau.core.config.log_keys import LOG_KEYS
+from moldau.core.config.network_keys import NETWORK_KEYS
+from moldau.core.config.replication_keys import REPLICATION_KEYS
+from moldau.core.config.security_keys import SECURITY_KEYS
+
+__all__ = ["BROKER_KEYS", "LISTENER_PREFIX", "base_key"]
+
+BROKER_KEYS = keyed([*NETWORK_KEYS, *LOG_KEYS, *REPLICATION_KEYS, *COORDINATOR_KEYS, *SECURITY_KEYS])
+
+LISTENER_PREFIX = "listener.name."
+
+
+def base_key(name: str) -> ConfigKey | None:
+    """The key that a setting is an instance of, looking past `listener.name.<listener>.[<mechanism>.]`."""
+    key = BROKER_KEYS.get(name)
+    if key is not None or not name.startswith(LISTENER_PREFIX):
+        return key
+    _, _, rest = name[len(LISTENER_PREFIX) :].partition(".")
+    if rest in BROKER_KEYS:
+        return BROKER_KEYS[rest]
+    _, _, after_mechanism = rest.partition(".")
+    return BROKER_KEYS.get(after_mechanism)
