@@ -40,11 +40,19 @@ def _check_identity(config: BrokerConfig) -> None:
     node_id, broker_id = config.static.get("node.id"), config.static.get("broker.id")
     if node_id is not None and broker_id is not None and node_id.strip() != broker_id.strip():
         raise InvalidConfigError(f"node.id={node_id} and broker.id={broker_id} differ; keep one of them")
-    roles = config.value("process.roles")
-    if roles and not config.controller_listener_names:
-        raise InvalidConfigError(
-            "process.roles needs controller.listener.names to say which listener is the controller's"
-        )
+    _check_quorum(config)
+
+
+def _check_quorum(config: BrokerConfig) -> None:
+    """A node alone is its own quorum and needs no controller listener; one that names others does."""
+    voters, servers = config.value("controller.quorum.voters"), config.value("controller.quorum.bootstrap.servers")
+    if config.value("process.roles") and (voters or servers) and not config.controller_listener_names:
+        raise InvalidConfigError("controller.listener.names must say which listener is the controllers'")
+    for voter in voters:
+        node_id, at, address = voter.partition("@")
+        host, colon, port = address.rpartition(":")
+        if not (at and colon and host and node_id.isdigit() and port.isdigit()):
+            raise InvalidConfigError(f"controller.quorum.voters: {voter!r} is not of the form id@host:port")
 
 
 def _check_order(config: BrokerConfig) -> None:
