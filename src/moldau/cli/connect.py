@@ -1,0 +1,92 @@
+"""How a tool finds its cluster: the options every admin tool shares, old spellings included.
+
+`--zookeeper` comes from the time when tools spoke to ZooKeeper; whoever answers there must speak
+Kafka's protocol. Start at `open_admin`.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from moldau.cli.options import Option, Parsed, UsageError
+from moldau.cli.tool import ToolError, log_line
+from moldau.client.connection import load_properties, normalize_servers
+
+if TYPE_CHECKING:
+    from moldau.client.admin import Admin
+
+__all__ = [
+    "BOOTSTRAP_SERVER",
+    "COMMAND_CONFIG",
+    "ZOOKEEPER",
+    "bootstrap_servers",
+    "open_admin",
+    "pairs",
+    "report_client_log",
+]
+
+BOOTSTRAP_SERVER = Option(
+    "bootstrap-server",
+    "Where to reach the cluster: one or more brokers as host:port, with commas between.",
+    "host:port",
+)
+COMMAND_CONFIG = Option("command-config", "A file of client properties, for example for TLS and SASL.", "file")
+ZOOKEEPER = Option(
+    "zookeeper",
+    "From the ZooKeeper days: the host:port of the controller or of a broker. Output takes the old form.",
+    "host:port",
+)
+CLIENT_LOG = "org.apache.kafka.clients.NetworkClient"
+PROBE_TIMEOUT_S = 5.0
+
+
+def bootstrap_servers(parsed: Parsed) -> str:
+    """The cluster's address from `--bootstrap-server` or `--zookeeper`, checked and normalized."""
+    if parsed.has("zookeeper") and not parsed.has("bootstrap-server"):
+        servers = normalize_servers(parsed.value("zookeeper"))
+        _probe(servers, parsed.value("zookeeper"))
+        return servers
+    if not parsed.has("bootstrap-server"):
+        raise UsageError('Missing required argument "[bootstrap-server]"')
+    return normalize_servers(",".join([parsed.value("bootstrap-server"), *parsed.words_after("bootstrap-server")]))
+
+
+def open_admin(parsed: Parsed) -> Admin:
+    from moldau.client.admin import Admin
+
+    properties: Mapping[str, str] = {}
+    if "command-config" in parsed.options and parsed.has("command-config"):
+        properties = load_properties(parsed.value("command-config"))
+    return Admin(bootstrap_servers(parsed), properties, report=report_client_log)
+
+
+def report_client_log(level: str, text: str) -> None:
+    log_line(level, text, CLIENT_LOG)
+
+
+def pairs(texts: list[str], *, what: str = "command line properties") -> dict[str, str]:
+    """Read `key=value` words; an empty value is allowed, a missing `=` is not."""
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"Invalid {what}: {text} (write key=value)")
+        found[key.strip()] = value
+    return found
+
+
+def _probe(servers: str, written: str) -> None:
+    """Fail at once, with advice, when nobody listens at a ZooKeeper address."""
+    for server in servers.split(","):
+        host, _, port = server.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=PROBE_TIMEOUT_S).close()
+        except OSError:
+            continue
+        return
+    raise ToolError(
+        f"nothing answers at {written}. A cluster without ZooKeeper is reached through its brokers: "
+        "write --bootstrap-server localhost:9092 (or give that address to --zookeeper), with the server running"
+    )

@@ -1,0 +1,1 @@
+"""Topics from the command line: one file per verb, `command` is the door of `kafka-topics`."""

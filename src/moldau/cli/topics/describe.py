@@ -1,0 +1,136 @@
+"""kafka-topics --describe: the lines people know, and the filters for partitions in trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from moldau.cli.java_order import java_hash_order
+from moldau.cli.options import Parsed
+from moldau.cli.tool import say
+from moldau.cli.topics.selection import matching, must_exist
+from moldau.client.admin import Admin, ConfigEntry, PartitionDescription, TopicDescription
+from moldau.client.errors import ClientError
+from moldau.core.errors import ErrorCode
+
+__all__ = ["Described", "describe", "partition_line", "topic_line"]
+
+TOPIC_LEVEL = "DYNAMIC_TOPIC_CONFIG"
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A topic with what else its lines show."""
+
+    topic: TopicDescription
+    overrides: Mapping[str, str]
+    min_insync_replicas: int = 1
+    adding: Mapping[int, Sequence[int]] | None = None
+    removing: Mapping[int, Sequence[int]] | None = None
+
+
+def describe(admin: Admin, parsed: Parsed) -> None:
+    topics = _selected(admin, parsed)
+    configs = admin.describe_configs("topic", [topic.name for topic in topics]) if topics else {}
+    live = {node.id for node in admin.describe_cluster().nodes} if parsed.has("unavailable-partitions") else set()
+    wanted = _partition_filter(parsed, live)
+    for topic in topics:
+        described = _described(topic, configs[topic.name])
+        if wanted is None and (described.overrides or not parsed.has("topics-with-overrides")):
+            say(topic_line(described))
+        if not parsed.has("topics-with-overrides"):
+            for partition in topic.partitions:
+                if wanted is None or wanted(partition, described):
+                    say(partition_line(described, partition))
+
+
+def topic_line(described: Described) -> str:
+    topic = described.topic
+    configs = ",".join(f"{key}={described.overrides[key]}" for key in java_hash_order(described.overrides))
+    return "\t".join(
+        [
+            f"Topic: {topic.name}",
+            f"TopicId: {topic.topic_id}",
+            f"PartitionCount: {len(topic.partitions)}",
+            f"ReplicationFactor: {_replication_factor(described)}",
+            f"Configs: {configs}",
+        ]
+    )
+
+
+def partition_line(described: Described, partition: PartitionDescription) -> str:
+    leader = "none" if partition.leader is None else str(partition.leader)
+    line = "\t".join(
+        [
+            f"\tTopic: {described.topic.name}",
+            f"Partition: {partition.partition}",
+            f"Leader: {leader}",
+            f"Replicas: {_joined(partition.replicas)}",
+            f"Isr: {_joined(partition.isr)}",
+        ]
+    )
+    adding = (described.adding or {}).get(partition.partition)
+    removing = (described.removing or {}).get(partition.partition)
+    if adding or removing:
+        line += f"\tAdding Replicas: {_joined(adding or ())}\tRemoving Replicas: {_joined(removing or ())}"
+    return line
+
+
+def _selected(admin: Admin, parsed: Parsed) -> list[TopicDescription]:
+    if parsed.has("topic-id"):
+        wanted = parsed.value("topic-id")
+        found = [topic for topic in _describe_all(admin, admin.topic_names()) if topic.topic_id == wanted]
+        must_exist(found, wanted, is_optional=parsed.has("if-exists"), kind="TopicId")
+        return found
+    wanted = parsed.value("topic")
+    names = matching(admin.topic_names(), wanted, exclude_internal=parsed.has("exclude-internal"))
+    must_exist(names, wanted, is_optional=parsed.has("if-exists"))
+    return _describe_all(admin, names)
+
+
+def _describe_all(admin: Admin, names: Sequence[str]) -> list[TopicDescription]:
+    """Describe in one go; a topic that vanished since it was listed is left out."""
+    try:
+        return admin.describe_topics(names)
+    except ClientError as error:
+        if error.error_code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        still_there = [name for name in admin.topic_names() if name in set(names)]
+        return admin.describe_topics(still_there)
+
+
+def _described(topic: TopicDescription, entries: Sequence[ConfigEntry]) -> Described:
+    overrides = {entry.name: entry.value or "" for entry in entries if entry.source == TOPIC_LEVEL}
+    min_isr = next((int(entry.value or 1) for entry in entries if entry.name == "min.insync.replicas"), 1)
+    return Described(topic, overrides, min_isr)
+
+
+PartitionFilter = Callable[[PartitionDescription, Described], bool]
+
+
+def _partition_filter(parsed: Parsed, live: set[int]) -> PartitionFilter | None:
+    """The union of the filters asked for, or `None` when every partition is to be shown."""
+    filters: dict[str, PartitionFilter] = {
+        "under-replicated-partitions": lambda p, d: len(p.isr) < len(p.replicas) - _adding_count(d, p),
+        "unavailable-partitions": lambda p, d: p.leader is None or p.leader not in live,
+        "under-min-isr-partitions": lambda p, d: len(p.isr) < d.min_insync_replicas,
+        "at-min-isr-partitions": lambda p, d: len(p.isr) == d.min_insync_replicas,
+    }
+    chosen = [accept for name, accept in filters.items() if parsed.has(name)]
+    if not chosen:
+        return None
+    return lambda partition, described: any(accept(partition, described) for accept in chosen)
+
+
+def _adding_count(described: Described, partition: PartitionDescription) -> int:
+    return len((described.adding or {}).get(partition.partition, ()))
+
+
+def _replication_factor(described: Described) -> int:
+    """While replicas move, the factor shown is the one it will be."""
+    first = described.topic.partitions[:1]
+    return described.topic.replication_factor - (_adding_count(described, first[0]) if first else 0)
+
+
+def _joined(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers))

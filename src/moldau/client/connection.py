@@ -1,0 +1,101 @@
+"""librdkafka clients built from Java properties, with its log lines in Kafka's form.
+
+Every tool gets its producer, consumer or admin client here, so that properties are translated and
+complaints are worded in one place. Start at `build`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from moldau.client.properties import Kind, Translated, translate
+from moldau.core.errors import InvalidConfigError
+from moldau.core.properties import parse_properties
+
+__all__ = ["ClientLog", "build", "load_properties", "normalize_servers"]
+
+Client = TypeVar("Client")
+Report = Callable[[str, str], None]
+"""Takes a level (`WARN`, `ERROR`) and a text."""
+
+_UNKNOWN_KEY = re.compile(r'No such configuration property: "([^"]+)"')
+
+
+def load_properties(location: str) -> dict[str, str]:
+    """Read a client properties file; raises `InvalidConfigError` in one line when that cannot be done."""
+    try:
+        return parse_properties(Path(location).read_text())
+    except OSError as error:
+        raise InvalidConfigError(f"cannot read {location}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidConfigError(f"{location} is not a text file") from None
+
+
+def normalize_servers(servers: str) -> str:
+    """A bootstrap list without blanks and chroots; the any-address 0.0.0.0 stands for this machine.
+
+    Raises `InvalidConfigError` where an entry is not `host:port`.
+    """
+    entries = [entry.strip() for entry in servers.split("/", 1)[0].split(",") if entry.strip()]
+    if not entries:
+        raise InvalidConfigError("No bootstrap server was given: write host:port, for example localhost:9092")
+    return ",".join(_normalize_server(entry) for entry in entries)
+
+
+def _normalize_server(entry: str) -> str:
+    host, colon, port = entry.rpartition(":")
+    host = host.rpartition("://")[2]
+    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise InvalidConfigError(
+            f"Invalid url in bootstrap.servers: {entry} (write host:port, for example localhost:9092)"
+        )
+    return f"{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
+
+
+class ClientLog:
+    """Stands in for a logger: passes librdkafka's complaints on, and drops its chatter."""
+
+    def __init__(self, report: Report, title: str) -> None:
+        self._report = report
+        self._title = title
+
+    def log(self, level: int, template: str, *parts: Any) -> None:
+        if level < 30:
+            return
+        text = str(parts[-1]) if parts else template
+        text = re.sub(r"^\[thrd:[^\]]*\]: ", "", text)
+        self._report("ERROR" if level >= 50 else "WARN", f"[{self._title}] {text}")
+
+
+def build(
+    factory: Callable[[dict[str, Any]], Client],
+    kind: Kind,
+    properties: Mapping[str, str],
+    *,
+    report: Report,
+    title: str,
+    extra: Mapping[str, Any] | None = None,
+) -> tuple[Client, Translated]:
+    """Make a client; properties that librdkafka does not know are named in a warning and left out.
+
+    `extra` holds librdkafka settings that go past the translation, such as callbacks.
+    """
+    from confluent_kafka import KafkaException
+
+    translated = translate(properties, kind)
+    for warning in translated.warnings:
+        report("WARN", warning)
+    settings: dict[str, Any] = {**translated.settings, **(extra or {}), "logger": ClientLog(report, title)}
+    while True:
+        try:
+            return factory(settings), translated
+        except KafkaException as error:
+            complaint = error.args[0].str()
+            unknown = _UNKNOWN_KEY.search(complaint)
+            if unknown is None or unknown.group(1) not in settings:
+                raise InvalidConfigError(complaint) from None
+            report("WARN", f"{unknown.group(1)} has no counterpart here and is left out")
+            del settings[unknown.group(1)]
