@@ -1,0 +1,303 @@
+"""The metrics registry: families keyed by Kafka's MBean names, rendered as Prometheus text or JMX-like JSON.
+
+Nothing is counted here. Families are gathered from plain counters when somebody asks
+(`broker.metric_sources`), so the hot paths pay for an addition and no more. Rendering comes in small
+pieces, so that a broker with thousands of partitions can serve requests between them.
+Start at `Metrics.render_prometheus`.
+
+    kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic=t   attribute Count
+    kafka_server_brokertopicmetrics_bytesin_total{topic="t"}
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+__all__ = ["Distribution", "Family", "Kind", "Metrics", "Sample", "Tags", "mbean_matches"]
+
+Tags = tuple[tuple[str, str], ...]
+"""MBean properties after type and name, in Kafka's order and spelling."""
+
+QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
+QUANTILE_LABELS = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
+QUANTILE_ATTRIBUTES = (
+    "50thPercentile",
+    "75thPercentile",
+    "95thPercentile",
+    "98thPercentile",
+    "99thPercentile",
+    "999thPercentile",
+)
+LINES_PER_PIECE = 200
+
+
+class Kind(Enum):
+    """What a family measures, which decides its attributes and its Prometheus name."""
+
+    GAUGE = "a number that goes up and down, attribute Value"
+    METER = "a count that only grows, attribute Count and rates"
+    PERCENT = "an idle or busy share between 0 and 1, attribute OneMinuteRate"
+    HISTOGRAM = "times or sizes, attributes Count, Mean, Max and percentiles"
+    ATTRIBUTE = "an attribute of a group, named by the family"
+    TEXT = "a text, shown as a label on a constant 1"
+    INFO = "several texts, shown as labels on a constant 1"
+    PLAIN_GAUGE = "not an MBean: a Prometheus gauge under its own name"
+    PLAIN_COUNTER = "not an MBean: a Prometheus counter under its own name"
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """An exact count and a sample of recent values."""
+
+    count: int
+    recent: Sequence[float]
+
+
+Value = float | str | Distribution | Mapping[str, str]
+
+
+class Sample(NamedTuple):
+    tags: Tags
+    value: Value
+
+
+class Family(NamedTuple):
+    """All series of one name. `group` is `domain:type`, empty for plain Prometheus names."""
+
+    group: str
+    name: str
+    kind: Kind
+    help: str
+    samples: Iterable[Sample]
+
+
+Source = Callable[[], Iterable[Family]]
+
+
+class Metrics:
+    """Where sources of families are known; one per broker."""
+
+    def __init__(self) -> None:
+        self._sources: list[Source] = []
+        self._rates = _Rates()
+
+    def add_source(self, source: Source) -> None:
+        """Have `source` asked at every scrape; a family's name must come from one source only."""
+        self._sources.append(source)
+
+    def families(self) -> Iterator[Family]:
+        for source in self._sources:
+            yield from source()
+
+    def render_prometheus(self) -> Iterator[str]:
+        """Text format 0.0.4 in pieces of a few hundred lines."""
+        for family in self.families():
+            yield from _prometheus_pieces(family)
+
+    def jmx(self, pattern: str = "*:*", *, now_s: float = 0.0) -> Iterator[tuple[str, dict[str, Any]]]:
+        """MBeans that match a JMX object name pattern, with their attributes; a name may come in parts."""
+        for family in self.families():
+            if not family.group:
+                continue
+            for sample in family.samples:
+                name = _mbean(family, sample.tags)
+                if mbean_matches(pattern, name):
+                    yield name, _attributes(family, sample, self._rates, name, now_s)
+
+
+# --- Prometheus -------------------------------------------------------------------------------------
+
+
+def _prometheus_pieces(family: Family) -> Iterator[str]:
+    if family.kind is Kind.HISTOGRAM:
+        yield from _histogram_pieces(family)
+        return
+    name, kind = _prometheus_name(family), _prometheus_type(family.kind)
+    lines = [f"# HELP {name} {_escape_help(family.help)}\n# TYPE {name} {kind}\n"]
+    for sample in family.samples:
+        lines.append(_line(name, family, sample))
+        if len(lines) == LINES_PER_PIECE:
+            yield "".join(lines)
+            lines.clear()
+    if lines:
+        yield "".join(lines)
+
+
+def _line(name: str, family: Family, sample: Sample) -> str:
+    tags, value = sample
+    if family.kind is Kind.TEXT:
+        return f"{name}{_labels((*tags, (family.name, str(value))))} 1\n"
+    if isinstance(value, Mapping):
+        return f"{name}{_labels((*tags, *value.items()))} 1\n"
+    return f"{name}{_labels(tags)} {_number(value)}\n"
+
+
+def _histogram_pieces(family: Family) -> Iterator[str]:
+    name = _prometheus_name(family)
+    counts = [f"# HELP {name}_count {_escape_help(family.help)}\n# TYPE {name}_count counter\n"]
+    quantiles = [f"# HELP {name} {_escape_help(family.help)}\n# TYPE {name} gauge\n"]
+    largest = [f"# TYPE {name}_max gauge\n"]
+    means = [f"# TYPE {name}_mean gauge\n"]
+    for tags, value in family.samples:
+        assert isinstance(value, Distribution)
+        ordered, labels = sorted(value.recent), _labels(tags)
+        counts.append(f"{name}_count{labels} {value.count}\n")
+        largest.append(f"{name}_max{labels} {_number(ordered[-1] if ordered else 0)}\n")
+        means.append(f"{name}_mean{labels} {_number(_mean(ordered))}\n")
+        for q, shown in zip(QUANTILES, QUANTILE_LABELS, strict=True):
+            quantiles.append(f"{name}{_labels((*tags, ('quantile', shown)))} {_number(_quantile(ordered, q))}\n")
+    yield "".join(counts)
+    yield "".join(quantiles)
+    yield "".join(largest)
+    yield "".join(means)
+
+
+def _prometheus_name(family: Family) -> str:
+    if not family.group:
+        return family.name
+    domain, _, kind = family.group.partition(":")
+    name = family.name
+    if family.kind is Kind.METER:
+        name = f"{name.removesuffix('PerSec')}_total"
+    elif family.kind is Kind.PERCENT:
+        name = f"{name.removesuffix('Percent')}_percent"
+    parts = (domain, kind, name) if name else (domain, kind)
+    return re.sub(r"[^a-z0-9_]", "_", "_".join(parts).lower())
+
+
+def _prometheus_type(kind: Kind) -> str:
+    return "counter" if kind in (Kind.METER, Kind.PLAIN_COUNTER) else "gauge"
+
+
+def _labels(tags: Iterable[tuple[str, str]]) -> str:
+    rendered = ",".join(
+        f'{key.lower().replace("-", "_")}="{_escape_label(value.strip(chr(34)))}"' for key, value in tags
+    )
+    return f"{{{rendered}}}" if rendered else ""
+
+
+def _escape_label(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _escape_help(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", " ")
+
+
+def _number(value: Value) -> str:
+    assert isinstance(value, (int, float))
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        if value.is_integer() and abs(value) < 1e15:
+            return str(int(value))
+        return repr(round(value, 6))
+    return str(value)
+
+
+# --- JMX --------------------------------------------------------------------------------------------
+
+
+def _mbean(family: Family, tags: Tags) -> str:
+    domain, _, kind = family.group.partition(":")
+    # Attributes of a group share one MBean; everything else has a name of its own.
+    named = family.kind in (Kind.ATTRIBUTE, Kind.INFO) or not family.name
+    own = () if named else (("name", family.name),)
+    properties = ",".join(f"{key}={value}" for key, value in (("type", kind), *own, *tags))
+    return f"{domain}:{properties}"
+
+
+def _attributes(family: Family, sample: Sample, rates: _Rates, mbean: str, now_s: float) -> dict[str, Any]:
+    value = sample.value
+    if isinstance(value, Distribution):
+        return _distribution_attributes(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if family.kind is Kind.METER:
+        assert isinstance(value, (int, float))
+        return {"Count": value, **rates.attributes(mbean, value, now_s)}
+    if family.kind is Kind.PERCENT:
+        return {"OneMinuteRate": value}
+    if family.kind is Kind.ATTRIBUTE:
+        return {family.name: value}
+    return {"Value": value}
+
+
+def _distribution_attributes(value: Distribution) -> dict[str, Any]:
+    ordered = sorted(value.recent)
+    mean = _mean(ordered)
+    variance = sum((one - mean) ** 2 for one in ordered) / (len(ordered) - 1) if len(ordered) > 1 else 0.0
+    return {
+        "Count": value.count,
+        "Min": ordered[0] if ordered else 0,
+        "Max": ordered[-1] if ordered else 0,
+        "Mean": mean,
+        "StdDev": math.sqrt(variance),
+        **{name: _quantile(ordered, q) for name, q in zip(QUANTILE_ATTRIBUTES, QUANTILES, strict=True)},
+    }
+
+
+class _Rates:
+    """Rates over one, five and fifteen minutes, from the counts seen at earlier scrapes."""
+
+    WINDOWS = (("OneMinuteRate", 60), ("FiveMinuteRate", 300), ("FifteenMinuteRate", 900))
+    LONGEST_S = 900
+    SPACING_S = 5
+
+    def __init__(self) -> None:
+        self._seen: dict[str, list[tuple[float, float]]] = {}
+
+    def attributes(self, series: str, count: float, now_s: float) -> dict[str, float]:
+        seen = self._seen.setdefault(series, [])
+        while len(seen) > 1 and seen[1][0] <= now_s - self.LONGEST_S:
+            seen.pop(0)
+        rates = {name: self._rate(seen, count, now_s, window) for name, window in self.WINDOWS}
+        if not seen or now_s - seen[-1][0] >= self.SPACING_S:
+            seen.append((now_s, count))
+        first_s, first_count = seen[0]
+        rates["MeanRate"] = (count - first_count) / (now_s - first_s) if now_s > first_s else 0.0
+        return rates
+
+    @staticmethod
+    def _rate(seen: Sequence[tuple[float, float]], count: float, now_s: float, window_s: int) -> float:
+        """Since the newest sighting that is at least `window_s` old, or else the oldest one."""
+        older = [one for one in seen if one[0] <= now_s - window_s]
+        since_s, then = older[-1] if older else (seen[0] if seen else (now_s, count))
+        return (count - then) / (now_s - since_s) if now_s > since_s else 0.0
+
+
+def mbean_matches(pattern: str, name: str) -> bool:
+    """JMX object name patterns: `*` and `?` in the domain and in values, a lone `*` for more properties."""
+    if pattern in ("", "*", "*:*"):
+        return True
+    domain_pattern, _, properties_pattern = pattern.partition(":")
+    domain, _, properties = name.partition(":")
+    if not fnmatchcase(domain, _literal_brackets(domain_pattern)):
+        return False
+    wanted = [part for part in properties_pattern.split(",") if part]
+    is_open = "*" in wanted
+    asked = dict(part.partition("=")[::2] for part in wanted if part != "*")
+    had = dict(part.partition("=")[::2] for part in properties.split(","))
+    if asked.keys() - had.keys() or (not is_open and had.keys() - asked.keys()):
+        return False
+    return all(fnmatchcase(had[key], _literal_brackets(value)) for key, value in asked.items())
+
+
+def _literal_brackets(pattern: str) -> str:
+    return pattern.replace("[", "[[]")
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
+
+
+def _quantile(ordered: Sequence[float], q: float) -> float:
+    if not ordered:
+        return 0.0
+    return ordered[min(len(ordered) - 1, math.ceil(q * len(ordered)) - 1)]

@@ -1,0 +1,118 @@
+"""The operators' port: /metrics for Prometheus, /jmx for the JMX-like tool, /healthz for supervisors.
+
+A responder of its own rather than a web framework: three fixed answers, on the broker's loop, importing
+nothing a broker does not have. Long answers are made piece by piece, and the loop gets its turn in
+between. Start at `MetricsServer`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Iterator
+from urllib.parse import parse_qs, urlsplit
+
+from moldau.broker.metrics import Metrics
+
+__all__ = ["MetricsServer"]
+
+REQUEST_LIMIT_BYTES = 8192
+PATIENCE_S = 10.0
+TURN_S = 0.002
+"""The longest an answer is worked on before requests of clients get their turn."""
+
+PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
+
+RUNNING = 3
+
+
+class MetricsServer:
+    def __init__(self, metrics: Metrics, broker_state: Callable[[], int]) -> None:
+        self._metrics = metrics
+        self._broker_state = broker_state
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; returns the port, which matters when 0 asked for a free one."""
+        self._server = await asyncio.start_server(self._accept, host or None, port, limit=REQUEST_LIMIT_BYTES)
+        bound: int = self._server.sockets[0].getsockname()[1]
+        return bound
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            for connection in self._connections:
+                connection.cancel()
+            await asyncio.gather(*self._connections, return_exceptions=True)
+            await self._server.wait_closed()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = asyncio.ensure_future(self._serve(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request and close: scrapers come every few seconds, a kept connection saves nothing."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                head = await reader.readuntil(b"\r\n\r\n")
+                status, content_type, body = await self._answer(head.split(b"\r\n", 1)[0].decode("latin-1"))
+                writer.write(_response(status, content_type, body, with_body=not head.startswith(b"HEAD ")))
+                await writer.drain()
+        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            pass  # a client that is gone, too slow or too talkative gets no answer
+        finally:
+            writer.close()
+
+    async def _answer(self, request_line: str) -> tuple[int, str, bytes]:
+        parts = request_line.split(" ")
+        if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
+            return 400, "text/plain", b"not an HTTP request\n"
+        if parts[0] not in ("GET", "HEAD"):
+            return 405, "text/plain", b"only GET\n"
+        target = urlsplit(parts[1])
+        if target.path == "/metrics":
+            return 200, PROMETHEUS_TEXT, await _joined(self._metrics.render_prometheus())
+        if target.path == "/jmx":
+            pattern = parse_qs(target.query).get("object-name", ["*:*"])[0]
+            return 200, "application/json", await self._jmx(pattern)
+        if target.path == "/healthz":
+            return self._health()
+        return 404, "text/plain", b"/metrics, /jmx and /healthz are here\n"
+
+    def _health(self) -> tuple[int, str, bytes]:
+        state = self._broker_state()
+        body = json.dumps({"broker_state": state, "healthy": state == RUNNING}).encode() + b"\n"
+        return (200 if state == RUNNING else 503), "application/json", body
+
+    async def _jmx(self, pattern: str) -> bytes:
+        mbeans: dict[str, dict[str, object]] = {}
+        turn_ends = time.monotonic() + TURN_S
+        for name, attributes in self._metrics.jmx(pattern, now_s=time.monotonic()):
+            mbeans.setdefault(name, {}).update(attributes)
+            if time.monotonic() > turn_ends:
+                await asyncio.sleep(0)
+                turn_ends = time.monotonic() + TURN_S
+        return json.dumps(mbeans).encode() + b"\n"
+
+
+async def _joined(pieces: Iterator[str]) -> bytes:
+    body = bytearray()
+    turn_ends = time.monotonic() + TURN_S
+    for piece in pieces:
+        body += piece.encode()
+        if time.monotonic() > turn_ends:
+            await asyncio.sleep(0)
+            turn_ends = time.monotonic() + TURN_S
+    return bytes(body)
+
+
+def _response(status: int, content_type: str, body: bytes, *, with_body: bool) -> bytes:
+    head = (
+        f"HTTP/1.1 {status} {REASONS[status]}\r\nContent-Type: {content_type}\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + (body if with_body else b"")

@@ -1,0 +1,67 @@
+"""The operators' port: fixed paths, honest health, and no patience for anything else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from moldau.broker.metrics import Family, Kind, Metrics, Sample
+from moldau.server.http import MetricsServer
+
+
+async def ask(port: int, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return answer
+
+
+def answers(*requests: bytes, state: int = 3) -> list[tuple[int, bytes]]:
+    async def run() -> list[bytes]:
+        metrics = Metrics()
+        metrics.add_source(lambda: [Family("kafka.server:KafkaServer", "BrokerState", Kind.GAUGE, "", [Sample((), 3)])])
+        server = MetricsServer(metrics, lambda: state)
+        port = await server.start("127.0.0.1", 0)
+        try:
+            return [await ask(port, request) for request in requests]
+        finally:
+            await server.close()
+
+    found = []
+    for answer in asyncio.run(run()):
+        head, _, body = answer.partition(b"\r\n\r\n")
+        found.append((int(head.split()[1]), body))
+    return found
+
+
+def test_metrics_are_served_as_text() -> None:
+    ((status, body),) = answers(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert status == 200
+    assert b"kafka_server_kafkaserver_brokerstate 3\n" in body
+
+
+def test_jmx_is_served_as_json_and_filtered() -> None:
+    some, none = answers(
+        b"GET /jmx?object-name=kafka.server:type=KafkaServer,* HTTP/1.1\r\n\r\n",
+        b"GET /jmx?object-name=kafka.log:* HTTP/1.1\r\n\r\n",
+    )
+    assert json.loads(some[1]) == {"kafka.server:type=KafkaServer,name=BrokerState": {"Value": 3}}
+    assert json.loads(none[1]) == {}
+
+
+def test_health_follows_the_broker_state() -> None:
+    assert answers(b"GET /healthz HTTP/1.1\r\n\r\n")[0][0] == 200
+    assert answers(b"GET /healthz HTTP/1.1\r\n\r\n", state=1)[0][0] == 503
+
+
+def test_other_paths_and_methods_are_refused() -> None:
+    found = answers(
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"POST /metrics HTTP/1.1\r\n\r\n",
+        b"nonsense\r\n\r\n",
+        b"HEAD /healthz HTTP/1.1\r\n\r\n",
+    )
+    assert [status for status, _ in found] == [404, 405, 400, 200]
+    assert found[-1][1] == b""
