@@ -38,6 +38,8 @@ class Endpoint:
 
     kind: str
     bootstrap: str
+    log_dir: Path
+    """Where its partitions are on disk."""
     kafka_path: Path
     """A folder in the shape of a Kafka installation: `bin/` with scripts, `libs/` with Java's client if it is there."""
 
@@ -54,20 +56,21 @@ def running(kind: str, properties: Mapping[str, str]) -> Iterator[Endpoint]:
         kafka_path = Path(folder) / "kafka"
         if kind == "kafka":
             with ApacheKafka(properties=properties) as kafka:
-                yield Endpoint(kind, kafka.bootstrap, _installation(kafka_path, _java_scripts()))
+                _install(kafka_path, _java_scripts())
+                yield Endpoint(kind, kafka.bootstrap, kafka.log_dir, kafka_path)
         else:
             with Broker(properties) as broker:
-                yield Endpoint(kind, broker.bootstrap_servers, _installation(kafka_path, _moldau_scripts()))
+                _install(kafka_path, _moldau_scripts())
+                yield Endpoint(kind, broker.bootstrap_servers, broker.data, kafka_path)
 
 
-def _installation(folder: Path, scripts: Mapping[str, str]) -> Path:
+def _install(folder: Path, scripts: Mapping[str, str]) -> None:
     (folder / "bin").mkdir(parents=True)
     for name, command in {**scripts, "kafka-run-class.sh": _run_class()}.items():
         script = folder / "bin" / name
         script.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
         script.chmod(0o755)
     (folder / "libs").symlink_to(libs())
-    return folder
 
 
 def _java_scripts() -> dict[str, str]:

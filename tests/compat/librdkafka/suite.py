@@ -30,22 +30,40 @@ LEFT_OUT = re.compile(r"TEST_F_LOCAL|TEST_F_KNOWN_ISSUE\b|TEST_F_MANUAL")
 COLOUR = re.compile(r"\x1b\[[\d;]*m|\x1b\(B")
 
 
+SPLIT = {"0081_admin": "0081-admin.c"}
+"""Tests that go through many APIs and stop at the first that fails: taken one part at a time."""
+
+PART = re.compile(r"^static void\s+do_test_(\w+)\([^)]*\)\s*\{(?:(?!^\}).)*?SUB_TEST", re.DOTALL | re.MULTILINE)
+
+
 @dataclass(frozen=True)
 class SuiteTest:
-    """One entry of the suite's table of tests."""
+    """One entry of the suite's table of tests, or one part of an entry."""
 
-    name: str
+    entry: str
     scenario: str
+    part: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.entry}/{self.part}" if self.part else self.entry
 
 
 def tests_in(source: Path) -> list[SuiteTest]:
     """The tests that need a broker, in the suite's order."""
     table = (source / "tests" / "test.c").read_text().partition("struct test tests[]")[2]
     return [
-        SuiteTest(name, scenario_of(arguments))
+        SuiteTest(name, scenario_of(arguments), part)
         for name, arguments in ENTRY.findall(table)
         if not LEFT_OUT.search(arguments)
+        for part in parts_of(name, source)
     ]
+
+
+def parts_of(name: str, source: Path) -> list[str]:
+    if name not in SPLIT:
+        return [""]
+    return PART.findall((source / "tests" / SPLIT[name]).read_text())
 
 
 def scenario_of(arguments: str) -> str:
@@ -61,12 +79,12 @@ def run(
     conf = log.with_suffix(".conf")
     conf.write_text(f"metadata.broker.list={endpoint.bootstrap}\n")
     flags = ["-L", "-K", "-Q", "-s", test.scenario, *(["-P"] if idempotent else [])]
-    command = ["nice", "./test-runner", *flags, test.name]
+    command = ["nice", "./test-runner", *flags, test.entry]
     with log.open("w") as output:
         process = subprocess.Popen(
             command,
             cwd=source / "tests",
-            env=environment(source, endpoint, conf),
+            env=environment(test, source, endpoint, conf),
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -77,10 +95,10 @@ def run(
             os.killpg(process.pid, 9)
             process.wait()
             return Outcome.TIMEOUT
-    return outcome_of(test.name, log.read_text(errors="replace"), process.returncode)
+    return outcome_of(test.entry, log.read_text(errors="replace"), process.returncode)
 
 
-def environment(source: Path, endpoint: Endpoint, conf: Path) -> dict[str, str]:
+def environment(test: SuiteTest, source: Path, endpoint: Endpoint, conf: Path) -> dict[str, str]:
     # CI stretches the suite's own time limits, and then a slow answer of the broker would go unseen.
     inherited = {name: value for name, value in os.environ.items() if name not in {"CI", "KAFKA_VERSION"}}
     return {
@@ -90,6 +108,7 @@ def environment(source: Path, endpoint: Endpoint, conf: Path) -> dict[str, str]:
         "TEST_KAFKA_VERSION": KAFKA_VERSION,
         "KAFKA_PATH": str(endpoint.kafka_path),
         "BROKERS": endpoint.bootstrap,
+        **({"SUBTESTS": f"do_test_{test.part}:"} if test.part else {}),
     }
 
 
