@@ -1,0 +1,143 @@
+"""Requests and responses in one shape per API, whatever version travels.
+
+kio holds the schemas: a class per message and version. Here each becomes a plan, once, on first use:
+the field table by which our own reader reads (kio's must not see bytes of strangers: it believes every
+length), and the steps that fill kio's class for its writer. No kio module is imported before its API
+and version is needed. Produce and Fetch have codecs of their own beside this one.
+
+Names are Kafka's in snake case. Times are whole milliseconds in fields that end in `_ms`, error codes
+are numbers, arrays lists, nested structs messages, and a uuid of zeros is `None`.
+Start at `Message`, `decode_request` and `encode_response`.
+"""
+
+from __future__ import annotations
+
+import io
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, ClassVar, Final
+
+from moldau.protocol.api import APIS, ApiKey, MalformedRequestError, MalformedResponseError
+from moldau.protocol.field_reader import DAMAGE, NO_LIMIT, Cursor, Read, struct_reader
+from moldau.protocol.fields import Struct, default_of
+from moldau.protocol.kio_schemas import Kind, Write, entity_writer, table_of
+
+__all__ = [
+    "MAX_REQUEST_ELEMENTS",
+    "MalformedRequestError",
+    "MalformedResponseError",
+    "Message",
+    "decode_request",
+    "decode_response",
+    "encode_request",
+    "encode_response",
+]
+
+MAX_REQUEST_ELEMENTS: Final = 250_000
+"""Array elements in one request. More than any client sends, few enough to be read in a second or two."""
+
+
+class Message(SimpleNamespace):
+    """A request, a response or a struct within one; two are equal when their fields are.
+
+    A message that was read also answers for fields its version does not have: with their default,
+    as the newest version that has them gives it.
+    """
+
+    _origin: ClassVar[tuple[int, Kind, tuple[str, ...]] | None] = None
+    """Of messages that were read: API key, kind, and the fields that lead here from the top."""
+
+    def __getattr__(self, name: str) -> Any:
+        if self._origin is None or name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__} has no field {name}")
+        default = _default_elsewhere(*self._origin, name)
+        return list(default) if isinstance(default, list) else default
+
+
+def decode_request(api_key: int, version: int, body: bytes | bytearray | memoryview) -> Message:
+    """Read a request's body. Bytes after its end are tolerated, as Kafka does."""
+    try:
+        return _decoded(api_key, version, "request", body, MAX_REQUEST_ELEMENTS)
+    except DAMAGE as error:
+        raise MalformedRequestError(f"{_named(api_key, version)}: {error}") from None
+
+
+def decode_response(api_key: int, version: int, body: bytes | bytearray | memoryview) -> Message:
+    """Read a response's body, for clients."""
+    try:
+        return _decoded(api_key, version, "response", body, NO_LIMIT)
+    except DAMAGE as error:
+        raise MalformedResponseError(f"{_named(api_key, version)}: {error}") from None
+
+
+def encode_response(api_key: int, version: int, response: Message) -> bytes:
+    """Write a response's body. Fields the version lacks are left out, fields not given are defaults."""
+    return _encoded(api_key, version, "response", response)
+
+
+def encode_request(api_key: int, version: int, request: Message) -> bytes:
+    """Write a request's body, for clients."""
+    return _encoded(api_key, version, "request", request)
+
+
+def _decoded(api_key: int, version: int, kind: Kind, body: bytes | bytearray | memoryview, limit: int) -> Message:
+    read = _reader(api_key, version, kind)
+    message: Message = read(Cursor(bytes(body), 0, limit))
+    return message
+
+
+def _encoded(api_key: int, version: int, kind: Kind, message: Message) -> bytes:
+    output = io.BytesIO()
+    _writer(api_key, version, kind)(output, message)
+    return output.getvalue()
+
+
+def _named(api_key: int, version: int) -> str:
+    return f"{ApiKey(api_key).display_name} v{version}"
+
+
+@cache
+def _reader(api_key: int, version: int, kind: Kind) -> Read:
+    return struct_reader(_table(api_key, version, kind))
+
+
+@cache
+def _writer(api_key: int, version: int, kind: Kind) -> Write:
+    _check_known(api_key, version)
+    return entity_writer(ApiKey(api_key).name.lower(), version, kind)
+
+
+@cache
+def _table(api_key: int, version: int, kind: Kind) -> Struct:
+    _check_known(api_key, version)
+
+    def shape(name: str, path: tuple[str, ...]) -> type[Message]:
+        return type(name, (Message,), {"_origin": (api_key, kind, path)})
+
+    return table_of(ApiKey(api_key).name.lower(), version, kind, shape)
+
+
+def _check_known(api_key: int, version: int) -> None:
+    known = APIS.get(api_key)
+    if known is None or not known.first <= version <= known.last:
+        raise LookupError(f"no schema for api key {api_key}, version {version}")
+
+
+@cache
+def _default_elsewhere(api_key: int, kind: Kind, path: tuple[str, ...], name: str) -> Any:
+    """Look for the field in other versions, newest first."""
+    known = APIS[api_key]
+    for version in range(known.last, known.first - 1, -1):
+        struct: Struct | None = _table(api_key, version, kind)
+        for step in path:
+            inner = struct and _type_of(struct, step)
+            struct = inner if isinstance(inner, Struct) else None
+        for field in struct.fields if struct else ():
+            if field.name == name:
+                return default_of(field)
+    where = ".".join((ApiKey(api_key).display_name, kind, *path))
+    raise AttributeError(f"{where} has no field {name} in any version")
+
+
+def _type_of(struct: Struct, name: str) -> str | Struct | None:
+    return next((field.type for field in struct.fields if field.name == name), None)
