@@ -12,11 +12,18 @@ import inspect
 import logging
 import struct
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.net.replies import CloseConnectionError, Handled, ReplySlot
-from moldau.protocol.api import ApiKey, MalformedRequestError, first_flexible_version, response_header_version
+from moldau.protocol.api import (
+    APIS,
+    ApiKey,
+    MalformedRequestError,
+    decode_request_header,
+    encode_response_header,
+)
+from moldau.protocol.hot_fields import after_tags
 
 if TYPE_CHECKING:
     from moldau.net.connection import Connection
@@ -27,7 +34,6 @@ __all__ = ["ROUTES", "ApiRange", "Route", "Router", "announced"]
 log = logging.getLogger(__name__)
 
 HANDLERS_PACKAGE = "moldau.broker.handlers"
-NEVER_FLEXIBLE = 0x7FFF
 
 Handle = Callable[["Message", RequestContext, Broker], "Message | Awaitable[Message]"]
 FrameHandler = Callable[["Connection", memoryview, int, int, int, int, int], Handled]
@@ -81,11 +87,8 @@ def announced() -> Iterator[ApiRange]:
         yield ApiRange(key, first, route.last)
 
 
-_HEADER = struct.Struct(">hhih")
+_header = struct.Struct(">hhih").unpack_from
 """Request header up to the length of the client id."""
-_REPLY_V0 = struct.Struct(">ii")
-_REPLY_V1 = struct.Struct(">iib")
-_API_VERSIONS = ApiKey.API_VERSIONS.value
 
 
 class Router:
@@ -93,15 +96,9 @@ class Router:
 
     def __init__(self, broker: Broker, *, produce: FrameHandler, fetch: FrameHandler) -> None:
         self._broker = broker
-        self._hot: dict[int, tuple[FrameHandler, int, int, int, Any]] = {
-            key: (
-                handler,
-                ROUTES[key].first,
-                ROUTES[key].last,
-                first_flexible_version(key),
-                broker.stats.of(key).by_version,
-            )
-            for key, handler in ((0, produce), (1, fetch))
+        self._hot = {
+            int(key): (handler, *APIS[key], broker.stats.of(key).by_version)
+            for key, handler in ((ApiKey.PRODUCE, produce), (ApiKey.FETCH, fetch))
         }
         self._handles: dict[int, Handle] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -109,50 +106,49 @@ class Router:
     def handle(self, connection: Connection, view: memoryview, start: int, end: int) -> Handled:
         """Handle the frame in `view[start:end]`; raises `CloseConnectionError` where there is no answer."""
         try:
-            api_key, version, correlation_id, client_id_length = _HEADER.unpack_from(view, start)
+            api_key, version, correlation_id, client_id_length = _header(view, start)
+            hot = self._hot.get(api_key)
+            if hot is None:
+                return self._handle_message(connection, view[start:end])
+            handler, first, last, flexible_from, by_version = hot
             body = start + 10
             if client_id_length > 0:
                 body += client_id_length
-            hot = self._hot.get(api_key)
-            if hot is None:
-                return self._handle_message(connection, view, start, body, end)
-            handler, first, last, first_flexible, by_version = hot
-            if version >= first_flexible:
-                body = body + 1 if view[body] == 0 else _after_tags(view, body, end)
-            if version < first or version > last or body > end:
-                raise CloseConnectionError(f"{ApiKey(api_key).name} version {version} is not spoken here")
+            if version >= flexible_from:
+                body = body + 1 if body < end and view[body] == 0 else after_tags(view, body, end)
+            if version < first or version > last:
+                raise _not_spoken(api_key, version)
+            if body > end:
+                raise MalformedRequestError("the header is longer than its frame")
             by_version[version] += 1
             return handler(connection, view, start, body, end, version, correlation_id)
-        except (MalformedRequestError, struct.error, IndexError) as error:
+        except (MalformedRequestError, struct.error) as error:
             raise CloseConnectionError(f"malformed request: {error}") from error
 
-    def _handle_message(self, connection: Connection, view: memoryview, start: int, body: int, end: int) -> Handled:
+    def _handle_message(self, connection: Connection, frame: memoryview) -> Handled:
         from moldau.protocol.messages import Message, decode_request
 
-        api_key, version, correlation_id, client_id_length = _HEADER.unpack_from(view, start)
+        header = decode_request_header(frame)
+        api_key, version = header.api_key, header.api_version
         route = ROUTES.get(api_key)
         if route is None:
-            raise CloseConnectionError(f"unknown or unsupported API key {api_key}")
+            raise CloseConnectionError(f"API key {api_key} is unknown or not supported")
         self._broker.stats.of(api_key).by_version[version] += 1
         call = RequestContext(
             api_key,
             version,
-            correlation_id,
-            _client_id(view, start, client_id_length, end),
+            header.correlation_id,
+            header.client_id,
             connection.listener_name,
             connection.peer_host,
         )
-        if version < route.first or version > route.last:
-            if api_key != _API_VERSIONS:
-                raise CloseConnectionError(f"{ApiKey(api_key).name} version {version} is not spoken here")
-            # ApiVersions alone answers a version it does not know: in version 0, which every client reads.
+        if route.first <= version <= route.last:
+            request = decode_request(api_key, version, frame[header.body_position :])
+            return self._answer(connection, request, call, encode_version=version)
+        if api_key == ApiKey.API_VERSIONS:
+            # The one API that answers a version it does not know: in version 0, which every client reads.
             return self._answer(connection, Message(), call, encode_version=0)
-        if version >= first_flexible_version(api_key):
-            body = _after_tags(view, body, end)
-        if body > end:
-            raise MalformedRequestError("the request header is longer than its frame")
-        request = decode_request(api_key, version, view[body:end])
-        return self._answer(connection, request, call, encode_version=version)
+        raise _not_spoken(api_key, version)
 
     def _answer(
         self, connection: Connection, request: Message, call: RequestContext, *, encode_version: int
@@ -172,7 +168,7 @@ class Router:
             response = await outcome
             reply = encode_reply(call.api_key, call.api_version, call.correlation_id, response)
         except Exception:
-            log.exception("%s version %d failed", ApiKey(call.api_key).name, call.api_version)
+            log.exception("%s version %d failed", ApiKey(call.api_key).display_name, call.api_version)
             slot.abandon()
             return
         slot.complete(reply)
@@ -189,42 +185,10 @@ def encode_reply(api_key: int, version: int, correlation_id: int, response: Mess
     """A whole frame: length, response header of the right version, body."""
     from moldau.protocol.messages import encode_response
 
+    header = encode_response_header(api_key, version, correlation_id)
     body = encode_response(api_key, version, response)
-    if response_header_version(api_key, version) == 0:
-        return _REPLY_V0.pack(len(body) + 4, correlation_id) + body
-    return _REPLY_V1.pack(len(body) + 5, correlation_id, 0) + body
+    return (len(header) + len(body)).to_bytes(4, "big") + header + body
 
 
-def _client_id(view: memoryview, start: int, length: int, end: int) -> str | None:
-    if length < 0:
-        return None
-    if start + 10 + length > end:
-        raise MalformedRequestError("the client id is longer than its frame")
-    try:
-        return str(view[start + 10 : start + 10 + length], "utf-8")
-    except UnicodeDecodeError as error:
-        raise MalformedRequestError("the client id is not UTF-8") from error
-
-
-def _after_tags(view: memoryview, position: int, end: int) -> int:
-    """Skip the tagged fields of a flexible request header; none are known."""
-    count, position = _uvarint(view, position, end)
-    for _ in range(count):
-        _, position = _uvarint(view, position, end)
-        length, position = _uvarint(view, position, end)
-        position += length
-        if position > end:
-            raise MalformedRequestError("a tagged field is longer than its frame")
-    return position
-
-
-def _uvarint(view: memoryview, position: int, end: int) -> tuple[int, int]:
-    value = shift = 0
-    while position < end and shift < 35:
-        byte = view[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
-    raise MalformedRequestError("a varint runs past its frame or is longer than five bytes")
+def _not_spoken(api_key: int, version: int) -> CloseConnectionError:
+    return CloseConnectionError(f"{ApiKey(api_key).display_name} version {version} is not spoken here")

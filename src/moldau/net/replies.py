@@ -20,17 +20,19 @@ class CloseConnectionError(Exception):
     """The only answer is to close; the message says why and is logged."""
 
 
+class OpenFile(Protocol):
+    def fileno(self) -> int: ...
+
+
 class FileRange(Protocol):
-    """Bytes of an open file that stays as it is until `release`."""
+    """Bytes of an open file, which stays open and as it is for as long as somebody holds on to it."""
 
     @property
-    def fd(self) -> int: ...
+    def file(self) -> OpenFile: ...
     @property
     def position(self) -> int: ...
     @property
     def length(self) -> int: ...
-    def release(self) -> None:
-        """Called once, when the range was sent or will never be."""
 
 
 class FileReply:
@@ -43,10 +45,8 @@ class FileReply:
         self.size = size
         """Bytes on the wire, the four of the length included."""
 
-    def release(self) -> None:
-        for part in self.parts:
-            if part.__class__ is not bytes:
-                part.release()  # type: ignore[union-attr]
+    def __len__(self) -> int:
+        return self.size
 
 
 class ReplySlot:
@@ -63,14 +63,16 @@ class ReplySlot:
         self.holds_back = holds_back
         self.is_complete = False
         self.reply: bytes | FileReply | None = None
-        self.on_close: Callable[[], None] | None = None
+        self.on_close: Callable[[], object] | None = None
         """Told when the connection goes before the slot is complete."""
 
     def complete(self, reply: bytes | FileReply | None) -> None:
         """Fill the slot; `None` means that this request is not answered at all."""
+        self.on_close = None
+        if self.connection.is_closed:
+            return
         self.reply = reply
         self.is_complete = True
-        self.on_close = None
         self.connection.slot_completed()
 
     def abandon(self) -> None:

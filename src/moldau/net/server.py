@@ -1,0 +1,189 @@
+"""Listening sockets and the connections they bring, within their limits.
+
+The server knows frames and nothing of what is in them: `handle` is given each one. It runs on a loop that
+offers `add_reader` and `add_writer` (uvloop, or asyncio's own). Start at `Server.listen`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable
+
+from moldau.net.buffers import FrameBuffers
+from moldau.net.connection import Connection
+from moldau.net.limits import Limits
+from moldau.net.replies import Handled
+
+__all__ = ["RequestHandler", "Server"]
+
+log = logging.getLogger(__name__)
+
+RequestHandler = Callable[[Connection, memoryview, int, int], Handled]
+"""`(connection, buffer, start, end)`: the frame without its length. The buffer is lent for the call only."""
+
+TICK_SECONDS = 1.0
+ACCEPT_TURN = 64
+"""Connections taken per turn, so that a storm of them leaves room for those already here."""
+
+_OUT_OF_FILES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+class Server:
+    """All listeners and connections of one process."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, handle: RequestHandler, limits: Limits) -> None:
+        self.loop = loop
+        self.handle = handle
+        self.limits = limits
+        """Replace it to change a limit; connections look it up each time."""
+        self.buffers = FrameBuffers()
+        self.connections: set[Connection] = set()
+        self.tick = 0
+        """Seconds since the start, coarsely: what idleness is measured in."""
+        self.received_bytes = 0
+        self.sent_bytes = 0
+        self.accepted_connections = 0
+        self.closed_connections = 0
+        self.refused_connections = 0
+        self.expired_connections = 0
+        self.connections_by_listener: Counter[str] = Counter()
+        self._by_host: Counter[str] = Counter()
+        self._listening: dict[int, tuple[socket.socket, str]] = {}
+        self._is_accepting = True
+        self._short_of_memory: list[Connection] = []
+        self._ticker = loop.call_later(TICK_SECONDS, self._on_tick)
+
+    # Listening
+
+    def listen(self, listener_name: str, host: str, port: int) -> int:
+        """Bind and start accepting; returns the port, which differs from `port` where that was 0."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if self.limits.receive_buffer_bytes > 0:
+                # Before listen, so that accepted sockets inherit it in time for their window scale.
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.receive_buffer_bytes)
+            sock.setblocking(False)
+            sock.bind((host, port))
+            sock.listen(self.limits.listen_backlog)
+        except OSError:
+            sock.close()
+            raise
+        self._listening[sock.fileno()] = (sock, listener_name)
+        if self._is_accepting:
+            self.loop.add_reader(sock.fileno(), self._accept, sock, listener_name)
+        return int(sock.getsockname()[1])
+
+    def _accept(self, sock: socket.socket, listener_name: str) -> None:
+        for _ in range(ACCEPT_TURN):
+            if len(self.connections) >= self.limits.max_connections:
+                self._stop_accepting(f"{len(self.connections)} connections are open, the limit (max.connections)")
+                return
+            try:
+                accepted, peer = sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _OUT_OF_FILES:
+                    raise
+                # The next tick tries again: a level-triggered loop would otherwise spin on it.
+                self._stop_accepting(str(error))
+                return
+            self._admit(accepted, listener_name, peer)
+
+    def _admit(self, accepted: socket.socket, listener_name: str, peer: tuple[str, int]) -> None:
+        host = peer[0]
+        if self._by_host[host] >= self.limits.connections_of(host):
+            self.refused_connections += 1
+            log.warning("refused a connection of %s: it has %d, its limit", host, self._by_host[host])
+            accepted.close()
+            return
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if self.limits.send_buffer_bytes > 0:
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.limits.send_buffer_bytes)
+        self._by_host[host] += 1
+        self.connections_by_listener[listener_name] += 1
+        self.accepted_connections += 1
+        self.connections.add(Connection(self, accepted, listener_name, (host, peer[1])))
+
+    def _stop_accepting(self, reason: str) -> None:
+        if not self._is_accepting:
+            return
+        self._is_accepting = False
+        log.warning("new connections wait: %s", reason)
+        for fd in self._listening:
+            self.loop.remove_reader(fd)
+
+    def _accept_again(self) -> None:
+        if self._is_accepting or len(self.connections) >= self.limits.max_connections:
+            return
+        self._is_accepting = True
+        for fd, (sock, listener_name) in self._listening.items():
+            self.loop.add_reader(fd, self._accept, sock, listener_name)
+
+    # What connections ask of their server
+
+    def forget(self, connection: Connection) -> None:
+        """A connection has closed."""
+        self.connections.discard(connection)
+        self.closed_connections += 1
+        self.connections_by_listener[connection.listener_name] -= 1
+        self._by_host[connection.peer_host] -= 1
+        if not self._by_host[connection.peer_host]:
+            del self._by_host[connection.peer_host]
+        self._accept_again()
+
+    def has_memory(self) -> bool:
+        """Whether another large frame may begin (`queued.max.request.bytes`)."""
+        limit = self.limits.queued_request_bytes
+        return limit < 0 or self.buffers.lent_bytes < limit
+
+    def wait_for_memory(self, connection: Connection) -> None:
+        self._short_of_memory.append(connection)
+
+    def give_back(self, frame: bytearray) -> None:
+        """Return a large frame's buffer and let those who waited for memory try again."""
+        self.buffers.give_back(frame)
+        if self._short_of_memory and self.has_memory():
+            waiting, self._short_of_memory = self._short_of_memory, []
+            for connection in waiting:
+                self.loop.call_soon(connection.memory_returned)
+
+    # Time
+
+    def _on_tick(self) -> None:
+        self.tick += 1
+        self._ticker = self.loop.call_later(TICK_SECONDS, self._on_tick)
+        self._accept_again()
+        idle_ticks = self.limits.idle_ms / 1000 / TICK_SECONDS
+        if self.limits.idle_ms >= 0 and self.tick % max(1, int(idle_ticks / 10)) == 0:
+            self._close_idle(self.tick - idle_ticks)
+
+    def _close_idle(self, oldest_tick: float) -> None:
+        for connection in [c for c in self.connections if c.active_tick < oldest_tick and not c.is_waiting]:
+            self.expired_connections += 1
+            connection.close(f"idle for {self.limits.idle_ms} ms", level=logging.INFO)
+
+    # The end
+
+    def stop_listening(self) -> None:
+        """Take no new connections; those that are here go on."""
+        for fd, (sock, _) in self._listening.items():
+            if self._is_accepting:
+                self.loop.remove_reader(fd)
+            sock.close()
+        self._listening.clear()
+
+    def close(self) -> None:
+        """Close every socket."""
+        self.stop_listening()
+        self._ticker.cancel()
+        for connection in list(self.connections):
+            connection.close("the server stops", level=logging.DEBUG)
