@@ -12,7 +12,7 @@ from statistics import median
 from bench.brokers import BrokerProcess
 from bench.clients import ClientError
 from bench.machine import settle
-from bench.workloads import Load, Scale, Workload
+from bench.workloads import Load, Scale, Workload, end_to_end, small_requests
 
 __all__ = ["Results", "measure_all", "medians", "warm_up"]
 
@@ -28,6 +28,9 @@ def warm_up(brokers: Sequence[BrokerProcess], scale: Scale) -> None:
         for size in (1000, 100):
             Load(size=size, partitions=6).produce(broker, topic, scale.warm_up_bytes // 2)
         broker.delete_topic(topic)
+        # Paths of their own for the JVM's compiler: requests of one record, and fetches that wait.
+        small_requests(10, 1, broker, scale)
+        end_to_end(1000, broker, scale)
 
 
 def measure_all(
