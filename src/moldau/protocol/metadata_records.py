@@ -11,7 +11,7 @@ Start at `encode_metadata_record` and `decode_metadata_record`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 from moldau.protocol.field_reader import DAMAGE, Cursor, read_uvarint
@@ -74,7 +74,8 @@ def encode_metadata_record(record: MetadataRecord, version: int | None = None) -
     output = bytearray()
     for number in (_FRAME_VERSION, record.TYPE, chosen):
         write_uvarint(output, number)
-    record_codec(type(record), chosen).write(output, record)
+    kind: Any = type(record)
+    record_codec(kind, chosen).write(output, record)
     return bytes(output)
 
 
