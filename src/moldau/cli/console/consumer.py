@@ -1,0 +1,215 @@
+"""kafka-console-consumer: print a topic's records as they come.
+
+Without `--group` all partitions are read directly (`client.following`); with one, the consumer is a
+member like any other. Start at `Printer.run`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from moldau.cli.connect import report_client_log
+from moldau.cli.console.consumer_options import PARSER, Plan
+from moldau.cli.options import Parsed
+from moldau.cli.tool import ToolError, log_line, run, warn_about_stray_words
+from moldau.cli.topics.selection import INTERNAL_TOPICS
+from moldau.client.connection import build
+from moldau.client.following import Follower, start_offsets_at
+from moldau.core.errors import MoldauError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+__all__ = ["Printer", "main"]
+
+NETWORK_LOG = "org.apache.kafka.clients.NetworkClient"
+SOURCE = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+POLL_S = 0.1
+BATCH = 10_000
+JOIN_PATIENCE_S = 20.0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run(PARSER, _consume, argv, report=_report)
+
+
+def _report(error: MoldauError) -> None:
+    print(error, file=sys.stderr)
+
+
+def _consume(parsed: Parsed) -> int:
+    plan = Plan.of(parsed)
+    warn_about_stray_words(parsed, parsed.words_after("bootstrap-server"))
+    printer = Printer(plan)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, printer.stop)
+    try:
+        return printer.run()
+    finally:
+        print(f"Processed a total of {printer.count} messages", file=sys.stderr, flush=True)
+
+
+class Printer:
+    """Reads and prints until the plan's limits, a signal, or a reader that went away ends it."""
+
+    def __init__(self, plan: Plan) -> None:
+        from confluent_kafka import Consumer
+
+        self.count = 0
+        self._plan = plan
+        self._stopped = False
+        self._is_member = False
+        self._warned: dict[str, str] = {}
+        title = f"Consumer clientId={plan.properties['client.id']}, groupId={plan.properties['group.id']}"
+        self._consumer: Consumer
+        self._consumer, translated = build(Consumer, "consumer", plan.properties, report=report_client_log, title=title)
+        self._duration = translated.own.get("auto.offset.reset")
+        self._follower = self._follow(translated.settings) if plan.group is None else None
+        if self._follower is None:
+            self._subscribe()
+
+    def stop(self, number: int = 0, frame: FrameType | None = None) -> None:
+        self._stopped = True
+
+    def run(self) -> int:
+        """Print until the end; the exit code is 0 for every planned one."""
+        try:
+            self._read()
+        except BrokenPipeError:
+            print("Unable to write to standard out, closing consumer.", file=sys.stderr)
+            # The interpreter flushes once more on its way out; that must not meet the closed pipe again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        finally:
+            self._consumer.close()
+        if self._plan.prints_events:
+            print(f'{{"timestamp":{time.time_ns() // 1_000_000},"name":"shutdown_complete"}}', flush=True)
+        return 0
+
+    def _read(self) -> None:
+        last_arrival = joining_since = time.monotonic()
+        while not self._stopped:
+            if self._follower is not None:
+                self._warn_about(self._follower.refresh_if_due())
+            wanted = BATCH if self._plan.max_messages is None else min(BATCH, self._plan.max_messages - self.count)
+            if wanted <= 0:
+                return
+            first = self._consumer.poll(POLL_S)
+            now = time.monotonic()
+            if first is not None:
+                self._print([first, *self._consumer.consume(wanted - 1, 0)] if wanted > 1 else [first])
+                last_arrival = now
+            elif self._plan.timeout_ms is not None and (now - last_arrival) * 1000 >= self._plan.timeout_ms:
+                text = "Error processing message, terminating consumer process: "
+                log_line("ERROR", f"{text}org.apache.kafka.common.errors.TimeoutException", SOURCE)
+                return
+            elif self._follower is None and not self._is_member and now - joining_since > JOIN_PATIENCE_S:
+                self._complain_about_group()
+
+    def _print(self, messages: list[Any]) -> None:
+        render = self._plan.formatter
+        lines = []
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                self._handle(error)
+                continue
+            try:
+                lines.append(render(message))
+            except (ValueError, UnicodeError) as problem:
+                self._flush(lines)
+                log_line("ERROR", f"Error processing message: {problem}", SOURCE)
+                if not self._plan.skips_errors:
+                    self._stopped = True
+                    return
+                lines = []
+            self.count += 1
+        self._flush(lines)
+
+    @staticmethod
+    def _flush(lines: list[bytes]) -> None:
+        if lines:
+            sys.stdout.buffer.write(b"".join(lines))
+            sys.stdout.buffer.flush()
+
+    def _handle(self, error: Any) -> None:
+        """Errors of the moment are logged; librdkafka goes on trying. A fatal one or a lost position ends it."""
+        if error.fatal() or error.name() in ("_AUTO_OFFSET_RESET", "_FATAL"):
+            raise ToolError(error.str())
+        log_line("WARN", error.str(), SOURCE)
+
+    # Without a group
+
+    def _follow(self, settings: dict[str, str]) -> Follower:
+        plan = self._plan
+        if settings.get("auto.offset.reset") == "error":
+            raise ToolError(
+                "Undefined offset with no reset policy: auto.offset.reset=none needs a --group with offsets"
+            )
+        follower = Follower(
+            self._consumer, plan.topics, start=plan.start, only_partition=plan.partition, skipped=self._skipped()
+        )
+        if self._duration is not None:
+            partitions, _ = follower.partitions()
+            since = int(time.time() * 1000) - parse_duration_ms(self._duration.partition(":")[2])
+            start = start_offsets_at(self._consumer, sorted(partitions), since)
+            follower = Follower(self._consumer, plan.topics, start=start, skipped=self._skipped())
+        return follower
+
+    def _skipped(self) -> frozenset[str]:
+        is_shown = self._plan.properties.get("exclude.internal.topics", "true").lower() == "false"
+        return frozenset() if is_shown else INTERNAL_TOPICS
+
+    def _warn_about(self, missing: dict[str, str]) -> None:
+        """Say once per topic and reason that it is not there; looking goes on."""
+        if missing and missing != self._warned:
+            if "" in missing:
+                log_line("WARN", missing[""], NETWORK_LOG)
+            else:
+                names = ", ".join(f"{topic}={reason}" for topic, reason in sorted(missing.items()))
+                who = f"[Consumer clientId={self._plan.properties['client.id']}]"
+                log_line("WARN", f"{who} Error while fetching metadata : {{{names}}}", NETWORK_LOG)
+        self._warned = missing
+
+    # With a group
+
+    def _subscribe(self) -> None:
+        topics = self._plan.topics
+        names = topics if isinstance(topics, list) else [f"^{topics.pattern}$"]
+        self._consumer.subscribe(names, on_assign=self._joined)
+
+    def _joined(self, consumer: Consumer, partitions: list[Any]) -> None:
+        self._is_member = True
+
+    def _complain_about_group(self) -> None:
+        from confluent_kafka import KafkaException, TopicPartition
+
+        try:
+            self._consumer.committed([TopicPartition("", 0)], timeout=1.0)
+            reason = "the group is still rebalancing"
+        except KafkaException as error:
+            reason = error.args[0].str()
+        raise ToolError(
+            f"group '{self._plan.group}' could not be joined within {JOIN_PATIENCE_S:.0f} seconds ({reason}): no group "
+            "coordinator is available (COORDINATOR_NOT_AVAILABLE). Leave --group out to read without a group"
+        )
+
+
+def parse_duration_ms(text: str) -> int:
+    """Read ISO-8601's `PnDTnHnMnS`, as Java's Duration does."""
+    import re
+
+    found = re.fullmatch(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", text.strip().upper())
+    if found is None or not any(found.groups()):
+        raise ToolError(f"{text} is not a duration: write PT1H30M, PT10S or P2D")
+    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""How a line of text becomes a record: optional headers, an optional key, and the value.
+
+    h1:v1,h2:v2 <headers.delimiter> key <key.separator> value
+
+Pure, on bytes. Start at `LineReader.parse`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from moldau.cli.options import parse_bool
+from moldau.cli.tool import ToolError
+
+__all__ = ["Line", "LineReader"]
+
+KNOWN_CLASSES = ("LineMessageReader", "ConsoleProducer$LineMessageReader")
+
+
+class Line(NamedTuple):
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, str | bytes | None]]
+
+
+class LineReader:
+    """Set up by the reader properties of the console producer."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self.parse_key = parse_bool(properties.get("parse.key", "false"))
+        self.parse_headers = parse_bool(properties.get("parse.headers", "false"))
+        self.ignore_error = parse_bool(properties.get("ignore.error", "false"))
+        self.key_separator = properties.get("key.separator", "\t").encode()
+        self.headers_delimiter = properties.get("headers.delimiter", "\t").encode()
+        self.headers_separator = properties.get("headers.separator", ",").encode()
+        self.headers_key_separator = properties.get("headers.key.separator", ":").encode()
+        marker = properties.get("null.marker")
+        self.null_marker = None if marker is None else marker.encode()
+        self._check()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a line is a value as it stands, which the producer can send without parsing."""
+        return not self.parse_key and not self.parse_headers and self.null_marker is None
+
+    def parse(self, line: bytes, number: int) -> Line:
+        """Split a line without its end; `number` counts from 1, for the complaint about what is missing."""
+        rest = line
+        headers: list[tuple[str, str | bytes | None]] = []
+        if self.parse_headers:
+            before, found, after = line.partition(self.headers_delimiter)
+            if found:
+                rest, headers = after, self._headers(before, number)
+            elif not self.ignore_error:
+                raise _missing("header delimiter", number, line)
+        key: bytes | None = None
+        if self.parse_key:
+            before, found, after = rest.partition(self.key_separator)
+            if found:
+                key, rest = before, after
+            elif not self.ignore_error:
+                raise _missing("key separator", number, line)
+        return Line(self._or_null(key), self._or_null(rest), headers)
+
+    def _headers(self, text: bytes, number: int) -> list[tuple[str, str | bytes | None]]:
+        headers: list[tuple[str, str | bytes | None]] = []
+        for pair in text.split(self.headers_separator) if text else []:
+            name, found, value = pair.partition(self.headers_key_separator)
+            if not found and not self.ignore_error:
+                shown = pair.decode(errors="replace")
+                raise ToolError(f"No header key separator found in pair '{shown}' on line number {number}")
+            headers.append((name.decode(errors="replace"), self._or_null(value) if found else None))
+        return headers
+
+    def _or_null(self, text: bytes | None) -> bytes | None:
+        return None if text == self.null_marker else text
+
+    def _check(self) -> None:
+        """Separators that look alike would make a line mean two things."""
+        named: dict[str, bytes | None] = {}
+        if self.parse_headers:
+            named["headers.delimiter"] = self.headers_delimiter
+            named["headers.separator"] = self.headers_separator
+            named["headers.key.separator"] = self.headers_key_separator
+        if self.null_marker is not None:
+            named["null.marker"] = self.null_marker
+            named["key.separator"] = self.key_separator if self.parse_key else None
+        seen: dict[bytes, str] = {}
+        for name, text in named.items():
+            if text is None:
+                continue
+            if text in seen:
+                raise ToolError(f"{seen[text]} and {name} may not be equal")
+            seen[text] = name
+        empty = [name for name, text in (("key.separator", self.key_separator), *named.items()) if text == b""]
+        empty = [name for name in empty if name != "null.marker"]
+        if empty:
+            raise ToolError(f"{empty[0]} must not be empty")
+
+
+def _missing(what: str, number: int, line: bytes) -> ToolError:
+    return ToolError(f"No {what} found on line number {number}: '{line.decode(errors='replace')}'")

@@ -1,0 +1,161 @@
+"""kafka-console-producer: each line of standard input becomes a record. Start at `send_lines`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from moldau.cli.connect import report_client_log
+from moldau.cli.console.line_reader import KNOWN_CLASSES, Line, LineReader
+from moldau.cli.console.producer_options import PARSER, producer_properties, reader_properties
+from moldau.cli.options import Parsed, UsageError
+from moldau.cli.tool import log_line, run, warn_about_stray_words
+from moldau.client.connection import build, normalize_servers
+from moldau.core.errors import MoldauError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Producer
+
+__all__ = ["main", "open_producer", "send_lines"]
+
+NETWORK_LOG = "org.apache.kafka.clients.NetworkClient"
+ERROR_LOG = "org.apache.kafka.clients.producer.internals.ErrorLoggingCallback"
+METADATA_TIMEOUT_S = 5.0
+INTERRUPTED_FLUSH_S = 10.0
+POLL_EVERY = 2000
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return run(PARSER, _produce, argv, report=_report)
+
+
+def _report(error: MoldauError) -> None:
+    print(error, file=sys.stderr)
+
+
+def _produce(parsed: Parsed) -> int:
+    if parsed.has("line-reader") and not parsed.value("line-reader").endswith(KNOWN_CLASSES):
+        raise UsageError(
+            f"{parsed.value('line-reader')} is a Java class, which cannot run here; leave --line-reader out"
+        )
+    stray = parsed.words_after("bootstrap-server")
+    warn_about_stray_words(parsed, stray)
+    reader = LineReader(reader_properties(parsed))
+    properties = producer_properties(parsed, is_interactive=sys.stdin.isatty())
+    # The material prints broker lists with a blank after each comma, which the shell makes into words.
+    properties["bootstrap.servers"] = normalize_servers(",".join([parsed.value("bootstrap-server"), *stray]))
+    producer, max_block_s = open_producer(properties)
+    sender = _Sender(producer, parsed.value("topic"), max_block_s, is_sync=parsed.has("sync"))
+    try:
+        send_lines(sender, reader, _prompted(sys.stdin.buffer, shows_prompt=sys.stdin.isatty()))
+    except KeyboardInterrupt:
+        producer.flush(INTERRUPTED_FLUSH_S)
+        raise
+    finally:
+        producer.flush()
+    return 0
+
+
+def open_producer(properties: dict[str, str]) -> tuple[Producer, float]:
+    """A producer that reports failed records only, and how long a send may block, in seconds."""
+    from confluent_kafka import Producer
+
+    extra: dict[str, Any] = {"on_delivery": _log_failure, "delivery.report.only.error": True}
+    title = f"Producer clientId={properties.get('client.id', 'console-producer')}"
+    producer, translated = build(Producer, "producer", properties, report=report_client_log, title=title, extra=extra)
+    return producer, int(translated.own.get("max.block.ms", "60000")) / 1000
+
+
+def send_lines(sender: _Sender, reader: LineReader, lines: Iterable[bytes]) -> None:
+    """Parse and send until the input ends; a line that cannot be read stops everything."""
+    is_plain = reader.is_plain
+    for number, raw in enumerate(lines, 1):
+        line = raw.rstrip(b"\n")
+        if line.endswith(b"\r"):
+            line = line[:-1]
+        sender.send(Line(None, line, []) if is_plain else reader.parse(line, number))
+
+
+class _Sender:
+    """Hands records to librdkafka, and waits where its buffer is full."""
+
+    def __init__(self, producer: Producer, topic: str, max_block_s: float, *, is_sync: bool) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._max_block_s = max_block_s
+        self._is_sync = is_sync
+        self._sent = 0
+
+    def send(self, line: Line) -> None:
+        if self._sent == 0:
+            self._look_up_topic()
+        self._sent += 1
+        if self._sent % POLL_EVERY == 0:
+            self._producer.poll(0)
+        deadline = None
+        while not self._try_send(line):
+            deadline = deadline or time.monotonic() + self._max_block_s
+            self._producer.poll(0.1)
+            if time.monotonic() > deadline:
+                _log_error(self._topic, line.key, line.value, "no room in the buffer within max.block.ms")
+                return
+        if self._is_sync:
+            self._producer.flush()
+
+    def _try_send(self, line: Line) -> bool:
+        from confluent_kafka import KafkaException
+
+        try:
+            if line.headers:
+                self._producer.produce(self._topic, line.value, line.key, headers=line.headers)
+            else:
+                self._producer.produce(self._topic, line.value, line.key)
+        except BufferError:
+            return False
+        except KafkaException as error:
+            _log_error(self._topic, line.key, line.value, error.args[0].str())
+        return True
+
+    def _look_up_topic(self) -> None:
+        """Ask for the topic once, which creates it where the cluster allows that, and say so as Java clients do."""
+        from confluent_kafka import KafkaException
+
+        try:
+            found = self._producer.list_topics(self._topic, timeout=METADATA_TIMEOUT_S).topics.get(self._topic)
+        except KafkaException:
+            return
+        if found is not None and found.error is not None:
+            text = f"Error while fetching metadata with correlation id 1 : {{{self._topic}={found.error.name()}}}"
+            log_line("WARN", f"[Producer clientId=console-producer] {text}", NETWORK_LOG)
+
+
+def _prompted(stream: BinaryIO, *, shows_prompt: bool) -> Iterator[bytes]:
+    if not shows_prompt:
+        yield from stream
+        return
+    while True:
+        print(">", end="", flush=True)
+        line = stream.readline()
+        if not line:
+            return
+        yield line
+
+
+def _log_failure(error: Any, message: Any) -> None:
+    if error is not None:
+        _log_error(message.topic(), message.key(), message.value(), error.str())
+
+
+def _log_error(topic: str, key: bytes | None, value: bytes | None, reason: str) -> None:
+    text = f"Error when sending message to topic {topic} with key: {_size(key)}, value: {_size(value)}"
+    log_line("ERROR", f"{text} with error: {reason}", ERROR_LOG)
+
+
+def _size(content: bytes | None) -> str:
+    return "null" if content is None else f"{len(content)} bytes"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""Reading topics without a group: every partition is assigned by hand, and new ones are picked up.
+
+A group costs a coordinator and a rebalance; someone who only wants to look at a topic needs neither.
+Start at `Follower.refresh`.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from moldau.client.errors import ClientError, UnreachableError, client_error
+from moldau.core.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+__all__ = ["BEGINNING", "END", "Follower", "start_offsets_at"]
+
+BEGINNING, END = -2, -1
+"""librdkafka's logical offsets, equal to Kafka's timestamps for earliest and latest."""
+
+METADATA_TIMEOUT_S = 5.0
+
+
+class Follower:
+    """The partitions of some topics, by name or by pattern, assigned to one consumer.
+
+    `start` is an offset, `BEGINNING`, `END`, or a mapping with an offset for each partition known at the
+    start. Partitions that appear later are read from their beginning: all they hold is new.
+    """
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        topics: Sequence[str] | re.Pattern[str],
+        *,
+        start: int | Mapping[TopicPartition, int] = END,
+        only_partition: int | None = None,
+        refresh_ms: int = 10_000,
+        skipped: frozenset[str] = frozenset(),
+    ) -> None:
+        self._consumer = consumer
+        self._topics = topics
+        self._start = start
+        self._only_partition = only_partition
+        self._refresh_s = refresh_ms / 1000
+        self._skipped = skipped
+        self._next_refresh = 0.0
+        self._has_begun = False
+        self.assigned: set[TopicPartition] = set()
+
+    def refresh_if_due(self) -> dict[str, str]:
+        return self.refresh() if time.monotonic() >= self._next_refresh else {}
+
+    def refresh(self) -> dict[str, str]:
+        """Look for partitions not read yet and start on them.
+
+        Returns Kafka's error name by topic for topics that are not there (yet); those are looked for
+        again within a second. An unreachable cluster is an entry under the empty name.
+        """
+        try:
+            found, missing = self.partitions()
+        except UnreachableError as error:
+            self._next_refresh = time.monotonic() + 1.0
+            return {"": str(error)}
+        fresh = sorted(found - self.assigned)
+        if fresh:
+            self._begin(fresh)
+        self._next_refresh = time.monotonic() + (self._refresh_s if self.assigned and not missing else 1.0)
+        return missing
+
+    def partitions(self) -> tuple[set[TopicPartition], dict[str, str]]:
+        """What the cluster has now of the topics asked for, and the errors of those it lacks."""
+        found: set[TopicPartition] = set()
+        missing: dict[str, str] = {}
+        for name, topic in self._metadata().items():
+            if topic.error is not None:
+                missing[name] = topic.error.name()
+                continue
+            found.update(TopicPartition(name, number) for number in topic.partitions)
+        if self._only_partition is not None:
+            found = {partition for partition in found if partition.partition == self._only_partition}
+        return found, missing
+
+    def _metadata(self) -> dict[str, Any]:
+        from confluent_kafka import KafkaException
+
+        try:
+            if isinstance(self._topics, re.Pattern):
+                everything = self._consumer.list_topics(timeout=METADATA_TIMEOUT_S).topics
+                return {name: topic for name, topic in everything.items() if self._accepts(name)}
+            known: dict[str, Any] = {}
+            for name in self._topics:
+                known |= self._consumer.list_topics(name, timeout=METADATA_TIMEOUT_S).topics
+        except KafkaException as error:
+            raise client_error(error.args[0]) from None
+        return known
+
+    def _accepts(self, name: str) -> bool:
+        return (
+            isinstance(self._topics, re.Pattern)
+            and self._topics.fullmatch(name) is not None
+            and name not in self._skipped
+        )
+
+    def _begin(self, fresh: Sequence[TopicPartition]) -> None:
+        from confluent_kafka import TopicPartition as Position
+
+        positions = [Position(p.topic, p.partition, self._first_offset(p)) for p in fresh]
+        self._consumer.incremental_assign(positions)
+        self.assigned.update(fresh)
+        self._has_begun = True
+
+    def _first_offset(self, partition: TopicPartition) -> int:
+        if isinstance(self._start, Mapping):
+            return self._start.get(partition, BEGINNING)
+        if self._has_begun and self._only_partition is None:
+            return BEGINNING
+        return self._start
+
+
+def start_offsets_at(
+    consumer: Consumer, partitions: Sequence[TopicPartition], timestamp: int
+) -> dict[TopicPartition, int]:
+    """The first offset at or after a time, for each partition; `END` where nothing is that young."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka import TopicPartition as Position
+
+    try:
+        found = consumer.offsets_for_times(
+            [Position(p.topic, p.partition, timestamp) for p in partitions], timeout=METADATA_TIMEOUT_S
+        )
+    except KafkaException as error:
+        raise client_error(error.args[0]) from None
+    failed = next((position.error for position in found if position.error is not None), None)
+    if failed is not None:
+        raise ClientError(failed.str())
+    return {TopicPartition(p.topic, p.partition): p.offset if p.offset >= 0 else END for p in found}
