@@ -27,7 +27,7 @@ KAFKA_VERSION = "4.3.1"
 
 CLASSES = {
     "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
-    "kafka-configs.sh": "org.apache.kafka.tools.ConfigCommand",
+    "kafka-configs.sh": "kafka.admin.ConfigCommand",
     "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
 }
 
