@@ -153,7 +153,7 @@ def swap(directory: Path, base_offsets: tuple[int, ...]) -> None:
         for path in directory.glob(f"{base:020d}.*"):
             if not path.name.endswith(CLEANED_SUFFIX):
                 path.unlink()
-    for path in directory.glob(f"*{CLEANED_SUFFIX}"):
+    for path in directory.glob(f"{base_offsets[0]:020d}.*{CLEANED_SUFFIX}"):
         path.rename(path.with_name(path.name.removesuffix(CLEANED_SUFFIX)))
 
 

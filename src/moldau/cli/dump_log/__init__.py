@@ -1,0 +1,1 @@
+"""kafka-dump-log: the files of a log as text. Start at `command`."""
