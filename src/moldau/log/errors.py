@@ -1,0 +1,60 @@
+"""What can go wrong in the log, each with the code a client sees. Start at `StorageError`."""
+
+from __future__ import annotations
+
+from moldau.core.errors import ErrorCode, MoldauError
+
+__all__ = [
+    "CorruptIndexError",
+    "CorruptSnapshotError",
+    "FatalDiskError",
+    "InvalidProducerEpochError",
+    "InvalidTxnStateError",
+    "OffsetOutOfRangeError",
+    "OutOfOrderSequenceError",
+    "StorageError",
+]
+
+
+class StorageError(MoldauError):
+    """The disk refused, or the partition is offline; nothing of the request was kept."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class FatalDiskError(MoldauError):
+    """A sync failed: what the disk holds is unknown, so the process has to stop rather than pretend."""
+
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class OffsetOutOfRangeError(MoldauError):
+    """An offset below the log start or above the log end."""
+
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+class OutOfOrderSequenceError(MoldauError):
+    """An idempotent producer skipped a sequence, or repeats one too old to recognise."""
+
+    code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+class InvalidProducerEpochError(MoldauError):
+    """A producer with an older epoch than the partition has seen; another instance took over."""
+
+    code = ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+class InvalidTxnStateError(MoldauError):
+    """A plain batch from a producer whose transaction is open here."""
+
+    code = ErrorCode.INVALID_TXN_STATE
+
+
+class CorruptIndexError(MoldauError):
+    """An index file that contradicts itself; it is rebuilt from the log."""
+
+
+class CorruptSnapshotError(MoldauError):
+    """A producer snapshot that does not check; state is replayed from an older one."""

@@ -1,0 +1,179 @@
+"""The one place that touches the disk.
+
+Everything in `log` goes through a `Files`, so that a test can lose power (`testing.power_loss`), fill the
+disk or fail a sync without patching anything. Errors leave as plain `OSError`: what they mean is for the
+caller to say. `write` and `pread` are the system calls themselves, because appends pay for every layer.
+Start at `Files`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["FileLock", "Files", "SegmentFile"]
+
+
+class SegmentFile:
+    """An open descriptor that closes itself when the last holder lets go.
+
+    A segment holds one, and so does every slice being sent: deleting a segment drops only the segment's
+    share, and a `sendfile` under way keeps reading the unlinked file.
+    """
+
+    __slots__ = ("_close", "fd")
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        # Bound here because module globals may be gone when the interpreter shuts down.
+        self._close = os.close
+
+    def fileno(self) -> int:
+        return self.fd
+
+    def __del__(self) -> None:
+        if self.fd >= 0:
+            self._close(self.fd)
+            self.fd = -1
+
+
+class FileLock:
+    """An exclusive lock on a file, held for as long as this object is open."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def release(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class Files:
+    """Kafka's files on a real disk."""
+
+    write: Callable[[int, Any], int] = staticmethod(os.write)
+    """`write(fd, buffer)`; may write less than asked, as the system call may."""
+
+    pread: Callable[[int, int, int], bytes] = staticmethod(os.pread)
+
+    def open_append(self, path: str) -> int:
+        """Open for appending and reading; created when missing."""
+        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def open_existing(self, path: str) -> int:
+        """Open a file that is there for appending and reading, or only for reading where that is all we may."""
+        try:
+            return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        except PermissionError:
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+
+    def truncate(self, fd: int, size: int) -> None:
+        os.ftruncate(fd, size)
+
+    def sync(self, fd: int) -> None:
+        """Put a file's bytes and length on disk."""
+        os.fdatasync(fd)
+
+    def sync_directory(self, path: str) -> None:
+        """Put a directory's entries on disk: creations, renames and removals count only from here on."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def sync_file(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self.sync(fd)
+        finally:
+            os.close(fd)
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb", buffering=0) as file:
+            return file.readall()
+
+    def write_file(self, path: str, data: bytes, *, sync: bool = False) -> None:
+        """Replace a file's content in place: for what can be rebuilt after a crash, such as indexes."""
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            self._write_all(fd, data)
+            if sync:
+                self.sync(fd)
+        finally:
+            os.close(fd)
+
+    def atomic_write(self, path: str, data: bytes, *, sync: bool = True) -> None:
+        """Replace a file so that a crash leaves the old or the new content, never a mixture."""
+        temporary = path + ".tmp"
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            self._write_all(fd, data)
+            if sync:
+                self.sync(fd)
+        finally:
+            os.close(fd)
+        self.rename(temporary, path)
+        if sync:
+            self.sync_directory(os.path.dirname(path))
+
+    def _write_all(self, fd: int, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self.write(fd, rest) :]
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
+    def unlink(self, path: str) -> None:
+        """Remove a file; one that is gone already is fine."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+
+    def make_directory(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def remove_directory(self, path: str) -> None:
+        """Remove a directory with everything in it; one that is gone already is fine."""
+        import shutil
+
+        shutil.rmtree(path, ignore_errors=True)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def names(self, path: str) -> list[str]:
+        return os.listdir(path)
+
+    def subdirectories(self, path: str) -> list[str]:
+        with os.scandir(path) as entries:
+            return [entry.name for entry in entries if entry.is_dir()]
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def space(self, path: str) -> tuple[int, int]:
+        """Total and usable bytes of the file system that holds `path`."""
+        stats = os.statvfs(path)
+        return stats.f_frsize * stats.f_blocks, stats.f_frsize * stats.f_bavail
+
+    def lock(self, path: str) -> FileLock | None:
+        """Take the exclusive lock on `path`, or return `None` while another process holds it."""
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        return FileLock(fd)

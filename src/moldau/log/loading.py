@@ -1,0 +1,296 @@
+"""Opening a partition's directory: finish what a crash interrupted, then trust or recover.
+
+After a clean shutdown nothing is read but the directory listing: the recovery point tells where the log
+ends, and files are opened when somebody needs them. After a crash every segment that reaches beyond the
+recovery point is checked batch by batch (`log.recovery`) and what describes it is built anew.
+Start at `open_log`.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from moldau.core.clock import Clock, SystemClock
+from moldau.core.ids import TopicPartition
+from moldau.log.config import LogConfig
+from moldau.log.files import Files
+from moldau.log.leader_epochs import LeaderEpochs
+from moldau.log.log_state import LogEvents
+from moldau.log.offset_index import OffsetIndex
+from moldau.log.partition_files import EpochFile, Snapshots, track_batch
+from moldau.log.partition_log import PartitionLog
+from moldau.log.producer_state import ProducerStates
+from moldau.log.recovery import BatchCheck, next_valid_batch
+from moldau.log.segment import EXTENSIONS, Segment, parse_base_offset
+from moldau.log.swaps import tidied
+from moldau.log.time_index import TimeIndex
+from moldau.log.txn_index import TxnIndex
+from moldau.protocol.record_batch import NO_TIMESTAMP
+
+__all__ = ["LastRun", "create_log", "open_log"]
+
+log = logging.getLogger("moldau.log")
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """What the checkpoints of the last run say of a partition."""
+
+    is_clean: bool = False
+    """Whether the broker shut down in order; only then is `recovery_point` the log's end."""
+    recovery_point: int | None = None
+    log_start_offset: int | None = None
+    high_watermark: int | None = None
+
+
+def create_log(
+    directory: str,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    *,
+    topic_id: uuid.UUID | None = None,
+    start_offset: int = 0,
+    files: Files | None = None,
+    clock: Clock | None = None,
+    events: LogEvents | None = None,
+) -> PartitionLog:
+    """Make a new, empty partition on disk. The first flush syncs its directory."""
+    files, clock = files or Files(), clock or SystemClock()
+    files.make_directory(directory)
+    segment = Segment.create(files, directory, start_offset, now_ms=clock.now_ms())
+    segment.release()
+    created = PartitionLog(
+        directory,
+        topic_partition,
+        config,
+        [segment],
+        log_start_offset=start_offset,
+        log_end_offset=start_offset,
+        recovery_point=start_offset,
+        files=files,
+        clock=clock,
+        events=events,
+    )
+    created.mark_new(topic_id)
+    return created
+
+
+def open_log(
+    directory: str,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    last_run: LastRun | None = None,
+    *,
+    files: Files | None = None,
+    clock: Clock | None = None,
+    events: LogEvents | None = None,
+    truncate_corruption: bool = False,
+) -> PartitionLog:
+    """Open a partition that is on disk.
+
+    Damage with valid data behind it leaves the partition offline with everything in place, unless the
+    operator allowed to cut there (`truncate_corruption`, from `moldau.recovery.truncate`).
+    """
+    files, clock, last_run = files or Files(), clock or SystemClock(), last_run or LastRun()
+    names = tidied(files, directory, files.names(directory))
+    segments = _listed_segments(files, directory, names)
+    if not segments:
+        segments = [_new_segment(files, directory, last_run.log_start_offset or 0, clock.now_ms())]
+    loader = _Loader(files, directory, config, segments, now_ms=clock.now_ms(), truncate_corruption=truncate_corruption)
+    loader.snapshots = Snapshots(files, directory, _listed_snapshots(files, directory, names, segments))
+    recovery_point = last_run.recovery_point or 0
+    if last_run.is_clean and last_run.recovery_point is not None and recovery_point >= segments[-1].base_offset:
+        loader.trust(recovery_point, frozenset(names))
+    else:
+        loader.recover(recovery_point)
+
+    end_offset = loader.end_offset
+    start_offset = max(last_run.log_start_offset or 0, loader.segments[0].base_offset)
+    if start_offset > end_offset and loader.problem is None:
+        loader.start_over(start_offset)
+        end_offset = start_offset
+    high_watermark = start_offset if last_run.high_watermark is None else last_run.high_watermark
+    opened = PartitionLog(
+        directory,
+        topic_partition,
+        config,
+        loader.segments,
+        log_start_offset=start_offset,
+        log_end_offset=end_offset,
+        recovery_point=min(recovery_point, end_offset),
+        high_watermark=min(max(high_watermark, start_offset), end_offset),
+        snapshot_offsets=sorted(loader.snapshots.offsets),
+        files=files,
+        clock=clock,
+        events=events,
+    )
+    opened.adopt(loader.epochs, loader.producers)
+    if loader.problem is not None:
+        opened.take_offline(loader.problem)
+    return opened
+
+
+def _new_segment(files: Files, directory: str, base_offset: int, now_ms: int) -> Segment:
+    segment = Segment.create(files, directory, base_offset, now_ms=now_ms)
+    segment.release()
+    return segment
+
+
+def _listed_segments(files: Files, directory: str, names: Sequence[str]) -> list[Segment]:
+    """Segments in offset order; index files that have lost their log file are removed."""
+    bases = sorted(parse_base_offset(name) for name in names if name.endswith(".log"))
+    segments = [Segment(files, directory, base) for base in bases]
+    for segment in segments:
+        segment.size = files.size(segment.path(".log"))
+        segment.max_timestamp = None if segment.size else NO_TIMESTAMP
+    known = set(bases)
+    for name in names:
+        if name.endswith(EXTENSIONS[1:]) and parse_base_offset(name) not in known:
+            files.unlink(f"{directory}/{name}")
+    return segments
+
+
+def _listed_snapshots(files: Files, directory: str, names: Sequence[str], segments: Sequence[Segment]) -> list[int]:
+    """Offsets of the snapshots worth keeping: one per segment, and the newest above the last segment."""
+    offsets = sorted(parse_base_offset(name) for name in names if name.endswith(".snapshot"))
+    bases = {segment.base_offset for segment in segments}
+    newest = offsets[-1] if offsets and offsets[-1] > segments[-1].base_offset else None
+    for offset in offsets:
+        if offset not in bases and offset != newest:
+            files.unlink(f"{directory}/{offset:020d}.snapshot")
+    return [offset for offset in offsets if offset in bases or offset == newest]
+
+
+class _Loader:
+    """One opening under way: segments and what was found out about them."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        config: LogConfig,
+        segments: list[Segment],
+        *,
+        now_ms: int,
+        truncate_corruption: bool,
+    ) -> None:
+        self.files = files
+        self.directory = directory
+        self.config = config
+        self.segments = segments
+        self.snapshots = Snapshots(files, directory)
+        self.end_offset = segments[0].base_offset
+        self.epochs: LeaderEpochs | None = None
+        """Built by recovery; `None` when the checkpoint file can be believed."""
+        self.producers: ProducerStates | None = None
+        self.problem: str | None = None
+        """Why the partition has to stay offline."""
+        self._now_ms = now_ms
+        self._truncate_corruption = truncate_corruption
+
+    def trust(self, end_offset: int, names: frozenset[str]) -> None:
+        """A clean shutdown: believe the recovery point, and rebuild only indexes that are not there."""
+        self.end_offset = end_offset
+        for index, segment in enumerate(self.segments):
+            if segment.size and not self._has_indexes(segment, names):
+                log.warning("%s: rebuilding missing indexes", segment.path(".log"))
+                self._rebuild(segment, self._producers_before(index), None, check_crc=False)
+                segment.force_time_entry()
+
+    def _has_indexes(self, segment: Segment, names: frozenset[str]) -> bool:
+        stem = f"{segment.base_offset:020d}"
+        return f"{stem}.index" in names and f"{stem}.timeindex" in names
+
+    def _producers_before(self, index: int) -> ProducerStates:
+        return self.snapshots.load(self.segments[:index], self.segments[index].base_offset, self._now_ms)
+
+    def recover(self, recovery_point: int) -> None:
+        """Check every segment that reaches beyond the recovery point, oldest first."""
+        following = [segment.base_offset for segment in self.segments[1:]]
+        first = next((index for index, base in enumerate(following) if base > recovery_point), len(following))
+        names = frozenset(self.files.names(self.directory))
+        for index, segment in enumerate(self.segments[:first]):
+            if segment.size and not self._has_indexes(segment, names):
+                self._rebuild(segment, self._producers_before(index), None, check_crc=False)
+                segment.force_time_entry()
+        base_offset = self.segments[first].base_offset
+        self.epochs = EpochFile(self.files, self.directory).epochs
+        self.epochs.truncate_end(base_offset)
+        self.producers = self._producers_before(first)
+        self.end_offset = base_offset
+        for index in range(first, len(self.segments)):
+            if not self._recover_segment(index):
+                break
+        self.snapshots.discard_above(self.end_offset)
+        self.epochs.truncate_end(self.end_offset)
+
+    def _recover_segment(self, index: int) -> bool:
+        """Check one segment; return whether to go on with the next."""
+        segment, is_last = self.segments[index], index + 1 == len(self.segments)
+        assert self.producers is not None
+        size = segment.size
+        check = self._rebuild(segment, self.producers, self.epochs, check_crc=True)
+        if not is_last:
+            segment.force_time_entry()
+        self.end_offset = max(self.end_offset, check.next_offset)
+        if check.problem is None:
+            return True
+        damage = f"{segment.path('.log')} at position {check.position}: {check.problem}"
+        beyond = self._valid_data_behind(index, check, size)
+        if check.is_legacy or (beyond is not None and not self._truncate_corruption):
+            segment.size = size
+            self.problem = f"{damage}; {beyond or 'nothing was changed'}"
+            return False
+        log.warning("%s; cutting off %d bytes", damage, size - check.position)
+        self.files.truncate(segment.file.fd, check.position)
+        for later in self.segments[index + 1 :]:
+            log.warning("%s: removing %d bytes that lie behind the cut", later.path(".log"), later.size)
+            later.delete()
+            self.snapshots.discard([later.base_offset])
+        del self.segments[index + 1 :]
+        return False
+
+    def _valid_data_behind(self, index: int, check: BatchCheck, size: int) -> str | None:
+        """Where readable batches lie behind the damage, as words for the operator; `None` without any."""
+        segment = self.segments[index]
+        found = next_valid_batch(self.files, segment.file.fd, size, check.position, check.next_offset)
+        if found is not None:
+            where = f"at position {found[0]} with offset {found[1]}"
+        else:
+            later = [other for other in self.segments[index + 1 :] if other.size]
+            if not later:
+                return None
+            where = f"in {later[0].path('.log')}"
+        return (
+            f"valid batches follow {where}, so nothing was cut; restore the file, "
+            "or set moldau.recovery.truncate=true to give up everything from there on"
+        )
+
+    def _rebuild(
+        self, segment: Segment, producers: ProducerStates, epochs: LeaderEpochs | None, *, check_crc: bool
+    ) -> BatchCheck:
+        """Walk a segment and build anew all that describes it."""
+        size, interval_bytes = segment.size, self.config.index_interval_bytes
+        segment.size, segment.max_timestamp, segment.first_timestamp = 0, NO_TIMESTAMP, None
+        segment.start_indexes(OffsetIndex(segment.base_offset), TimeIndex(segment.base_offset), TxnIndex())
+        segment.index_after = interval_bytes
+        check = BatchCheck(self.files, segment.file.fd, size, segment.base_offset, check_crc=check_crc)
+        for position, header, batch in check:
+            segment.note_batch(header, position, interval_bytes)
+            if epochs is not None and header.partition_leader_epoch > epochs.latest:
+                epochs.assign(header.partition_leader_epoch, header.base_offset)
+            if header.producer_id >= 0:
+                track_batch(producers, segment, batch, header, header.base_offset, self._now_ms)
+        return check
+
+    def start_over(self, offset: int) -> None:
+        """The log ends before the point it was said to start at: what is left has no use."""
+        log.warning("%s ends at %d, before its start %d: starting over", self.directory, self.end_offset, offset)
+        for segment in self.segments:
+            segment.delete()
+        self.snapshots.discard(list(self.snapshots.offsets))
+        self.segments = [_new_segment(self.files, self.directory, offset, self._now_ms)]
+        self.epochs, self.producers = LeaderEpochs(), ProducerStates()

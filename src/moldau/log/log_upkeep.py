@@ -1,0 +1,286 @@
+"""A partition's log apart from appending and reading: flushing, saving, deleting, truncating, closing.
+
+Not used on its own: `log.partition_log` builds on it and says which thread may do what.
+Start at `LogUpkeep.flush`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import Callable, Sequence
+
+from moldau.log.errors import FatalDiskError, OffsetOutOfRangeError, StorageError
+from moldau.log.leader_epochs import LeaderEpochs
+from moldau.log.log_state import LogState
+from moldau.log.producer_state import ProducerStates
+from moldau.log.retention import SegmentFacts, deletable
+from moldau.log.segment import Segment
+
+__all__ = ["LogUpkeep"]
+
+log = logging.getLogger("moldau.log")
+
+
+class LogUpkeep(LogState):
+    __slots__ = ()
+
+    # --- opening ----------------------------------------------------------------------------------------
+
+    def mark_new(self, topic_id: uuid.UUID | None) -> None:
+        """This partition was made just now: nothing of it is on disk for sure."""
+        self._is_directory_synced = False
+        self._producers = ProducerStates()
+        if topic_id is not None:
+            self._metadata.save(topic_id)
+
+    def adopt(self, epochs: LeaderEpochs | None, producers: ProducerStates | None) -> None:
+        """Take over what recovery found out; `None` means that the files can be believed."""
+        if epochs is not None:
+            self._epoch_file.start(epochs)
+        self._producers = producers
+
+    # --- flushing ---------------------------------------------------------------------------------------
+
+    def flush(self, *, before: int | None = None) -> int:
+        """Put all that is appended so far on disk; return the offset below which everything is.
+
+        Only segments that begin below `before`, when given. A sync that fails is fatal: the kernel may have
+        dropped the pages, so trying again would prove nothing.
+        """
+        with self._flush_lock:
+            # The end first: whatever lies below it is in the segments we see afterwards.
+            end, truncations, segments = self.log_end_offset, self._truncations, self.segments
+            try:
+                end = self._sync_segments(segments, end, before)
+                self._sync_directory_once()
+                self._epoch_file.save()
+            except FileNotFoundError:
+                if not self.is_closed:
+                    raise
+                return self.recovery_point
+            except OSError as error:
+                fatal = FatalDiskError(f"{self.topic_partition}: cannot put {self.directory} on disk: {error}")
+                self.events.on_fatal(fatal)
+                raise fatal from error
+            with self._lock:
+                if truncations == self._truncations and end > self.recovery_point:
+                    self.recovery_point = end
+                    self._flush_at = end + self._config.flush_messages
+            self.last_flush_ms = self.clock.monotonic_ms()
+            return self.recovery_point
+
+    def _sync_segments(self, segments: Sequence[Segment], end: int, before: int | None) -> int:
+        """Oldest first, so that a crash in between leaves no hole; return the offset reached."""
+        for index, segment in enumerate(segments):
+            if before is not None and segment.base_offset >= before:
+                return segment.base_offset
+            is_last = index + 1 == len(segments)
+            if is_last or segments[index + 1].base_offset > self.recovery_point:
+                segment.sync()
+        return end
+
+    def _sync_directory_once(self) -> None:
+        """The first flush of a new partition puts its directory and its topic id on disk as well."""
+        if self._is_directory_synced:
+            return
+        if self.files.exists(self._metadata.path):
+            self.files.sync_file(self._metadata.path)
+        self.files.sync_directory(self.directory)
+        self.files.sync_directory(os.path.dirname(self.directory))
+        self._is_directory_synced = True
+
+    def finish_roll(self, segment: Segment) -> None:
+        """Put a closed segment on disk with all that belongs to it, and move the recovery point past it."""
+        if self.is_closed or segment not in self.segments:
+            return
+        self._save("the indexes", lambda: segment.save_indexes(sync=True))
+        self._save("a producer snapshot", self._snapshots.save)
+        self.flush(before=segment.base_offset + 1)
+
+    def save(self) -> None:
+        """Write what is kept behind: indexes, snapshots, epochs. Called with every checkpoint."""
+        if self.offline_error is None and not self.is_closed:
+            for segment in self.segments:
+                if not segment.is_index_saved:
+                    self._save("the indexes", segment.save_indexes)
+            self._save("a producer snapshot", self._snapshots.save)
+            self._save("the leader epochs", self._epoch_file.save)
+
+    def _save(self, what: str, write: Callable[[], None]) -> None:
+        """A full disk must not stop the broker for files that can be written later or rebuilt."""
+        try:
+            write()
+        except OSError as error:
+            log.error("%s: cannot save %s, will try again: %s", self.topic_partition, what, error)
+
+    def close(self) -> None:
+        """Put everything on disk in the form a clean start expects, and let go of all files."""
+        if self.is_closed:
+            return
+        if self.offline_error is None:
+            if self._active is not None or self.recovery_point < self.log_end_offset:
+                self.flush()
+            for segment in self.segments:
+                if not segment.is_index_saved:
+                    segment.force_time_entry()
+                    self._save("the indexes", lambda segment=segment: segment.save_indexes(sync=True))  # type: ignore[misc]
+            if self._producers is not None and self.log_end_offset > self.segments[0].base_offset:
+                self._snapshots.keep(self.log_end_offset, self._producers)
+            self._save("a producer snapshot", self._snapshots.save)
+            self._save("the leader epochs", self._epoch_file.save)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of all files without writing anything: the partition is deleted, or the process crashed."""
+        self.is_closed = True
+        self._active = None
+        for segment in self.segments:
+            segment.release()
+
+    def release_idle(self) -> None:
+        """Close the files and drop the indexes of all but the last segment; reads bring them back."""
+        for segment in self.segments[:-1]:
+            segment.release()
+
+    # --- deleting ---------------------------------------------------------------------------------------
+
+    def advance_log_start(self, offset: int) -> None:
+        """Hide records below `offset`; the next retention round removes what lies wholly below."""
+        if offset > self.high_watermark:
+            raise OffsetOutOfRangeError(
+                f"{self.topic_partition}: cannot delete up to {offset}, the high watermark is {self.high_watermark}"
+            )
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self._epoch_file.truncate_start(offset)
+            self.producers.drop_below(offset)
+
+    def retention_facts(self) -> list[SegmentFacts]:
+        segments = self.segments
+        ends = [segment.base_offset for segment in segments[1:]] + [self.log_end_offset]
+        return [
+            SegmentFacts(segment.base_offset, end, segment.size, self._newest_ms(segment))
+            for segment, end in zip(segments, ends, strict=True)
+        ]
+
+    def _newest_ms(self, segment: Segment) -> int:
+        timestamp = segment.newest_timestamp().timestamp
+        return timestamp if timestamp >= 0 else segment.modified_ms()
+
+    def deletable_segments(self, now_ms: int) -> int:
+        """How many leading segments retention lets go; all of them only after a roll."""
+        return deletable(
+            self.retention_facts(),
+            self._config,
+            log_start_offset=self.log_start_offset,
+            high_watermark=self.high_watermark,
+            now_ms=now_ms,
+        )
+
+    def delete_segments(self, count: int, now_ms: int) -> None:
+        """Take the first `count` segments out of the log; their files go after `file.delete.delay.ms`."""
+        with self._lock:
+            count = min(count, len(self.segments) - 1)
+            gone, self.segments = self.segments[:count], self.segments[count:]
+            first_offset = self.segments[0].base_offset
+        if gone:
+            log.info("%s: deleting %d segments below offset %d", self.topic_partition, len(gone), first_offset)
+            if first_offset > self.log_start_offset:
+                self.log_start_offset = first_offset
+                self._epoch_file.truncate_start(first_offset)
+                self.producers.drop_below(first_offset)
+            self._retire(gone, now_ms)
+
+    def _retire(self, segments: Sequence[Segment], now_ms: int) -> None:
+        """Rename files out of the way, oldest first, so that a crash leaves no hole."""
+        for segment in segments:
+            segment.rename(".deleted")
+            self._retired.append((now_ms + self._config.file_delete_delay_ms, segment))
+        self._snapshots.discard([segment.base_offset for segment in segments])
+
+    def delete_retired(self, now_ms: int) -> int:
+        """Unlink the files of segments whose delay has passed; return how many segments went."""
+        due = [entry for entry in list(self._retired) if entry[0] <= now_ms]
+        for entry in due:
+            entry[1].delete()
+            self._retired.remove(entry)
+        return len(due)
+
+    def replace_segments(self, cleaned: Segment, replaced: Sequence[Segment], now_ms: int) -> None:
+        """Swap a compacted segment in for the ones it was made of.
+
+        `cleaned` is complete and synced under the suffix `.cleaned`. From the rename to `.swap` on, a crash
+        is finished by the next start. None of `replaced` is the last segment.
+        """
+        cleaned.rename(".swap")
+        self.files.sync_directory(self.directory)
+        names = set(map(id, replaced))
+        for segment in replaced:
+            segment.rename(".deleted")
+            self._retired.append((now_ms + self._config.file_delete_delay_ms, segment))
+        self._snapshots.discard([segment.base_offset for segment in replaced[1:]])
+        cleaned.rename("")
+        self.files.sync_directory(self.directory)
+        with self._lock:
+            kept = [segment for segment in self.segments if id(segment) not in names]
+            kept.append(cleaned)
+            self.segments = tuple(sorted(kept, key=lambda segment: segment.base_offset))
+
+    def expire_producers(self, now_ms: int, max_age_ms: int) -> None:
+        """Forget silent producers, where any are in memory."""
+        if self._producers is not None:
+            self._producers.expire(now_ms, max_age_ms)
+
+    @property
+    def has_moved_start(self) -> bool:
+        """Whether the log starts inside its first segment, which only a checkpoint can remember."""
+        return self.log_start_offset > self.segments[0].base_offset
+
+    # --- truncating -------------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove everything from `offset` on, as a follower does whose log went another way."""
+        if offset >= self.log_end_offset:
+            return
+        if offset < self.segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        with self._lock:
+            self._truncations += 1
+            kept = tuple(segment for segment in self.segments if segment.base_offset <= offset)
+            gone, self.segments = self.segments[len(kept) :], kept
+            self.recovery_point = min(self.recovery_point, offset)
+        self._active = None
+        self._retire(gone, self.clock.now_ms())
+        try:
+            self.segments[-1].truncate(offset)
+        except OSError as error:
+            self.take_offline(f"cannot truncate {self.segments[-1].path('.log')} to offset {offset}: {error.strerror}")
+            raise StorageError(str(self.offline_error)) from error
+        self._end_at(offset)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Remove everything and go on at `offset`."""
+        fresh_needs_room = self.segments
+        self._retire(fresh_needs_room, self.clock.now_ms())
+        fresh = self._begin_segment(offset, self.clock.now_ms())
+        with self._lock:
+            self._truncations += 1
+            self.segments = (fresh,)
+            self.recovery_point = min(self.recovery_point, offset)
+        self._active = None
+        self.log_start_offset = offset
+        self._end_at(offset)
+        self._epoch_file.clear()
+
+    def _end_at(self, offset: int) -> None:
+        self.log_end_offset = offset
+        self.high_watermark = min(self.high_watermark, offset)
+        self.log_start_offset = min(self.log_start_offset, offset)
+        self._flush_at = self.recovery_point + self._config.flush_messages
+        self._snapshots.discard_above(offset)
+        self._epoch_file.truncate_end(offset)
+        self._latest_epoch = -2
+        self._producers = None

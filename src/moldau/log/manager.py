@@ -1,0 +1,368 @@
+"""All partitions of a broker's log directories: opening, creating, deleting, and the regular rounds.
+
+The loop thread opens, creates and deletes partitions; one maintenance thread calls the rounds
+(`retention_round`, `flush_round`, `checkpoint`, `delete_retired`) as `log.partition_log` explains. The
+metadata log `__cluster_metadata-0` lives in the same place but belongs to the controller and is left alone.
+Start at `LogManager.open`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from moldau.core.clock import Clock, SystemClock
+from moldau.core.errors import StartupError
+from moldau.core.ids import TopicPartition
+from moldau.log.checkpoints import (
+    HIGH_WATERMARKS,
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    load_checkpoint,
+    save_checkpoint,
+    save_clean_shutdown,
+    take_clean_shutdown,
+)
+from moldau.log.config import LogConfig
+from moldau.log.errors import StorageError
+from moldau.log.files import FileLock, Files
+from moldau.log.flush_policy import is_flush_due
+from moldau.log.loading import LastRun, create_log, open_log
+from moldau.log.log_state import LogEvents
+from moldau.log.partition_log import PartitionLog
+
+__all__ = ["LogDirectory", "LogManager"]
+
+log = logging.getLogger("moldau.log")
+
+_METADATA_DIRECTORY: Final = "__cluster_metadata-0"
+_LONGEST_NAME: Final = 255
+
+
+def _call(function: Callable[[], None]) -> None:
+    function()
+
+
+def aside_name(topic_partition: TopicPartition, suffix: str) -> str:
+    """A directory name that no partition has: `<topic>-<partition>.<id><suffix>`, cut to what a disk allows."""
+    tail = f"-{topic_partition.partition}.{uuid.uuid4().hex}{suffix}"
+    return topic_partition.topic[: _LONGEST_NAME - len(tail)] + tail
+
+
+class LogDirectory:
+    """One entry of `log.dirs`: its lock, and what the last run left in its checkpoints."""
+
+    def __init__(self, path: str, files: Files) -> None:
+        self.path = os.path.abspath(path)
+        self.files = files
+        self.error: str | None = None
+        """Why the directory is offline."""
+        self.is_clean = False
+        self._lock: FileLock | None = None
+        self._saved: dict[str, dict[TopicPartition, int]] = {}
+
+    def lock(self) -> None:
+        """Make the directory ours alone; raises `StartupError` while another broker has it."""
+        if self._lock is not None:
+            return
+        try:
+            self.files.make_directory(self.path)
+            self._lock = self.files.lock(os.path.join(self.path, ".lock"))
+        except OSError as error:
+            raise StartupError(f"cannot use log directory {self.path}: {error.strerror}") from None
+        if self._lock is None:
+            raise StartupError(f"log directory {self.path} is in use by another broker")
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def load(self) -> None:
+        self.is_clean = take_clean_shutdown(self.files, self.path)
+        for name in (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS):
+            self._saved[name] = load_checkpoint(self.files, os.path.join(self.path, name))
+
+    def last_run(self, topic_partition: TopicPartition) -> LastRun:
+        saved = self._saved
+        return LastRun(
+            self.is_clean,
+            saved[RECOVERY_POINTS].get(topic_partition),
+            saved[LOG_START_OFFSETS].get(topic_partition),
+            saved[HIGH_WATERMARKS].get(topic_partition),
+        )
+
+    def save(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+        """Write a checkpoint unless it says the same as before."""
+        if self._saved.get(name) != offsets:
+            save_checkpoint(self.files, os.path.join(self.path, name), offsets)
+            self._saved[name] = offsets
+
+
+class LogManager:
+    def __init__(
+        self,
+        log_dirs: Sequence[str],
+        files: Files | None = None,
+        clock: Clock | None = None,
+        config_of: Callable[[str], LogConfig] = lambda topic: LogConfig(),
+        *,
+        events: LogEvents | None = None,
+        call_on_loop: Callable[[Callable[[], None]], None] = _call,
+        truncate_corruption: bool = False,
+        recovery_threads: int = 1,
+        producer_id_expiration_ms: int = 86_400_000,
+        broker_epoch: int = -1,
+    ) -> None:
+        self.files = files or Files()
+        self.clock = clock or SystemClock()
+        self.config_of = config_of
+        self.events = events or LogEvents()
+        self.producer_id_expiration_ms = producer_id_expiration_ms
+        self.broker_epoch = broker_epoch
+        self.directories = [LogDirectory(path, self.files) for path in log_dirs]
+        self._by_path = {directory.path: directory for directory in self.directories}
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._doomed: list[tuple[int, str]] = []
+        """Directories of deleted partitions, and when they may be removed."""
+        self._call_on_loop = call_on_loop
+        self._truncate_corruption = truncate_corruption
+        self._recovery_threads = recovery_threads
+
+    # --- opening and closing ----------------------------------------------------------------------------
+
+    def lock(self) -> None:
+        """Lock all directories; before anything in them is read. `open` does so too."""
+        for directory in self.directories:
+            directory.lock()
+
+    def open(self) -> None:
+        """Open every partition found on disk, recovering those that were not closed in order."""
+        self.lock()
+        for directory in self.directories:
+            directory.load()
+            found = self._found(directory)
+            if directory.is_clean or self._recovery_threads <= 1 or len(found) < 2:
+                logs = [self._opened(directory, *partition) for partition in found]
+            else:
+                logs = self._opened_in_parallel(directory, found)
+            self._logs.update((opened.topic_partition, opened) for opened in logs)
+
+    def _found(self, directory: LogDirectory) -> list[tuple[str, TopicPartition]]:
+        found = []
+        for name in self.files.subdirectories(directory.path):
+            if name == _METADATA_DIRECTORY or name.endswith(("-stray", "-future")):
+                continue
+            if name.endswith("-delete"):
+                self._doomed.append((self.clock.now_ms(), os.path.join(directory.path, name)))
+                continue
+            try:
+                topic_partition = TopicPartition.parse(name)
+            except ValueError:
+                log.warning("%s is not a partition's directory and is left alone", os.path.join(directory.path, name))
+                continue
+            if topic_partition in self._logs:
+                raise StartupError(
+                    f"{topic_partition} is in two log directories: {self._logs[topic_partition].directory} "
+                    f"and {os.path.join(directory.path, name)}"
+                )
+            found.append((name, topic_partition))
+        return found
+
+    def _opened(self, directory: LogDirectory, name: str, topic_partition: TopicPartition) -> PartitionLog:
+        path = f"{directory.path}/{name}"
+        try:
+            return open_log(
+                path,
+                topic_partition,
+                self.config_of(topic_partition.topic),
+                directory.last_run(topic_partition),
+                files=self.files,
+                clock=self.clock,
+                events=self.events,
+                truncate_corruption=self._truncate_corruption,
+            )
+        except OSError as error:
+            raise StartupError(f"cannot open {path}: {error}") from error
+
+    def _opened_in_parallel(
+        self, directory: LogDirectory, found: Sequence[tuple[str, TopicPartition]]
+    ) -> list[PartitionLog]:
+        """Recovery waits for the disk more than it computes; `num.recovery.threads.per.data.dir` overlap it."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(self._recovery_threads, "moldau-recovery") as pool:
+            return list(pool.map(lambda partition: self._opened(directory, *partition), found))
+
+    def close(self) -> None:
+        """Put everything on disk and leave the clean-shutdown marker, last of all."""
+        for partition_log in list(self._logs.values()):
+            partition_log.close()
+        self.checkpoint()
+        for directory in self.directories:
+            save_clean_shutdown(self.files, directory.path, self.broker_epoch)
+            directory.unlock()
+
+    def abandon(self) -> None:
+        """Let go of all files and locks without writing anything, as a crash would."""
+        for partition_log in self._logs.values():
+            partition_log.abandon()
+        for directory in self.directories:
+            directory.unlock()
+
+    # --- partitions -------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[PartitionLog]:
+        return iter(list(self._logs.values()))
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
+        return self._logs.get(topic_partition)
+
+    def create(
+        self, topic_partition: TopicPartition, topic_id: uuid.UUID | None = None, config: LogConfig | None = None
+    ) -> PartitionLog:
+        """Make a partition in the directory with the fewest; one that is there already is returned."""
+        existing = self._logs.get(topic_partition)
+        if existing is not None:
+            return existing
+        path = f"{self._emptiest_directory().path}/{topic_partition}"
+        try:
+            created = create_log(
+                path,
+                topic_partition,
+                config or self.config_of(topic_partition.topic),
+                topic_id=topic_id,
+                files=self.files,
+                clock=self.clock,
+                events=self.events,
+            )
+        except OSError as error:
+            raise StorageError(f"cannot create {path}: {error.strerror}") from error
+        self._logs[topic_partition] = created
+        return created
+
+    def _emptiest_directory(self) -> LogDirectory:
+        if len(self.directories) == 1:
+            return self.directories[0]
+        counts = {directory.path: 0 for directory in self.directories if directory.error is None}
+        for partition_log in self._logs.values():
+            path = os.path.dirname(partition_log.directory)
+            if path in counts:
+                counts[path] += 1
+        return self._by_path[min(counts, key=lambda path: counts[path])]
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        """Take a partition out of use; its files go after `file.delete.delay.ms`."""
+        partition_log = self._moved_aside(topic_partition, "-delete")
+        if partition_log is not None:
+            due_ms = self.clock.now_ms() + partition_log.config.file_delete_delay_ms
+            self._doomed.append((due_ms, partition_log.directory))
+
+    def set_stray_aside(self, topic_partition: TopicPartition) -> None:
+        """Put a partition that the metadata does not place here out of the way, without deleting anything."""
+        partition_log = self._moved_aside(topic_partition, "-stray")
+        if partition_log is not None:
+            log.warning(
+                "%s is not assigned to this broker and was moved to %s", topic_partition, partition_log.directory
+            )
+
+    def _moved_aside(self, topic_partition: TopicPartition, suffix: str) -> PartitionLog | None:
+        partition_log = self._logs.pop(topic_partition, None)
+        if partition_log is None:
+            return None
+        partition_log.abandon()
+        aside = f"{os.path.dirname(partition_log.directory)}/{aside_name(topic_partition, suffix)}"
+        try:
+            self.files.rename(partition_log.directory, aside)
+        except OSError as error:
+            raise StorageError(f"cannot rename {partition_log.directory}: {error.strerror}") from error
+        partition_log.directory = aside
+        return partition_log
+
+    def update_config(self, topic: str, config: LogConfig) -> None:
+        for partition_log in self:
+            if partition_log.topic_partition.topic == topic:
+                partition_log.config = config
+
+    # --- rounds, in the maintenance thread --------------------------------------------------------------
+
+    def retention_round(self, now_ms: int) -> None:
+        """Delete what retention lets go, let go of idle files, and forget producers that fell silent."""
+        for partition_log in self:
+            if partition_log.offline_error is None and not partition_log.is_closed:
+                try:
+                    self._retain(partition_log, now_ms)
+                except OSError as error:
+                    log.error("%s: retention failed, will try again: %s", partition_log.topic_partition, error)
+        self.delete_retired(now_ms)
+
+    def _retain(self, partition_log: PartitionLog, now_ms: int) -> None:
+        partition_log.expire_producers(now_ms, self.producer_id_expiration_ms)
+        count = partition_log.deletable_segments(now_ms)
+        if count and count == len(partition_log.segments):
+            # Only the loop thread may roll, so it does this one's deletion as well.
+            self._call_on_loop(lambda: _roll_and_delete(partition_log, count, now_ms))
+        elif count:
+            partition_log.delete_segments(count, now_ms)
+        partition_log.release_idle()
+
+    def flush_round(self, now_ms: int) -> None:
+        """Flush what `flush.ms` and `flush.messages` ask for."""
+        monotonic_ms = self.clock.monotonic_ms()
+        for partition_log in self:
+            if partition_log.offline_error is None and is_flush_due(
+                partition_log.config,
+                unflushed_messages=partition_log.unflushed_messages,
+                ms_since_flush=monotonic_ms - partition_log.last_flush_ms,
+            ):
+                partition_log.flush()
+
+    def delete_retired(self, now_ms: int) -> None:
+        """Unlink deleted segments and partitions whose delay has passed."""
+        for partition_log in self:
+            partition_log.delete_retired(now_ms)
+        for entry in [entry for entry in list(self._doomed) if entry[0] <= now_ms]:
+            self.files.remove_directory(entry[1])
+            self._doomed.remove(entry)
+
+    def checkpoint(self) -> None:
+        """Save what is kept behind, then recovery points, log starts and high watermarks."""
+        for partition_log in self:
+            partition_log.save()
+        for directory in self.directories:
+            logs = self._logs_in(directory)
+            healthy = [entry for entry in logs if entry.offline_error is None]
+            starts = {entry.topic_partition: entry.log_start_offset for entry in healthy if entry.has_moved_start}
+            self._save(directory, LOG_START_OFFSETS, starts)
+            # Without its recovery point, a partition that is offline is recovered anew by the next start.
+            points = {entry.topic_partition: entry.recovery_point for entry in healthy}
+            self._save(directory, RECOVERY_POINTS, points)
+        self.checkpoint_high_watermarks()
+
+    def checkpoint_high_watermarks(self) -> None:
+        for directory in self.directories:
+            marks = {entry.topic_partition: entry.high_watermark for entry in self._logs_in(directory)}
+            self._save(directory, HIGH_WATERMARKS, marks)
+
+    def _save(self, directory: LogDirectory, name: str, offsets: dict[TopicPartition, int]) -> None:
+        try:
+            directory.save(name, offsets)
+        except OSError as error:
+            log.error("cannot write %s, will try again: %s", os.path.join(directory.path, name), error)
+
+    def _logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
+        if len(self.directories) == 1:
+            return list(self._logs.values())
+        return [entry for entry in self if os.path.dirname(entry.directory) == directory.path]
+
+
+def _roll_and_delete(partition_log: PartitionLog, count: int, now_ms: int) -> None:
+    if not partition_log.is_closed and partition_log.offline_error is None:
+        partition_log.roll(now_ms)
+        partition_log.delete_segments(count, now_ms)

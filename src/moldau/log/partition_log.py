@@ -1,0 +1,269 @@
+"""One partition's log: appends, reads, rolls, truncation, flushing.
+
+An append is one `write` of the bytes the producer sent, with base offset and leader epoch stamped into
+them; everything else it does is a handful of comparisons. `log.loading` opens a log, `log.recovery` mends
+it, `log.lookups` finds offsets by time, `log.manager` looks after all of them. Start at
+`PartitionLog.append`.
+
+Who may touch what:
+
+- The *loop thread* owns the log: it alone appends, rolls, truncates and moves the log start.
+- *Any thread* may read. `segments` is a tuple that is only ever replaced, under `_lock`, so whoever took
+  it sees a consistent list. An open file outlives its segment (`files.SegmentFile`).
+- The *maintenance thread* flushes, saves indexes and checkpoints, and deletes segments: it replaces
+  `segments` under the same lock, and leaves the last one alone. An append takes no lock; a roll does.
+- The recovery point moves under `_lock`, and a flush that a truncation overtook does not move it.
+
+What the disk holds after a crash: index files, producer snapshots and the epoch checkpoint are written
+behind, but never later than the recovery point passes what they describe; recovery scans from there on.
+
+A truncation shortens a file that slices may still be reading: a `sendfile` then meets the end of the file
+early, and its sender has to drop the connection. Only replication truncates.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from bisect import bisect_right
+from typing import Final, NamedTuple
+
+from moldau.log.errors import OffsetOutOfRangeError, StorageError
+from moldau.log.files import SegmentFile
+from moldau.log.log_state import LogEvents, base_offset_of
+from moldau.log.log_upkeep import LogUpkeep
+from moldau.log.lookups import FoundOffset, max_timestamp_offset, offset_for_timestamp
+from moldau.log.partition_files import track_batch
+from moldau.log.segment import Segment
+from moldau.log.txn_index import AbortedTransaction
+from moldau.protocol.record_batch import LOG_OVERHEAD
+
+__all__ = ["LogEvents", "LogSlice", "PartitionLog"]
+
+log = logging.getLogger("moldau.log")
+
+_STAMP: Final = struct.Struct(">qii")
+"""Base offset, batch length, leader epoch: the sixteen bytes before the CRC's reach."""
+
+_NO_FILE: Final = SegmentFile(-1)
+
+
+class LogSlice(NamedTuple):
+    """Whole batches as a range of a file, for `sendfile`. Keep it while its bytes are being sent."""
+
+    file: SegmentFile
+    position: int
+    length: int
+    first_offset: int
+    """The offset that was asked for; the first batch may begin before it."""
+
+
+class PartitionLog(LogUpkeep):
+    __slots__ = ()
+
+    # --- appending --------------------------------------------------------------------------------------
+
+    def append(self, batch: memoryview | bytearray, header: tuple[int, ...], leader_epoch: int, now_ms: int) -> int:
+        """Stamp and write one batch; return its base offset.
+
+        `header` is the batch's header in `BatchHeader`'s order, validated by the caller, who has also asked
+        `producers.check`. `batch` is exactly that batch and writable. On `StorageError` nothing was kept.
+        """
+        active = self._active
+        if active is None:
+            active = self._opened_for_append()
+        base_offset = self.log_end_offset
+        length = header[1]
+        last_offset = base_offset + header[6]
+        max_timestamp = header[8]
+        position = active.size
+        end = position + length + LOG_OVERHEAD
+        if (
+            end > active.roll_above_size
+            or max_timestamp > active.roll_above_timestamp
+            or last_offset > active.last_offset_allowed
+        ):
+            active = self._rolled_if_due(active, length + LOG_OVERHEAD, max_timestamp, last_offset, now_ms)
+            position = active.size
+            end = position + length + LOG_OVERHEAD
+
+        _STAMP.pack_into(batch, 0, base_offset, length, leader_epoch)
+        try:
+            written = self._write(active.fd, batch)
+            if written != end - position:
+                self._write_rest(active.fd, batch, written)
+        except OSError as error:
+            raise self._undone(active, position, error) from error
+
+        if max_timestamp > active.max_timestamp:  # type: ignore[operator]  # known for the active segment
+            active.max_timestamp = max_timestamp
+            active.max_timestamp_offset = last_offset
+        if position > active.index_after:
+            self._index(active, last_offset, position)
+        elif position == 0:
+            self._first_batch(active, max_timestamp)
+        active.tail.append(base_offset << 32 | position)
+        active.size = end
+        if header[9] >= 0:
+            track_batch(self.producers, active, batch, header, base_offset, now_ms)
+        if leader_epoch != self._latest_epoch:
+            self._note_epoch(leader_epoch, base_offset)
+        self.log_end_offset = next_offset = last_offset + 1
+        if next_offset >= self._flush_at:
+            self.events.on_flush_due(self)
+        return base_offset
+
+    def _write_rest(self, fd: int, batch: memoryview | bytearray, written: int) -> None:
+        rest = memoryview(batch)[written:]
+        while rest:
+            rest = rest[self._write(fd, rest) :]
+
+    def _undone(self, active: Segment, position: int, error: OSError) -> StorageError:
+        """Cut off what a failed write left behind, so that no torn batch lies under the next one."""
+        reason = f"{self.topic_partition}: cannot write to {active.path('.log')} at {position}: {error.strerror}"
+        log.error("%s", reason)
+        try:
+            self.files.truncate(active.fd, position)
+        except OSError as truncate_error:
+            self.take_offline(f"{reason}; and the partial write could not be cut off: {truncate_error.strerror}")
+        return StorageError(reason)
+
+    def _first_batch(self, active: Segment, max_timestamp: int) -> None:
+        """The first batch's timestamp is what the segment's age is counted from."""
+        active.first_timestamp = max_timestamp
+        active.index_after = self._config.index_interval_bytes
+        self._set_roll_limits(active)
+
+    def _index(self, active: Segment, last_offset: int, position: int) -> None:
+        config = self._config
+        active.add_index_entry(last_offset, position, config.index_interval_bytes)
+        if self._is_index_full(active):
+            active.roll_above_size = -1
+
+    def _note_epoch(self, leader_epoch: int, base_offset: int) -> None:
+        self._epoch_file.assign(leader_epoch, base_offset)
+        self._latest_epoch = leader_epoch
+
+    def begin_leader_epoch(self, leader_epoch: int) -> None:
+        """This replica leads from the log's end on; reaches the disk with the next flush or checkpoint."""
+        self._epoch_file.assign(leader_epoch, self.log_end_offset)
+        self._latest_epoch = leader_epoch
+
+    def _opened_for_append(self) -> Segment:
+        """Make the last segment ready: descriptor, indexes, newest timestamp, producers, limits."""
+        self.check_online()
+        active = self.segments[-1]
+        try:
+            active.open_for_append(self._config.index_interval_bytes, self.clock.now_ms())
+            if active.size:
+                self._verify_end(active)
+            _ = self.producers
+        except OSError as error:
+            raise StorageError(
+                f"{self.topic_partition}: cannot open {active.path('.log')}: {error.strerror}"
+            ) from error
+        self._set_roll_limits(active)
+        self._active = active
+        return active
+
+    def _verify_end(self, active: Segment) -> None:
+        """A clean start believes the checkpoint about the log's end; before appending, ask the file."""
+        end_offset, end_position = active.end()
+        if end_position != active.size or end_offset > self.log_end_offset:
+            self.take_offline(
+                f"{active.path('.log')} has whole batches up to position {end_position} and offset {end_offset}, but "
+                f"{active.size} bytes and offset {self.log_end_offset} were expected: it was changed while the broker "
+                "was stopped, and the next start will recover it"
+            )
+            self.check_online()
+
+    # --- rolling ----------------------------------------------------------------------------------------
+
+    def _rolled_if_due(self, active: Segment, size: int, max_timestamp: int, last_offset: int, now_ms: int) -> Segment:
+        if active.size == 0 and last_offset <= active.last_offset_allowed:
+            return active
+        first = active.first_timestamp
+        waited_ms = max_timestamp - first if first is not None and first >= 0 else now_ms - active.created_ms
+        if (
+            active.size + size > active.roll_above_size
+            or waited_ms > self._config.segment_ms - self._roll_jitter_ms
+            or last_offset > active.last_offset_allowed
+        ):
+            return self.roll(now_ms)
+        return active
+
+    def roll(self, now_ms: int | None = None) -> Segment:
+        """Close the last segment and begin a new one at the log's end; an empty one is kept as it is."""
+        active = self._active or self._opened_for_append()
+        if active.size == 0 and active.base_offset == self.log_end_offset:
+            return active
+        active.force_time_entry()
+        fresh = self._begin_segment(self.log_end_offset, self.clock.now_ms() if now_ms is None else now_ms)
+        self._snapshots.keep(self.log_end_offset, self.producers)
+        with self._lock:
+            self.segments = (*self.segments, fresh)
+        self._active = fresh
+        active.tail = []
+        self.events.on_roll(self, active)
+        return fresh
+
+    # --- reading ----------------------------------------------------------------------------------------
+
+    def read(self, offset: int, max_bytes: int, upper_bound: int, at_least_one_batch: bool = True) -> LogSlice:
+        """Whole batches from the one that holds `offset` on, below `upper_bound`, within one segment.
+
+        At most `max_bytes`, save that `at_least_one_batch` lets the first one exceed it. Nothing to read is
+        an empty slice; an offset outside of the log raises `OffsetOutOfRangeError`.
+        """
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRangeError(
+                f"{self.topic_partition}: offset {offset} is not within "
+                f"{self.log_start_offset} to {self.log_end_offset}"
+            )
+        if offset >= upper_bound or offset == self.log_end_offset:
+            return LogSlice(_NO_FILE, 0, 0, offset)
+        self.check_online()
+        end_offset = self.log_end_offset
+        segments = self.segments
+        index = len(segments) - 1
+        if offset < segments[index].base_offset:
+            index = max(0, bisect_right(segments, offset, key=base_offset_of) - 1)
+        segment = segments[index]
+        try:
+            end = segment.size
+            while (position := segment.find(offset)) is None:
+                index += 1  # compaction left nothing at or above `offset` in this one
+                if index == len(segments):
+                    return LogSlice(_NO_FILE, 0, 0, offset)
+                segment = segments[index]
+                end = segment.size
+            if index + 1 < len(segments):
+                end_offset = segments[index + 1].base_offset
+            if upper_bound < end_offset:
+                end = segment.position_of_end(upper_bound)
+            if end - position > max_bytes:
+                end = segment.cut(position, max_bytes, end, at_least_one_batch=at_least_one_batch)
+            return LogSlice(segment.file, position, max(0, end - position), offset)
+        except OSError as error:
+            raise StorageError(
+                f"{self.topic_partition}: cannot read {segment.path('.log')}: {error.strerror}"
+            ) from error
+
+    def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
+        """The first record at or after `timestamp`; opens the one batch that holds it."""
+        return offset_for_timestamp(self, timestamp)
+
+    def max_timestamp_offset(self) -> FoundOffset | None:
+        """The first record with the newest timestamp of the log."""
+        return max_timestamp_offset(self)
+
+    def aborted_transactions(self, first_offset: int, upper_bound: int) -> list[AbortedTransaction]:
+        """Aborted transactions that touch [first_offset, upper_bound), from the transaction indexes."""
+        segments = self.segments
+        found: list[AbortedTransaction] = []
+        for segment in segments[max(0, bisect_right(segments, first_offset, key=base_offset_of) - 1) :]:
+            some, is_complete = segment.txn_index.overlapping(first_offset, upper_bound)
+            found.extend(some)
+            if is_complete:
+                break
+        return found

@@ -1,0 +1,73 @@
+"""Retention: which leading segments of a partition may go.
+
+Decisions only: `log.partition_log` carries them out, `log.compaction` is the other policy.
+Start at `deletable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, takewhile
+from typing import NamedTuple
+
+from moldau.log.config import LogConfig
+
+__all__ = ["SegmentFacts", "deletable", "expired", "outgrown", "superseded"]
+
+
+class SegmentFacts(NamedTuple):
+    """What retention wants to know of a segment."""
+
+    base_offset: int
+    end_offset: int
+    """The next segment's base offset, or the log end offset for the last one."""
+    size: int
+    newest_timestamp_ms: int
+    """Of its records; the file's own time where no record has one."""
+
+
+def deletable(
+    segments: Sequence[SegmentFacts],
+    config: LogConfig,
+    *,
+    log_start_offset: int,
+    high_watermark: int,
+    now_ms: int,
+) -> int:
+    """How many leading segments may go, by any rule; all of them means that a new one must be rolled first.
+
+    Never one with offsets at or above the high watermark, and never an empty last one.
+    """
+    replicated = len(list(takewhile(lambda segment: segment.end_offset <= high_watermark, segments)))
+    if replicated == len(segments) and segments and segments[-1].size == 0:
+        replicated -= 1
+    wanted = superseded(segments, log_start_offset)
+    if config.is_deleted:
+        wanted = max(wanted, outgrown(segments, config.retention_bytes))
+        wanted = max(wanted, expired(segments, config.retention_ms, now_ms=now_ms))
+    return min(wanted, replicated)
+
+
+def superseded(segments: Sequence[SegmentFacts], log_start_offset: int) -> int:
+    """Leading segments that lie wholly below the log start; the last one always stays."""
+    return len(list(takewhile(lambda segment: segment.end_offset <= log_start_offset, segments[:-1])))
+
+
+def outgrown(segments: Sequence[SegmentFacts], max_bytes: int) -> int:
+    """Leading segments without which the log would still hold at least `max_bytes`; -1 keeps all."""
+    if max_bytes < 0:
+        return 0
+    excess = sum(segment.size for segment in segments) - max_bytes
+    sizes = accumulate(segment.size for segment in segments)
+    return len(list(takewhile(lambda size: size <= excess, sizes)))
+
+
+def expired(segments: Sequence[SegmentFacts], max_age_ms: int, *, now_ms: int) -> int:
+    """Leading segments whose newest record is older than `max_age_ms`; -1 keeps all.
+
+    Stops at the first one still young enough, so the log never gets a hole.
+    """
+    if max_age_ms < 0:
+        return 0
+    cutoff_ms = now_ms - max_age_ms
+    return len(list(takewhile(lambda segment: segment.newest_timestamp_ms < cutoff_ms, segments)))

@@ -1,0 +1,397 @@
+"""A segment: one log file with its indexes.
+
+Opened lazily: a segment costs no descriptor and no memory until something reads or appends. The indexes
+live in memory as their files' bytes and are written behind (`save_indexes`), because a crash can rebuild
+them and an append should not wait for them. Which segment to use, when to roll and what to keep is for
+`log.partition_log`, which also appends to the last one. Start at `Segment.find`.
+
+Threads: the loop thread appends; any thread may read, since what readers touch is either replaced whole
+(`tail`) or only ever grows. The maintenance thread saves and syncs.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
+
+from moldau.log.batch_scan import headers
+from moldau.log.errors import CorruptIndexError
+from moldau.log.files import Files, SegmentFile
+from moldau.log.offset_index import OffsetIndex
+from moldau.log.time_index import TimeIndex, TimestampOffset
+from moldau.log.txn_index import TxnIndex
+from moldau.protocol.record_batch import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
+
+log = logging.getLogger("moldau.log")
+
+__all__ = ["EXTENSIONS", "INT32_MAX", "Segment", "file_name", "parse_base_offset"]
+
+INT32_MAX: Final = 2**31 - 1
+NEVER: Final = 2**63 - 1
+INDEX_INTERVAL_BYTES: Final = 4096
+"""For indexes rebuilt where nobody knows the topic's own `index.interval.bytes`."""
+EXTENSIONS: Final = (".log", ".index", ".timeindex", ".txnindex")
+
+_POSITION_BITS: Final = 32
+_POSITION_MASK: Final = (1 << _POSITION_BITS) - 1
+_TAIL_KEPT: Final = 32
+_TAIL_LONGEST: Final = 64
+
+Index = TypeVar("Index", OffsetIndex, TimeIndex, TxnIndex)
+
+
+def file_name(base_offset: int, extension: str) -> str:
+    return f"{base_offset:020d}{extension}"
+
+
+def parse_base_offset(name: str) -> int:
+    """The offset a segment's or snapshot's file is named after; raises `ValueError` for other files."""
+    stem, dot, _ = name.partition(".")
+    if not dot or len(stem) != 20 or not stem.isdigit():
+        raise ValueError(f"{name!r} is not named after an offset")
+    return int(stem)
+
+
+class Segment:
+    """`size`, the timestamps and the roll limits are public because `PartitionLog.append` keeps them."""
+
+    __slots__ = (
+        "_file",
+        "_offset_index",
+        "_time_index",
+        "_txn_index",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "fd",
+        "files",
+        "first_timestamp",
+        "index_after",
+        "is_entry_synced",
+        "is_index_saved",
+        "last_offset_allowed",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "roll_above_size",
+        "roll_above_timestamp",
+        "size",
+        "suffix",
+        "tail",
+    )
+
+    def __init__(self, files: Files, directory: str, base_offset: int, *, size: int = 0, suffix: str = "") -> None:
+        self.files = files
+        self.directory = directory
+        self.base_offset = base_offset
+        self.suffix = suffix
+        """`.cleaned`, `.swap` or `.deleted` while the files are on their way in or out."""
+        self.size = size
+        """Bytes of whole batches in the log file."""
+        self.max_timestamp: int | None = NO_TIMESTAMP if size == 0 else None
+        """The newest timestamp; `None` until somebody asked for it (`newest_timestamp`)."""
+        self.max_timestamp_offset = base_offset
+        self.first_timestamp: int | None = None
+        self.created_ms = 0
+        self.index_after = NEVER
+        """An append beyond this position gets an index entry."""
+        self.roll_above_size = NEVER
+        self.roll_above_timestamp = NEVER
+        self.last_offset_allowed = base_offset + INT32_MAX
+        self.tail: list[int] = []
+        """The most recent batches, each as `base offset << 32 | position`, so that a reader at the end of
+        the log needs neither index nor disk."""
+        self.is_entry_synced = True
+        """Whether the directory entry of the log file is known to be on disk."""
+        self.is_index_saved = True
+        self.fd = -1
+        """The open file's number, for appending; only while this is the segment appended to."""
+        self._file: SegmentFile | None = None
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._txn_index: TxnIndex | None = None
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path('.log')}, {self.size} bytes)"
+
+    # --- files ------------------------------------------------------------------------------------------
+
+    def path(self, extension: str) -> str:
+        return f"{self.directory}/{self.base_offset:020d}{extension}{self.suffix}"
+
+    @classmethod
+    def create(cls, files: Files, directory: str, base_offset: int, *, now_ms: int, suffix: str = "") -> Segment:
+        """Make an empty segment on disk."""
+        segment = cls(files, directory, base_offset, suffix=suffix)
+        segment._file = SegmentFile(files.open_append(segment.path(".log")))
+        segment.fd = segment._file.fd
+        segment.start_indexes(OffsetIndex(base_offset), TimeIndex(base_offset), TxnIndex())
+        segment.created_ms = now_ms
+        segment.is_entry_synced = False
+        return segment
+
+    @property
+    def file(self) -> SegmentFile:
+        """The open log file; hold on to what this returns while its descriptor is in use."""
+        held = self._file
+        if held is None:
+            held = self._file = SegmentFile(self._open())
+        return held
+
+    def _open(self) -> int:
+        try:
+            return self.files.open_existing(self.path(".log"))
+        except FileNotFoundError:
+            # Another thread may have renamed the files between our reading the path and opening it.
+            return self.files.open_existing(self.path(".log"))
+
+    def release(self) -> None:
+        """Let go of the descriptor and of indexes that are on disk; both come back when needed."""
+        self._file = None
+        self.fd = -1
+        if self.is_index_saved:
+            self._offset_index = self._time_index = self._txn_index = None
+
+    def sync(self) -> None:
+        """Put the log file on disk, with its directory entry. The caller judges failures."""
+        held = self.file
+        self.files.sync(held.fd)
+        if not self.is_entry_synced:
+            self.files.sync_directory(self.directory)
+            self.is_entry_synced = True
+
+    def rename(self, suffix: str) -> None:
+        """Give all files another suffix, the log file last: once it is renamed, all are."""
+        old, self.suffix = self.suffix, suffix
+        for extension in reversed(EXTENSIONS):
+            stem = f"{self.directory}/{self.base_offset:020d}{extension}"
+            if extension == ".log" or self.files.exists(stem + old):
+                self.files.rename(stem + old, stem + suffix)
+
+    def delete(self) -> None:
+        self.release()
+        for extension in EXTENSIONS:
+            self.files.unlink(self.path(extension))
+
+    # --- indexes ----------------------------------------------------------------------------------------
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        index = self._offset_index
+        if index is None:
+            index = self._loaded(".index", OffsetIndex.decode)
+            self._offset_index = index
+        return index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        index = self._time_index
+        if index is None:
+            index = self._loaded(".timeindex", TimeIndex.decode)
+            self._time_index = index
+        return index
+
+    @property
+    def txn_index(self) -> TxnIndex:
+        index = self._txn_index
+        if index is None:
+            try:
+                index = TxnIndex.decode(self.files.read_file(self.path(".txnindex")))
+            except FileNotFoundError:
+                index = TxnIndex()
+            self._txn_index = index
+        return index
+
+    def _loaded(self, extension: str, decode: Callable[[int, bytes], Index]) -> Index:
+        """Load an index; a missing one reads as empty, which is slow but right, a wrong one is built anew."""
+        try:
+            return decode(self.base_offset, self.files.read_file(self.path(extension)))
+        except FileNotFoundError:
+            return decode(self.base_offset, b"")
+        except CorruptIndexError as error:
+            log.warning("%s is corrupt and rebuilt: %s", self.path(extension), error)
+            offsets, times = self._rebuilt()
+            self.start_indexes(offsets, times, self.txn_index)
+            return decode(self.base_offset, bytes((offsets if extension == ".index" else times).entries))
+
+    def _rebuilt(self) -> tuple[OffsetIndex, TimeIndex]:
+        """Both indexes from the headers of the log file."""
+        scratch = Segment(self.files, self.directory, self.base_offset)
+        scratch.start_indexes(OffsetIndex(self.base_offset), TimeIndex(self.base_offset), TxnIndex())
+        scratch.index_after = INDEX_INTERVAL_BYTES
+        for position, header in self.headers():
+            scratch.note_batch(header, position, INDEX_INTERVAL_BYTES)
+        scratch.force_time_entry()
+        return scratch.offset_index, scratch.time_index
+
+    def start_indexes(self, offsets: OffsetIndex, times: TimeIndex, aborted: TxnIndex) -> None:
+        """Take over freshly built indexes; they reach the disk with the next `save_indexes`."""
+        self._offset_index, self._time_index, self._txn_index = offsets, times, aborted
+        self.is_index_saved = False
+
+    def note_batch(self, header: BatchHeader, position: int, interval_bytes: int) -> None:
+        """Account for a batch that lies at `position`: timestamps and, when due, index entries.
+
+        What `PartitionLog.append` does inline; here for those who rebuild or rewrite segments.
+        """
+        last_offset = header.base_offset + header.last_offset_delta
+        if self.max_timestamp is None or header.max_timestamp > self.max_timestamp:
+            self.max_timestamp = header.max_timestamp
+            self.max_timestamp_offset = last_offset
+        if self.first_timestamp is None:
+            self.first_timestamp = header.max_timestamp
+        if position > self.index_after:
+            self.add_index_entry(last_offset, position, interval_bytes)
+        self.size = position + header.batch_length + LOG_OVERHEAD
+
+    def add_index_entry(self, last_offset: int, position: int, interval_bytes: int) -> None:
+        """Index the batch at `position`, and forget tail entries beyond what readers at the end need."""
+        self.offset_index.add(last_offset, position)
+        if self.max_timestamp is not None and self.max_timestamp >= 0:
+            self.time_index.add(self.max_timestamp, self.max_timestamp_offset)
+        self.index_after = position + interval_bytes
+        self.is_index_saved = False
+        if len(self.tail) > _TAIL_LONGEST:
+            self.tail = self.tail[-_TAIL_KEPT:]
+
+    def force_time_entry(self) -> None:
+        """Put the newest timestamp into the time index, so that the last entry of a closed segment tells it."""
+        if not self.size:
+            return
+        timestamp, offset = self.newest_timestamp()
+        if timestamp > self.time_index.last.timestamp:
+            self.time_index.add(timestamp, offset)
+            self.is_index_saved = False
+
+    def save_indexes(self, *, is_last: bool = False, sync: bool = False) -> None:
+        """Write the index files as they are now, unless they are on disk like that already.
+
+        `is_last` says that the segment gets no more batches, so that its newest timestamp goes in too.
+        """
+        if is_last:
+            self.force_time_entry()
+        if self.is_index_saved:
+            return
+        # Before the bytes are taken: what an append adds meanwhile must count as unsaved again.
+        self.is_index_saved = True
+        try:
+            self._save(".index", bytes(self.offset_index.entries), sync)
+            self._save(".timeindex", bytes(self.time_index.entries), sync)
+            if self.txn_index.entries or self.files.exists(self.path(".txnindex")):
+                self._save(".txnindex", bytes(self.txn_index.entries), sync)
+        except OSError:
+            self.is_index_saved = False
+            raise
+
+    def _save(self, extension: str, data: bytes, sync: bool) -> None:
+        self.files.write_file(self.path(extension), data, sync=sync and bool(data))
+
+    # --- appending --------------------------------------------------------------------------------------
+
+    def open_for_append(self, interval_bytes: int, now_ms: int) -> None:
+        """Get ready to be the segment appended to; `PartitionLog` sets the roll limits."""
+        self.fd = self.file.fd
+        self.created_ms = self.created_ms or now_ms
+        self.index_after = self.offset_index.last.position + interval_bytes
+        self.newest_timestamp()
+        _ = self.txn_index
+        for _, header in self.headers():
+            self.first_timestamp = header.max_timestamp
+            break
+
+    def truncate(self, offset: int) -> None:
+        """Cut the file and the indexes before the first batch that reaches `offset`."""
+        position = self.find(offset)
+        if position is not None:
+            self.files.truncate(self.file.fd, position)
+            self.size = position
+        self.tail = []
+        self.first_timestamp = None
+        self.offset_index.truncate(offset)
+        self.time_index.truncate(offset)
+        self.txn_index.truncate(offset)
+        self.is_index_saved = False
+        self.max_timestamp = None if self.size else NO_TIMESTAMP
+        self.max_timestamp_offset = self.base_offset
+
+    # --- reading ----------------------------------------------------------------------------------------
+
+    def headers(self, position: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
+        """Walk the batch headers from the batch at `position` on, with their positions."""
+        held = self.file
+        return headers(self.files, held.fd, position, self.size if end is None else end)
+
+    def read(self, position: int, length: int) -> bytes:
+        held = self.file
+        return self.files.pread(held.fd, length, position)
+
+    def find(self, offset: int) -> int | None:
+        """The position of the first batch that reaches `offset`, or `None` when all end before it."""
+        tail = self.tail
+        if tail and tail[0] <= offset << _POSITION_BITS | _POSITION_MASK:
+            # Base offsets in the tail have no holes between them: this segment is still appended to.
+            return tail[bisect_right(tail, offset << _POSITION_BITS | _POSITION_MASK) - 1] & _POSITION_MASK
+        index = self.offset_index
+        following = index.before(offset)
+        start = index[following - 1].position if following else 0
+        for position, header in self.headers(start):
+            if header.base_offset + header.last_offset_delta >= offset:
+                return position
+        return None
+
+    def position_of_end(self, upper_bound: int) -> int:
+        """The position where batches that begin at or above `upper_bound` start, or the segment's size."""
+        tail = self.tail
+        if tail and tail[0] <= upper_bound << _POSITION_BITS:
+            index = bisect_left(tail, upper_bound << _POSITION_BITS)
+            return tail[index] & _POSITION_MASK if index < len(tail) else self.size
+        start = self.offset_index.lookup(upper_bound).position
+        for position, header in self.headers(start):
+            if header.base_offset >= upper_bound:
+                return position
+        return self.size
+
+    def cut(self, position: int, limit: int, end: int, *, at_least_one_batch: bool) -> int:
+        """Where to stop so that [position, stop) holds whole batches and at most `limit` bytes.
+
+        An indexed boundary will do, even if a few more batches would have fitted: no disk read.
+        """
+        indexed = self.offset_index.position_up_to(min(position + limit, end))
+        if indexed > position:
+            return indexed
+        stop = position
+        for start, header in self.headers(position, end):
+            following = start + header.batch_length + LOG_OVERHEAD
+            if following - position > limit and not (at_least_one_batch and start == position):
+                break
+            stop = following
+            if stop - position >= limit:
+                break
+        return stop
+
+    def newest_timestamp(self) -> TimestampOffset:
+        """The newest timestamp and the last offset of its batch; timestamp -1 when there is none."""
+        if self.max_timestamp is None:
+            last = self.time_index.last
+            start = self.offset_index.lookup(last.offset).position if last.timestamp >= 0 else 0
+            for _, header in self.headers(start if self._is_index_lagging() else self.size):
+                if header.max_timestamp > last.timestamp:
+                    last = TimestampOffset(header.max_timestamp, header.last_offset)
+            self.max_timestamp, self.max_timestamp_offset = last
+        return TimestampOffset(self.max_timestamp, self.max_timestamp_offset)
+
+    def _is_index_lagging(self) -> bool:
+        """Whether batches behind the last time entry may be newer: true unless the segment was closed well."""
+        return not self.time_index.entries or not self.is_index_saved
+
+    def modified_ms(self) -> int:
+        return self.files.modified_ms(self.path(".log"))
+
+    def end(self) -> tuple[int, int]:
+        """One past the last offset in here, and the position behind its batch; found from the last entry on."""
+        last = self.offset_index.last
+        end_offset, end_position = self.base_offset, 0
+        for position, header in self.headers(last.position):
+            end_offset, end_position = header.last_offset + 1, position + header.size_in_bytes
+        return end_offset, end_position
