@@ -43,14 +43,10 @@ def place(
 def _check(brokers: Sequence[UsableBroker], replication_factor: int) -> None:
     if replication_factor > len(brokers):
         raise InvalidReplicationFactorError(
-            f"Unable to replicate the partition {replication_factor} time(s): "
-            f"The target replication factor of {replication_factor} cannot be reached because only "
-            f"{len(brokers)} broker(s) are registered."
+            f"Replication factor: {replication_factor} larger than available brokers: {len(brokers)}."
         )
     if all(broker.is_fenced for broker in brokers):
-        raise InvalidReplicationFactorError(
-            f"Unable to replicate the partition {replication_factor} time(s): All brokers are currently fenced."
-        )
+        raise InvalidReplicationFactorError("No broker is available to lead a partition: all are fenced.")
 
 
 class _Ring:

@@ -1,0 +1,102 @@
+"""Acting on committed metadata: settings, partitions, and only then the image that clients see.
+
+The controller calls it with every change before it answers whoever asked, so a created topic can be
+written to and a changed setting is in force when the reply arrives. Start at `MetadataPublisher`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from moldau.broker.context import Broker
+from moldau.broker.topic_configs import TopicConfigs
+from moldau.controller.image import CLUSTER_DEFAULT, ConfigResource, MetadataImage, ResourceType
+from moldau.controller.replay import ImageDelta
+from moldau.core.config import BrokerConfig
+from moldau.core.errors import MoldauError
+
+__all__ = ["MetadataPublisher"]
+
+log = logging.getLogger(__name__)
+
+TURN_S = 0.005
+"""How long partitions are made or dropped before clients get their turn."""
+
+
+class MetadataPublisher:
+    def __init__(self, broker: Broker, topic_configs: TopicConfigs) -> None:
+        self._broker = broker
+        self._topic_configs = topic_configs
+        self._on_config: list[Callable[[BrokerConfig], None]] = []
+
+    def on_config(self, callback: Callable[[BrokerConfig], None]) -> None:
+        """Have `callback` told the broker's configuration whenever a dynamic setting changed it."""
+        self._on_config.append(callback)
+
+    def start(self, image: MetadataImage) -> None:
+        """Take up all that the metadata says at start."""
+        self._take_settings(image)
+        self._set_strays_aside(image)
+        for name in image.topics:
+            self._follow(name, image)
+        self._broker.image = image
+
+    def _set_strays_aside(self, image: MetadataImage) -> None:
+        """Logs the metadata does not know are kept out of the way, never deleted.
+
+        A topic deleted and made again just before a crash leaves the old one's folder under the new one's
+        name; only its id tells, which is read where the last run did not end in order.
+        """
+        logs = self._broker.logs
+        may_be_stale = not all(directory.is_clean for directory in logs.directories)
+        for partition_log in logs:
+            name, number = partition_log.topic_partition
+            topic = image.topics.get(name)
+            if topic is None or number not in topic.partitions:
+                logs.set_stray_aside(partition_log.topic_partition)
+            elif may_be_stale and partition_log.topic_id not in (None, topic.topic_id):
+                logs.set_stray_aside(partition_log.topic_partition)
+
+    async def __call__(self, delta: ImageDelta) -> None:
+        image = delta.image
+        self._topic_configs.image = image
+        if delta.configs & {CLUSTER_DEFAULT, self._own_resource}:
+            self._take_settings(image)
+            self._broker.partitions.configure_all()
+        for resource in delta.configs:
+            if resource.type == ResourceType.TOPIC:
+                self._broker.partitions.configure(resource.name)
+        await self._follow_changes(delta)
+        self._broker.image = image
+
+    async def _follow_changes(self, delta: ImageDelta) -> None:
+        turn_ends = time.monotonic() + TURN_S
+        names = [topic.name for topic in delta.deleted_topics]
+        names += sorted({one.topic for one in delta.partitions} - set(names))
+        for name in names:
+            self._follow(name, delta.image)
+            if time.monotonic() > turn_ends:
+                await asyncio.sleep(0)
+                turn_ends = time.monotonic() + TURN_S
+
+    def _follow(self, name: str, image: MetadataImage) -> None:
+        """One topic whose folder cannot be made or renamed must not keep the others from being served."""
+        try:
+            self._broker.partitions.follow(name, image.topics.get(name))
+        except MoldauError as error:
+            log.error("topic %s could not be taken up: %s", name, error)
+
+    @property
+    def _own_resource(self) -> ConfigResource:
+        return ConfigResource(ResourceType.BROKER, str(self._broker.node_id))
+
+    def _take_settings(self, image: MetadataImage) -> None:
+        broker = self._broker
+        broker.config = broker.config.with_dynamic(image.cluster_config, image.broker_config(broker.node_id))
+        self._topic_configs.image = image
+        self._topic_configs.config = broker.config
+        for callback in self._on_config:
+            callback(broker.config)

@@ -1,0 +1,72 @@
+"""Brokers: what registering and unfencing one takes, decided from the image alone.
+
+A broker registers fenced, and is unfenced when it is ready to serve; only then does it lead. Every
+unfencing opens a new leader epoch on each partition it takes up, so that clients notice what a crash may
+have cut off. Start at `registration` and `unfencing`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from moldau.controller.features import SUPPORTED
+from moldau.controller.image import NO_LEADER, Endpoint, MetadataImage, PartitionImage
+from moldau.protocol.metadata_records import (
+    BrokerEndpoint,
+    BrokerFeature,
+    BrokerRegistrationChangeRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+)
+
+__all__ = ["BrokerRegistration", "registration", "unfencing"]
+
+UNFENCED = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerRegistration:
+    """What a starting broker says of itself."""
+
+    node_id: int
+    incarnation_id: uuid.UUID
+    endpoints: Sequence[Endpoint]
+    rack: str | None = None
+    log_dirs: Sequence[uuid.UUID] = ()
+
+
+def registration(broker: BrokerRegistration, offset: int) -> RegisterBrokerRecord:
+    """The record that will stand at `offset`, which becomes the broker's epoch."""
+    return RegisterBrokerRecord(
+        broker_id=broker.node_id,
+        incarnation_id=broker.incarnation_id,
+        broker_epoch=offset,
+        end_points=tuple(
+            BrokerEndpoint(name=one.name, host=one.host, port=one.port, security_protocol=one.security_protocol)
+            for one in broker.endpoints
+        ),
+        features=tuple(
+            BrokerFeature(name=name, min_supported_version=level.min, max_supported_version=level.max)
+            for name, level in SUPPORTED.items()
+        ),
+        rack=broker.rack,
+        fenced=True,
+        log_dirs=tuple(broker.log_dirs),
+    )
+
+
+def unfencing(image: MetadataImage, node_id: int, broker_epoch: int) -> Iterator[MetadataRecord]:
+    """Let a broker serve, and give it the partitions that are its own to lead."""
+    yield BrokerRegistrationChangeRecord(broker_id=node_id, broker_epoch=broker_epoch, fenced=UNFENCED)
+    for topic in image.topics.values():
+        for number, partition in topic.partitions.items():
+            if _takes_up(partition, node_id):
+                yield PartitionChangeRecord(partition_id=number, topic_id=topic.topic_id, leader=node_id)
+
+
+def _takes_up(partition: PartitionImage, node_id: int) -> bool:
+    """It led when it went away, or nobody leads and it is in sync."""
+    return partition.leader == node_id or (partition.leader == NO_LEADER and node_id in partition.isr)

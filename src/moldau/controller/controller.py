@@ -1,0 +1,128 @@
+"""The controller: decides, commits, applies, tells.
+
+Decisions are pure functions of the image (`controller.topics`, `controller.configs`,
+`controller.brokers`); they return records and answers. Here the records are committed through the quorum
+one decision at a time, replayed into the next image, and announced to subscribers before the answer is
+given, so that whoever asked finds the change done. Start at `Controller.create_topics`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+from typing import TypeVar
+
+from moldau.controller.configs import ConfigResult, ResourceChange, altered_configs
+from moldau.controller.image import MetadataImage
+from moldau.controller.quorum import Committed, Quorum
+from moldau.controller.replay import ImageDelta, replayed
+from moldau.controller.topics import (
+    MorePartitions,
+    NewTopic,
+    TopicRef,
+    TopicResult,
+    created_partitions,
+    created_topics,
+    deleted_topics,
+)
+from moldau.core.config import BrokerConfig
+from moldau.protocol.metadata_records import MetadataRecord, ProducerIdsRecord
+
+__all__ = ["PRODUCER_ID_BLOCK", "Controller"]
+
+log = logging.getLogger(__name__)
+
+PRODUCER_ID_BLOCK = 1000
+
+Answer = TypeVar("Answer")
+Subscriber = Callable[[ImageDelta], Awaitable[None]]
+
+
+class Controller:
+    """Used on the loop only. `config` gives the defaults for new topics, as they are now."""
+
+    def __init__(
+        self,
+        quorum: Quorum,
+        image: MetadataImage,
+        config: Callable[[], BrokerConfig],
+        *,
+        random: Random | None = None,
+    ) -> None:
+        self.quorum = quorum
+        self.image = image
+        self.is_active = True
+        self._config = config
+        self._random = random or Random()
+        self._lock = asyncio.Lock()
+        self._subscribers: list[Subscriber] = []
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Have every committed change told to `subscriber`, in order, before its asker is answered."""
+        self._subscribers.append(subscriber)
+
+    async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicResult]:
+        return await self._change(
+            lambda image: created_topics(image, topics, self._config(), random=self._random), validate_only
+        )
+
+    async def create_partitions(
+        self, topics: Sequence[MorePartitions], *, validate_only: bool = False
+    ) -> list[TopicResult]:
+        return await self._change(lambda image: created_partitions(image, topics, random=self._random), validate_only)
+
+    async def delete_topics(self, topics: Sequence[TopicRef]) -> list[TopicResult]:
+        return await self._change(lambda image: deleted_topics(image, topics))
+
+    async def alter_configs(
+        self, changes: Callable[[MetadataImage], Sequence[ResourceChange]], *, validate_only: bool = False
+    ) -> list[ConfigResult]:
+        """`changes` is asked for with the image it will be judged by: replacing depends on what is there."""
+        return await self._change(lambda image: altered_configs(image, changes(image), self._config()), validate_only)
+
+    async def allocate_producer_ids(self, node_id: int, broker_epoch: int = -1) -> range:
+        """Set a block of producer ids aside for one broker; ids of lost blocks are never used again."""
+
+        def decide(image: MetadataImage) -> tuple[list[MetadataRecord], range]:
+            block = range(image.next_producer_id, image.next_producer_id + PRODUCER_ID_BLOCK)
+            record = ProducerIdsRecord(broker_id=node_id, broker_epoch=broker_epoch, next_producer_id=block.stop)
+            return [record], block
+
+        return await self._change(decide)
+
+    async def _change(
+        self,
+        decide: Callable[[MetadataImage], tuple[list[MetadataRecord], Answer]],
+        validate_only: bool = False,
+    ) -> Answer:
+        """Decide and commit; once begun, a change is finished even if the client that asked for it hangs up."""
+        return await asyncio.shield(asyncio.ensure_future(self._changed(decide, validate_only)))
+
+    async def _changed(
+        self, decide: Callable[[MetadataImage], tuple[list[MetadataRecord], Answer]], validate_only: bool
+    ) -> Answer:
+        """One decision at a time: the next one is made on what this one left."""
+        async with self._lock:
+            records, answer = decide(self.image)
+            if records and not validate_only:
+                await self._committed(records)
+            return answer
+
+    async def _committed(self, records: Sequence[MetadataRecord]) -> None:
+        committed = await self.quorum.append(records)
+        await self.publish(self.applied(records, committed))
+
+    def applied(self, records: Sequence[MetadataRecord], committed: Committed) -> ImageDelta:
+        """Take committed records into the image."""
+        delta = replayed(self.image, records, offset=committed.offset, epoch=committed.epoch)
+        self.image = delta.image
+        return delta
+
+    async def publish(self, delta: ImageDelta) -> None:
+        for subscriber in self._subscribers:
+            try:
+                await subscriber(delta)
+            except Exception:
+                log.exception("a committed change of metadata (offset %d) could not be applied", delta.image.offset)

@@ -1,0 +1,33 @@
+"""Feature levels: what this release can do, and what a new cluster begins with.
+
+A feature is announced with the range whose handlers exist, and finalized by a record in the metadata
+log. Start at `SUPPORTED`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+__all__ = ["INITIAL_LEVELS", "METADATA_VERSION", "SUPPORTED", "FeatureRange"]
+
+
+class FeatureRange(NamedTuple):
+    min: int
+    max: int
+
+
+METADATA_VERSION: Final = "metadata.version"
+
+SUPPORTED: Final[dict[str, FeatureRange]] = {
+    METADATA_VERSION: FeatureRange(7, 25),
+    "kraft.version": FeatureRange(0, 0),
+    "transaction.version": FeatureRange(0, 0),
+    "group.version": FeatureRange(0, 0),
+    "eligible.leader.replicas.version": FeatureRange(0, 0),
+    "share.version": FeatureRange(0, 0),
+    "streams.version": FeatureRange(0, 0),
+}
+"""By Kafka's names; 25 is 4.0-IV3, 7 is 3.3-IV3."""
+
+INITIAL_LEVELS: Final[dict[str, int]] = {METADATA_VERSION: 25}
+"""What an empty metadata log begins with when it was not formatted with other levels."""

@@ -1,0 +1,250 @@
+"""The metadata log: `__cluster_metadata-0`, a partition like any other, with snapshots beside its segments.
+
+It reads and writes; what the records mean is `controller.replay`, and who may write is
+`controller.quorum`. Start at `MetadataLog.load`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from moldau.controller.image import MetadataImage
+from moldau.controller.replay import replayed
+from moldau.controller.snapshots import (
+    SnapshotId,
+    decode_snapshot,
+    encode_snapshot,
+    image_records,
+    newest_first,
+    save_snapshot,
+    snapshot_name,
+)
+from moldau.controller.topic_names import METADATA_TOPIC
+from moldau.core.clock import Clock
+from moldau.core.config import BrokerConfig
+from moldau.core.errors import MoldauError, StartupError
+from moldau.core.ids import TopicPartition
+from moldau.log.config import LogConfig
+from moldau.log.files import Files
+from moldau.log.loading import create_log, open_log
+from moldau.log.log_state import LogEvents
+from moldau.log.partition_log import PartitionLog
+from moldau.protocol.metadata_records import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+    MetadataRecord,
+    decode_metadata_record,
+    encode_metadata_record,
+)
+from moldau.protocol.record_batch import BatchHeader
+from moldau.protocol.records import ControlType, Record, control_batch, decode_records, encode_batch, split_batches
+
+__all__ = ["BOOTSTRAP_FILE", "METADATA_PARTITION", "MetadataLog", "open_metadata_log"]
+
+log = logging.getLogger(__name__)
+
+METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
+BOOTSTRAP_FILE: Final = "bootstrap.checkpoint"
+"""Beside the log's folder: feature levels and credentials given when the folder was formatted."""
+
+READ_BYTES: Final = 8 * 1024 * 1024
+SNAPSHOTS_KEPT: Final = 2
+SLOW_REPLAY_RECORDS: Final = 4000
+"""About a tenth of a second of replaying, from which on a snapshot is worth its while."""
+
+
+def open_metadata_log(config: BrokerConfig, files: Files, clock: Clock, events: LogEvents | None = None) -> MetadataLog:
+    """Open the log in `metadata.log.dir`, or begin one. The folder must be locked by whoever calls."""
+    folder = config.value("metadata.log.dir") or config.value("log.dirs")[0]
+    directory = os.path.join(folder, str(METADATA_PARTITION))
+    settings = LogConfig(
+        segment_bytes=config.value("metadata.log.segment.bytes"), segment_ms=config.value("metadata.log.segment.ms")
+    )
+    open_or_create = open_log if files.exists(directory) else create_log
+    partition = open_or_create(directory, METADATA_PARTITION, settings, files=files, clock=clock, events=events)
+    if partition.offline_error is not None:
+        raise StartupError(f"the cluster metadata cannot be read: {partition.offline_error}")
+    return MetadataLog(
+        partition,
+        clock,
+        snapshot_after_bytes=config.value("metadata.log.max.record.bytes.between.snapshots"),
+        keep_bytes=config.value("metadata.max.retention.bytes"),
+    )
+
+
+class MetadataLog:
+    def __init__(self, partition: PartitionLog, clock: Clock, *, snapshot_after_bytes: int, keep_bytes: int) -> None:
+        self.partition = partition
+        self._files = partition.files
+        self._clock = clock
+        self._snapshot_after_bytes = snapshot_after_bytes
+        self._keep_bytes = keep_bytes
+        self._bytes_since_snapshot = 0
+        self._records_since_snapshot = 0
+        self._last_timestamp_ms = -1
+        self.last_snapshot: SnapshotId | None = None
+        self.last_snapshot_bytes = 0
+        self.last_snapshot_ms = clock.monotonic_ms()
+
+    @property
+    def directory(self) -> str:
+        return self.partition.directory
+
+    @property
+    def end_offset(self) -> int:
+        return self.partition.log_end_offset
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the newest batch, or of the snapshot the log begins after."""
+        snapshot_epoch = self.last_snapshot.epoch if self.last_snapshot is not None else 0
+        newest = self.partition.end_offset_for_epoch(2**31 - 1)[0]
+        return max(newest, snapshot_epoch, 0)
+
+    # --- reading ------------------------------------------------------------------------------------
+
+    def load(self) -> MetadataImage:
+        """Read the newest whole snapshot and replay what came after it."""
+        image = self._load_snapshot()
+        if self.partition.log_start_offset > image.offset + 1:
+            raise StartupError(
+                f"{self.directory}: the metadata log begins at {self.partition.log_start_offset}, and no snapshot "
+                f"reaches that far; restore the newest .checkpoint file"
+            )
+        for header, group in self._batches(image.offset + 1):
+            self._records_since_snapshot += len(group)
+            image = replayed(image, group, offset=header.last_offset, epoch=header.partition_leader_epoch).image
+        return image
+
+    def _load_snapshot(self) -> MetadataImage:
+        names = self._files.names(self.directory)
+        for name in names:
+            if name.endswith(".checkpoint.part"):
+                self._files.unlink(os.path.join(self.directory, name))
+        for snapshot in newest_first(names):
+            path = os.path.join(self.directory, snapshot_name(snapshot))
+            try:
+                data = self._files.read_file(path)
+                records = decode_snapshot(data)
+            except MoldauError as error:
+                log.error("%s cannot be used: %s", path, error)
+                continue
+            if snapshot.end_offset > self.end_offset:
+                log.warning("%s is ahead of the log, which is begun anew after it", path)
+                self.partition.truncate_fully_and_start_at(snapshot.end_offset)
+            self.last_snapshot, self.last_snapshot_bytes = snapshot, len(data)
+            offset = snapshot.end_offset - 1
+            return replayed(MetadataImage(), records, offset=offset, epoch=snapshot.epoch).image
+        return MetadataImage()
+
+    def bootstrap_records(self) -> list[MetadataRecord]:
+        """What the folder was formatted with, to be written first into an empty log."""
+        path = os.path.join(os.path.dirname(self.directory), BOOTSTRAP_FILE)
+        try:
+            return decode_snapshot(self._files.read_file(path))
+        except FileNotFoundError:
+            return []
+        except MoldauError as error:
+            raise StartupError(f"{path} cannot be read: {error}") from error
+
+    def _batches(self, offset: int) -> Iterator[tuple[BatchHeader, list[MetadataRecord]]]:
+        """Data batches from `offset` on; a transaction's records come with the batch that ends it."""
+        transaction: list[MetadataRecord] | None = None
+        while offset < self.end_offset:
+            part = self.partition.read(offset, READ_BYTES, self.end_offset, True)
+            data = self._files.pread(part.file.fd, part.length, part.position)
+            for header, batch in split_batches(data):
+                offset = header.last_offset + 1
+                self._last_timestamp_ms = header.max_timestamp
+                self._bytes_since_snapshot += header.size_in_bytes
+                if header.is_control:
+                    yield header, []
+                    continue
+                values = [decode_metadata_record(one.value or b"") for one in decode_records(batch, header)]
+                transaction, group = _settled(transaction, values)
+                yield header, group
+
+    # --- writing ------------------------------------------------------------------------------------
+
+    def append(self, records: Sequence[MetadataRecord], epoch: int) -> int:
+        """Write one batch, not yet synced; returns its last offset."""
+        encoded = [Record(delta, 0, None, encode_metadata_record(one)) for delta, one in enumerate(records)]
+        now_ms = self._clock.now_ms()
+        self._records_since_snapshot += len(records)
+        return self._append(encode_batch(encoded, base_timestamp=now_ms), epoch, now_ms)
+
+    def append_leader_change(self, node_id: int, epoch: int) -> int:
+        """Write the first record of a new leader's epoch: who leads, who voted, here one and the same node."""
+        voters = b"\x02" + node_id.to_bytes(4, "big") + b"\0"
+        value = b"\0\0" + node_id.to_bytes(4, "big") + voters + voters + b"\0"
+        now_ms = self._clock.now_ms()
+        batch = control_batch(ControlType.LEADER_CHANGE, value, timestamp=now_ms)
+        return self._append(batch, epoch, now_ms)
+
+    def _append(self, batch: bytes, epoch: int, now_ms: int) -> int:
+        header = BatchHeader.at(batch)
+        base_offset = self.partition.append(bytearray(batch), header, epoch, now_ms)
+        self._last_timestamp_ms = now_ms
+        self._bytes_since_snapshot += len(batch)
+        return base_offset + header.last_offset_delta
+
+    def flush(self) -> None:
+        """Put everything appended so far on disk; raises `FatalDiskError` where that fails."""
+        self.partition.flush()
+
+    # --- snapshots ----------------------------------------------------------------------------------
+
+    def is_snapshot_due(self, image: MetadataImage) -> bool:
+        """Enough has been written since the last one, or starting over would take noticeably long."""
+        if self._bytes_since_snapshot > self._snapshot_after_bytes:
+            return True
+        partitions = sum(len(topic.partitions) for topic in image.topics.values())
+        return self._records_since_snapshot > max(SLOW_REPLAY_RECORDS, 2 * partitions)
+
+    def save_snapshot(self, image: MetadataImage) -> SnapshotId:
+        """Write a snapshot of a committed image; may run beside appends, since images never change."""
+        snapshot = SnapshotId(image.offset + 1, image.epoch)
+        bytes_before, records_before = self._bytes_since_snapshot, self._records_since_snapshot
+        batches = encode_snapshot(
+            image_records(image),
+            epoch=image.epoch,
+            last_timestamp_ms=self._last_timestamp_ms,
+            now_ms=self._clock.now_ms(),
+        )
+        self.last_snapshot_bytes = save_snapshot(self._files, self.directory, snapshot, batches)
+        self.last_snapshot, self.last_snapshot_ms = snapshot, self._clock.monotonic_ms()
+        self._bytes_since_snapshot -= bytes_before
+        self._records_since_snapshot -= records_before
+        return snapshot
+
+    def trim(self) -> None:
+        """Remove snapshots nobody needs and, beyond the retention, the log that the newest one covers."""
+        snapshots = newest_first(self._files.names(self.directory))
+        for old in snapshots[SNAPSHOTS_KEPT:]:
+            self._files.unlink(os.path.join(self.directory, snapshot_name(old)))
+        if snapshots and self.partition.size_in_bytes > self._keep_bytes:
+            self.partition.advance_log_start(snapshots[0].end_offset)
+
+
+def _settled(
+    transaction: list[MetadataRecord] | None, values: Sequence[MetadataRecord]
+) -> tuple[list[MetadataRecord] | None, list[MetadataRecord]]:
+    """Hold back records of an open transaction; give them when it ends and drop them when it is aborted."""
+    group: list[MetadataRecord] = []
+    for record in values:
+        if isinstance(record, BeginTransactionRecord):
+            transaction = []
+        elif isinstance(record, AbortTransactionRecord):
+            transaction = None
+        elif isinstance(record, EndTransactionRecord):
+            group += transaction or []
+            transaction = None
+        elif transaction is not None:
+            transaction.append(record)
+        else:
+            group.append(record)
+    return transaction, group

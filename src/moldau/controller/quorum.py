@@ -1,0 +1,87 @@
+"""The quorum: what makes a controller's records count.
+
+A controller hands records to a `Quorum` and gets them back committed: on a majority's disks, in one
+order, written by the only leader of their epoch. `QuorumOfOne` is the smallest: one node, whose own disk
+is the majority. A replicated quorum takes its place behind the same three members.
+Start at `Quorum`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from moldau.controller.metadata_log import MetadataLog
+from moldau.controller.quorum_state import QuorumState, load_quorum_state, save_quorum_state
+from moldau.protocol.metadata_records import MetadataRecord
+
+__all__ = ["Committed", "Quorum", "QuorumOfOne"]
+
+
+class Committed(NamedTuple):
+    offset: int
+    """Of the last record."""
+    epoch: int
+
+
+class Quorum(Protocol):
+    @property
+    def epoch(self) -> int:
+        """The epoch in which this node leads."""
+        ...
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that the first record of the next append gets."""
+        ...
+
+    async def append(self, records: Sequence[MetadataRecord]) -> Committed:
+        """Commit records in their order; returns once they will survive."""
+        ...
+
+
+class QuorumOfOne:
+    """Leader by birth: every start is an election won, in an epoch never used before."""
+
+    def __init__(self, log: MetadataLog, *, node_id: int, directory_id: uuid.UUID | None = None) -> None:
+        self.log = log
+        self.node_id = node_id
+        self._directory_id = directory_id
+        self._epoch = 0
+
+    @property
+    def epoch(self) -> int:
+        return self._epoch
+
+    @property
+    def next_offset(self) -> int:
+        return self.log.end_offset
+
+    def claim(self) -> Committed:
+        """Open the next epoch: first in `quorum-state`, then as the epoch's first record (synced with the next)."""
+        files, directory = self.log.partition.files, self.log.directory
+        known = load_quorum_state(files, directory).leader_epoch
+        self._epoch = max(known, self.log.last_epoch) + 1
+        state = QuorumState(self._epoch, self.node_id, self.node_id, self._directory_id)
+        save_quorum_state(files, directory, state)
+        offset = self.log.append_leader_change(self.node_id, self._epoch)
+        return Committed(offset, self._epoch)
+
+    async def append(self, records: Sequence[MetadataRecord]) -> Committed:
+        """Write on the loop, sync off it: a slow disk must not hold up clients."""
+        offset = self.log.append(records, self._epoch)
+        await asyncio.get_running_loop().run_in_executor(None, self.log.flush)
+        self._committed(offset)
+        return Committed(offset, self._epoch)
+
+    def append_now(self, records: Sequence[MetadataRecord]) -> Committed:
+        """The same before the loop runs."""
+        offset = self.log.append(records, self._epoch)
+        self.log.flush()
+        self._committed(offset)
+        return Committed(offset, self._epoch)
+
+    def _committed(self, offset: int) -> None:
+        self.log.partition.high_watermark = offset + 1

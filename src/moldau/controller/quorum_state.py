@@ -1,0 +1,48 @@
+"""`quorum-state`: which leader and epoch this node last knew, kept so that an epoch is never used twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from typing import NamedTuple
+
+from moldau.core.errors import StartupError
+from moldau.core.ids import render_uuid
+from moldau.log.files import Files
+
+__all__ = ["QuorumState", "load_quorum_state", "save_quorum_state"]
+
+FILE_NAME = "quorum-state"
+NOBODY = -1
+
+
+class QuorumState(NamedTuple):
+    leader_epoch: int = 0
+    leader_id: int = NOBODY
+    voted_id: int = NOBODY
+    voted_directory_id: uuid.UUID | None = None
+
+
+def load_quorum_state(files: Files, directory: str) -> QuorumState:
+    """Read version 0 or 1 of the file; a missing one is the state before the first election."""
+    path = os.path.join(directory, FILE_NAME)
+    try:
+        content = json.loads(files.read_file(path))
+        return QuorumState(int(content["leaderEpoch"]), int(content["leaderId"]), int(content["votedId"]))
+    except FileNotFoundError:
+        return QuorumState()
+    except (ValueError, KeyError, TypeError) as error:
+        raise StartupError(f"{path} cannot be read ({error}); restore it, or remove it if this node is alone") from None
+
+
+def save_quorum_state(files: Files, directory: str, state: QuorumState) -> None:
+    """On disk when this returns: acting on an epoch that could be forgotten would allow two leaders in it."""
+    content = {
+        "leaderId": state.leader_id,
+        "leaderEpoch": state.leader_epoch,
+        "votedId": state.voted_id,
+        "votedDirectoryId": render_uuid(state.voted_directory_id or uuid.UUID(int=0)),
+        "data_version": 1,
+    }
+    files.atomic_write(os.path.join(directory, FILE_NAME), json.dumps(content, separators=(",", ":")).encode())
