@@ -19,6 +19,7 @@ from moldau.protocol.field_writer import write_uvarint
 from moldau.protocol.record_schemas import MalformedRecordError, array_of, decode_record, record_codec, wire
 
 __all__ = [
+    "METADATA_RECORDS",
     "AbortTransactionRecord",
     "AccessControlEntryRecord",
     "BeginTransactionRecord",
@@ -88,7 +89,7 @@ def decode_metadata_record(value: bytes | bytearray | memoryview) -> MetadataRec
         raise MalformedRecordError("a metadata record that ends within its first numbers") from None
     if frame != _FRAME_VERSION:
         raise MalformedRecordError(f"a metadata record of frame version {frame}; only {_FRAME_VERSION} is known")
-    known = _TYPES.get(kind)
+    known = METADATA_RECORDS.get(kind)
     if known is None or version > known.NEWEST:
         raise MalformedRecordError(f"no schema for metadata record type {kind}, version {version}")
     record: MetadataRecord = decode_record(known, version, cursor.data, cursor.position)
@@ -407,4 +408,9 @@ class AbortTransactionRecord(MetadataRecord):
     reason: str | None = wire("string", is_nullable=True, tag=0)
 
 
-_TYPES: Final[dict[int, type[MetadataRecord]]] = {one.TYPE: one for one in MetadataRecord.__subclasses__()}
+METADATA_RECORDS: Final[dict[int, type[MetadataRecord]]] = {
+    one.TYPE: one
+    for one in tuple(globals().values())
+    if isinstance(one, type) and issubclass(one, MetadataRecord) and one is not MetadataRecord
+}
+"""Every type by its number."""
