@@ -56,11 +56,9 @@ class LogUpkeep(LogState):
                 end = self._sync_segments(segments, end, before)
                 self._sync_directory_once()
                 self._epoch_file.save()
-            except FileNotFoundError:
-                if not self.is_closed:
-                    raise
-                return self.recovery_point
             except OSError as error:
+                if self.is_closed:  # deleted meanwhile, and its files moved away
+                    return self.recovery_point
                 fatal = FatalDiskError(f"{self.topic_partition}: cannot put {self.directory} on disk: {error}")
                 self.events.on_fatal(fatal)
                 raise fatal from error

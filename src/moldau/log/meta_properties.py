@@ -38,9 +38,7 @@ class MetaProperties:
         fields = parse_properties(text)
         version = fields.get("version", "0")
         if version != "1":
-            advice = (
-                "a ZooKeeper-mode broker wrote it; run kafka-storage format" if version == "0" else "it is unknown"
-            )
+            advice = "a ZooKeeper-mode broker wrote it; run kafka-storage format" if version == "0" else "it is unknown"
             raise ValueError(f"version {version} cannot be used: {advice}")
         for key in ("cluster.id", "node.id"):
             if not fields.get(key):

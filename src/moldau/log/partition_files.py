@@ -48,7 +48,7 @@ class EpochFile:
         if self._epochs is None:
             self._epochs = self._load()
             if self._pending is not None:
-                self.is_saved = not self._epochs.assign(*self._pending) and self.is_saved
+                self._epochs.assign(*self._pending)
         return self._epochs
 
     def _load(self) -> LeaderEpochs:
@@ -64,12 +64,18 @@ class EpochFile:
         """Take over epochs that recovery has put together."""
         self._epochs, self.is_saved = epochs, False
 
-    def assign(self, epoch: int, start_offset: int) -> None:
+    def begin(self, epoch: int, start_offset: int) -> None:
+        """A leader begins an epoch. Nothing is saved before a record is: thousands of partitions begin one
+        at every start, and most will not see a record."""
         if self._epochs is None:
             self._pending = (epoch, start_offset)
-            self.is_saved = False
-        elif self._epochs.assign(epoch, start_offset):
-            self.is_saved = False
+        else:
+            self._epochs.assign(epoch, start_offset)
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """The first record of an epoch was written."""
+        self.epochs.assign(epoch, start_offset)
+        self.is_saved = False
 
     def truncate_end(self, offset: int) -> None:
         if self.epochs.truncate_end(offset):

@@ -145,9 +145,8 @@ class PartitionLog(LogUpkeep):
         self._latest_epoch = leader_epoch
 
     def begin_leader_epoch(self, leader_epoch: int) -> None:
-        """This replica leads from the log's end on; reaches the disk with the next flush or checkpoint."""
-        self._epoch_file.assign(leader_epoch, self.log_end_offset)
-        self._latest_epoch = leader_epoch
+        """This replica leads from the log's end on; reaches the disk once a record of the epoch does."""
+        self._epoch_file.begin(leader_epoch, self.log_end_offset)
 
     def _opened_for_append(self) -> Segment:
         """Make the last segment ready: descriptor, indexes, newest timestamp, producers, limits."""
