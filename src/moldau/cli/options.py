@@ -55,6 +55,8 @@ class Parsed:
     words: list[str] = field(default_factory=list)
     """Words that belong to no option, each with the option it followed: see `words_after`."""
     word_owners: list[str | None] = field(default_factory=list)
+    order: list[str] = field(default_factory=list)
+    """The names of all options as they came, once for each time they were written."""
 
     def has(self, name: str) -> bool:
         return name in self.found
@@ -138,6 +140,7 @@ class Parser:
         if option is None:
             raise UsageError(f"{name} is not a recognized option")
         values = parsed.found.setdefault(option.name, [])
+        parsed.order.append(option.name)
         if option.is_flag:
             if equals:
                 raise UsageError(f"Option {name} takes no value, but {attached!r} was given")

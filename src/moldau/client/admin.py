@@ -19,9 +19,14 @@ from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 
 if TYPE_CHECKING:
+    import ssl
+
     from confluent_kafka.admin import AdminClient
 
+    from moldau.client.wire import WireClient
+
 __all__ = [
+    "CONFIG_SOURCES",
     "Admin",
     "ClusterDescription",
     "ConfigEntry",
@@ -106,9 +111,11 @@ class Admin:
         self.servers = normalize_servers(servers)
         self.properties = dict(properties or {})
         settings["bootstrap.servers"] = self.servers
-        title = f"AdminClient clientId={settings['client.id']}"
-        self._client: AdminClient
-        self._client, translated = build(AdminClient, "admin", settings, report=report, title=title)
+        self._nodes: tuple[Node, ...] | None = None
+        self._client_id = settings["client.id"]
+        title = f"AdminClient clientId={self._client_id}"
+        self.client: AdminClient
+        self.client, translated = build(AdminClient, "admin", settings, report=report, title=title)
         wanted_ms = timeout_ms or int(translated.own.get("default.api.timeout.ms", DEFAULT_TIMEOUT_MS))
         self.timeout_s = wanted_ms / 1000
 
@@ -117,6 +124,9 @@ class Admin:
     def topic_names(self) -> list[str]:
         """Every topic's name, sorted."""
         return sorted(self._metadata().topics)
+
+    def broker_count(self) -> int:
+        return len(self._metadata().brokers)
 
     def partition_counts(self) -> dict[str, int]:
         return {name: len(topic.partitions) for name, topic in self._metadata().topics.items()}
@@ -127,8 +137,8 @@ class Admin:
 
         if not names:
             return []
-        futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=self.timeout_s)
-        found = self._all(futures, about=lambda name: f"Topic '{name}'")
+        futures = self.client.describe_topics(TopicCollection(list(names)), request_timeout=self.timeout_s)
+        found = self.wait_for_all(futures, about=lambda name: f"Topic '{name}'")
         return [_topic(found[name]) for name in names]
 
     def create_topic(
@@ -156,10 +166,10 @@ class Admin:
                 replication_factor=-1 if replication_factor is None else replication_factor,
                 config=dict(configs or {}),
             )
-        self._all(self._call(self._client.create_topics, [topic]))
+        self.wait_for_all(self._call(self.client.create_topics, [topic]))
 
     def delete_topics(self, names: Sequence[str]) -> None:
-        self._all(self._call(self._client.delete_topics, list(names)))
+        self.wait_for_all(self._call(self.client.delete_topics, list(names)))
 
     def create_partitions(
         self, name: str, total: int, replica_assignment: Sequence[Sequence[int]] | None = None
@@ -171,7 +181,7 @@ class Admin:
             grown = NewPartitions(name, total)
         else:
             grown = NewPartitions(name, total, replica_assignment=[list(replicas) for replicas in replica_assignment])
-        self._all(self._call(self._client.create_partitions, [grown]))
+        self.wait_for_all(self._call(self.client.create_partitions, [grown]))
 
     # Configs
 
@@ -185,8 +195,8 @@ class Admin:
         resources = [ConfigResource(_resource_type(kind), name) for name in names]
         futures: dict[ConfigResource, Future[Any]] = {}
         for group in [[r] for r in resources] if kind == "broker" else [resources]:
-            futures.update(self._call(self._client.describe_configs, group))
-        found = self._all(futures)
+            futures.update(self._call(self.client.describe_configs, group))
+        found = self.wait_for_all(futures)
         return {resource.name: [_config_entry(entry) for entry in found[resource].values()] for resource in resources}
 
     def alter_configs(
@@ -201,7 +211,7 @@ class Admin:
         ]
         changes += [Change(key, None, incremental_operation=AlterConfigOpType.DELETE) for key in delete]
         resource = ConfigResource(_resource_type(kind), name, incremental_configs=changes)
-        self._all(self._call(self._client.incremental_alter_configs, [resource]))
+        self.wait_for_all(self._call(self.client.incremental_alter_configs, [resource]))
 
     # Records
 
@@ -224,10 +234,10 @@ class Admin:
         if not request:
             return {}
         answers: dict[TopicPartition, int | ClientError] = {}
-        for key, future in self._call(self._client.list_offsets, request).items():
+        for key, future in self._call(self.client.list_offsets, request).items():
             partition = TopicPartition(key.topic, key.partition)
             try:
-                answers[partition] = self._wait(future).offset
+                answers[partition] = self.wait_for(future).offset
             except ClientError as error:
                 answers[partition] = error
         return answers
@@ -238,10 +248,10 @@ class Admin:
 
         request = [kafka.TopicPartition(p.topic, p.partition, offset) for p, offset in before.items()]
         answers: dict[TopicPartition, int | ClientError] = {}
-        for key, future in self._call(self._client.delete_records, request).items():
+        for key, future in self._call(self.client.delete_records, request).items():
             partition = TopicPartition(key.topic, key.partition)
             try:
-                answers[partition] = self._wait(future).low_watermark
+                answers[partition] = self.wait_for(future).low_watermark
             except ClientError as error:
                 answers[partition] = error
         return answers
@@ -249,11 +259,30 @@ class Admin:
     # Cluster
 
     def describe_cluster(self) -> ClusterDescription:
-        future = self._client.describe_cluster(request_timeout=self.timeout_s)
-        found = self._wait(future)
+        future = self.client.describe_cluster(request_timeout=self.timeout_s)
+        found = self.wait_for(future)
         nodes = tuple(sorted((_node(node) for node in found.nodes), key=lambda node: node.id))
         controller_id = found.controller.id if found.controller is not None else None
         return ClusterDescription(found.cluster_id or "", controller_id, nodes)
+
+    # Other requests
+
+    def wire(self, node_id: int | None = None) -> WireClient:
+        """A connection for what librdkafka cannot ask: to the given broker, or to any."""
+        from moldau.client.wire import WireClient
+
+        if self._nodes is None:
+            self._nodes = self.describe_cluster().nodes
+        nodes = self._nodes
+        if node_id is not None:
+            nodes = tuple(node for node in nodes if node.id == node_id)
+            if not nodes:
+                raise ClientError(f"broker {node_id} is not part of the cluster", ErrorCode.BROKER_NOT_AVAILABLE)
+        protocol = self.properties.get("security.protocol", "PLAINTEXT").upper()
+        if protocol.startswith("SASL"):
+            raise ClientError(f"this request cannot be sent over {protocol} yet; use a plain or a TLS listener")
+        tls = _tls_context(self.properties) if protocol == "SSL" else None
+        return WireClient(nodes[0].host, nodes[0].port, self.timeout_s, client_id=self._client_id, tls=tls)
 
     # Waiting
 
@@ -265,9 +294,9 @@ class Admin:
         while True:
             left = deadline - time.monotonic()
             try:
-                return self._client.list_topics(timeout=max(0.1, min(left, 1.0)))
+                return self.client.list_topics(timeout=max(0.1, min(left, 1.0)))
             except KafkaException as error:
-                self._client.poll(0)
+                self.client.poll(0)
                 failure = client_error(error.args[0])
                 if not isinstance(failure, UnreachableError):
                     raise failure from None
@@ -284,20 +313,20 @@ class Admin:
         except (TypeError, ValueError) as error:
             raise ClientError(str(error), ErrorCode.INVALID_REQUEST) from None
 
-    def _all(
+    def wait_for_all(
         self, futures: Mapping[Any, Future[Any]], *, about: Callable[[Any], str] = lambda key: ""
     ) -> dict[Any, Any]:
         """Wait for all; the first failure in order is raised."""
-        return {key: self._wait(future, about=about(key)) for key, future in futures.items()}
+        return {key: self.wait_for(future, about=about(key)) for key, future in futures.items()}
 
-    def _wait(self, future: Future[Answer], *, about: str = "") -> Answer:
+    def wait_for(self, future: Future[Answer], *, about: str = "") -> Answer:
         from confluent_kafka import KafkaException
 
         while True:
             try:
                 return future.result(timeout=POLL_S)
             except FutureTimeoutError:
-                self._client.poll(0)
+                self.client.poll(0)
             except KafkaException as error:
                 failure = client_error(error.args[0], about=about)
                 if isinstance(failure, UnreachableError):
@@ -309,6 +338,20 @@ def _must(answer: int | ClientError) -> int:
     if isinstance(answer, ClientError):
         raise answer
     return answer
+
+
+def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
+    """TLS as the properties ask for it; authorities from their trust store, else the system's."""
+    import ssl
+
+    from moldau.client.security_properties import security_settings
+
+    settings, _ = security_settings(properties)
+    context = ssl.create_default_context(cafile=settings.get("ssl.ca.location"), cadata=settings.get("ssl.ca.pem"))
+    context.check_hostname = settings.get("ssl.endpoint.identification.algorithm") != "none"
+    if certificate := settings.get("ssl.certificate.location"):
+        context.load_cert_chain(certificate, settings.get("ssl.key.location"), settings.get("ssl.key.password"))
+    return context
 
 
 def _unreachable(servers: str) -> str:
@@ -343,7 +386,7 @@ def _topic(found: Any) -> TopicDescription:
     return TopicDescription(found.name, topic_id, found.is_internal, partitions)
 
 
-_SOURCES = {
+CONFIG_SOURCES = {
     1: "DYNAMIC_TOPIC_CONFIG",
     2: "DYNAMIC_BROKER_CONFIG",
     3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
@@ -365,4 +408,4 @@ def _config_entry(found: Any) -> ConfigEntry:
 
 
 def _source(source: Any) -> str:
-    return _SOURCES.get(getattr(source, "value", source), "UNKNOWN")
+    return CONFIG_SOURCES.get(getattr(source, "value", source), "UNKNOWN")

@@ -40,6 +40,8 @@ CONSUMER_DEFAULTS: Mapping[str, str] = {
     "session.timeout.ms": "45000",
     "partition.assignment.strategy": "range",
     "allow.auto.create.topics": "true",
+    # After filling its queue librdkafka rests for a second, in which a fast reader has long emptied it.
+    "fetch.queue.backoff.ms": "10",
 }
 """librdkafka reads committed records only and joins with two assignors; Java clients do neither."""
 

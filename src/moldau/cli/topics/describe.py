@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.cli.java_order import java_hash_order
 from moldau.cli.options import Parsed
@@ -12,6 +13,10 @@ from moldau.cli.topics.selection import matching, must_exist
 from moldau.client.admin import Admin, ConfigEntry, PartitionDescription, TopicDescription
 from moldau.client.errors import ClientError
 from moldau.core.errors import ErrorCode
+from moldau.core.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from moldau.client.wire_admin import Reassignment
 
 __all__ = ["Described", "describe", "partition_line", "topic_line"]
 
@@ -25,8 +30,9 @@ class Described:
     topic: TopicDescription
     overrides: Mapping[str, str]
     min_insync_replicas: int = 1
-    adding: Mapping[int, Sequence[int]] | None = None
-    removing: Mapping[int, Sequence[int]] | None = None
+    reassignments: Mapping[TopicPartition, Reassignment] = field(default_factory=dict)
+    eligible: Mapping[TopicPartition, tuple[Sequence[int], Sequence[int]]] | None = None
+    """Eligible leader replicas and the last known ones; `None` where the cluster does not keep them."""
 
 
 def describe(admin: Admin, parsed: Parsed) -> None:
@@ -34,8 +40,9 @@ def describe(admin: Admin, parsed: Parsed) -> None:
     configs = admin.describe_configs("topic", [topic.name for topic in topics]) if topics else {}
     live = {node.id for node in admin.describe_cluster().nodes} if parsed.has("unavailable-partitions") else set()
     wanted = _partition_filter(parsed, live)
+    movements = _movements(admin, topics)
     for topic in topics:
-        described = _described(topic, configs[topic.name])
+        described = _described(topic, configs[topic.name], movements)
         if wanted is None and (described.overrides or not parsed.has("topics-with-overrides")):
             say(topic_line(described))
         if not parsed.has("topics-with-overrides"):
@@ -69,10 +76,12 @@ def partition_line(described: Described, partition: PartitionDescription) -> str
             f"Isr: {_joined(partition.isr)}",
         ]
     )
-    adding = (described.adding or {}).get(partition.partition)
-    removing = (described.removing or {}).get(partition.partition)
-    if adding or removing:
-        line += f"\tAdding Replicas: {_joined(adding or ())}\tRemoving Replicas: {_joined(removing or ())}"
+    key = TopicPartition(described.topic.name, partition.partition)
+    if described.eligible is not None:
+        eligible, last_known = described.eligible.get(key, ((), ()))
+        line += f"\tElr: {_joined(eligible)}\tLastKnownElr: {_joined(last_known)}"
+    if moving := described.reassignments.get(key):
+        line += f"\tAdding Replicas: {_joined(moving.adding)}\tRemoving Replicas: {_joined(moving.removing)}"
     return line
 
 
@@ -99,10 +108,27 @@ def _describe_all(admin: Admin, names: Sequence[str]) -> list[TopicDescription]:
         return admin.describe_topics(still_there)
 
 
-def _described(topic: TopicDescription, entries: Sequence[ConfigEntry]) -> Described:
+class _Movements(NamedTuple):
+    reassignments: Mapping[TopicPartition, Reassignment]
+    eligible: Mapping[TopicPartition, tuple[Sequence[int], Sequence[int]]] | None
+
+
+def _movements(admin: Admin, topics: Sequence[TopicDescription]) -> _Movements:
+    """What librdkafka cannot ask. A cluster of one broker has nothing to move, and need not be asked."""
+    if all(topic.replication_factor <= 1 for topic in topics) and admin.broker_count() <= 1:
+        return _Movements({}, None)
+    from moldau.client import wire_admin
+
+    with admin.wire() as client:
+        names = [topic.name for topic in topics]
+        eligible = wire_admin.eligible_leader_replicas(client, names) if wire_admin.is_elr_enabled(client) else None
+        return _Movements(wire_admin.list_reassignments(client), eligible)
+
+
+def _described(topic: TopicDescription, entries: Sequence[ConfigEntry], movements: _Movements) -> Described:
     overrides = {entry.name: entry.value or "" for entry in entries if entry.source == TOPIC_LEVEL}
     min_isr = next((int(entry.value or 1) for entry in entries if entry.name == "min.insync.replicas"), 1)
-    return Described(topic, overrides, min_isr)
+    return Described(topic, overrides, min_isr, movements.reassignments, movements.eligible)
 
 
 PartitionFilter = Callable[[PartitionDescription, Described], bool]
@@ -123,7 +149,8 @@ def _partition_filter(parsed: Parsed, live: set[int]) -> PartitionFilter | None:
 
 
 def _adding_count(described: Described, partition: PartitionDescription) -> int:
-    return len((described.adding or {}).get(partition.partition, ()))
+    moving = described.reassignments.get(TopicPartition(described.topic.name, partition.partition))
+    return len(moving.adding) if moving else 0
 
 
 def _replication_factor(described: Described) -> int:

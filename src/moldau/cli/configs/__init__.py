@@ -1,0 +1,1 @@
+"""Configs from the command line: `command` is the door of `kafka-configs`."""
