@@ -66,6 +66,11 @@ class LogConfig:
         return "delete" in self.cleanup_policy
 
     @property
+    def max_segment_ms(self) -> int:
+        """How long a segment may be appended to: compaction cannot reach a record before its segment is closed."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
+
+    @property
     def opens_bodies(self) -> bool:
         """Whether a produce must look inside the batch and not only at its header."""
         return (

@@ -239,7 +239,7 @@ class LogState:
         if active.first_timestamp < 0:
             active.roll_above_timestamp = -2
         else:
-            active.roll_above_timestamp = active.first_timestamp + config.segment_ms - self._roll_jitter_ms
+            active.roll_above_timestamp = active.first_timestamp + config.max_segment_ms - self._roll_jitter_ms
 
     def _is_index_full(self, segment: Segment) -> bool:
         """One time entry stays free for the one that closing the segment forces in."""

@@ -285,7 +285,12 @@ def _encoded_entry(entry: ProducerState) -> bytes:
 
 
 def read_marker(batch: bytes | bytearray | memoryview, header: BatchHeader) -> Marker | None:
-    """The transaction marker in a control batch; `None` for control batches of another kind."""
+    """The transaction marker in a control batch; `None` for control batches of another kind.
+
+    Compaction may leave a marker's header without its record: that transaction is long over.
+    """
+    if header.records_count == 0:
+        return None
     # Here and not above: record codecs bring the compression libraries, which most brokers start without.
     from moldau.protocol.records import ControlType, control_type, decode_records
 

@@ -28,15 +28,15 @@ def tidied(files: Files, directory: str, names: Sequence[str]) -> list[str]:
     leftovers = [name for name in names if name.endswith(_LEFTOVERS)]
     if not leftovers:
         return list(names)
-    cleaned = [parse_base_offset(name) for name in leftovers if name.endswith(".cleaned")]
+    cleaned = {parse_base_offset(name) for name in leftovers if name.endswith(".cleaned")}
     for name in leftovers:
         if not name.endswith(".swap"):
             files.unlink(f"{directory}/{name}")
     swapped = sorted({parse_base_offset(name) for name in leftovers if name.endswith(".log.swap")})
     for base_offset in swapped:
         # A set is renamed from `.cleaned` to `.swap` file by file: while one of the former is left, the
-        # originals are untouched and the swap has not begun.
-        if not cleaned or base_offset < min(cleaned):
+        # originals are untouched and the swap has not begun. Other sets may be in the making meanwhile.
+        if base_offset not in cleaned:
             _swap_in(files, directory, base_offset)
     for name in files.names(directory):
         if name.endswith(".swap"):
