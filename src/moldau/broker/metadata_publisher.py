@@ -55,9 +55,10 @@ class MetadataPublisher:
         for partition_log in logs:
             name, number = partition_log.topic_partition
             topic = image.topics.get(name)
-            if topic is None or number not in topic.partitions:
-                logs.set_stray_aside(partition_log.topic_partition)
-            elif may_be_stale and partition_log.topic_id not in (None, topic.topic_id):
+            is_known = topic is not None and number in topic.partitions
+            if is_known and may_be_stale:
+                is_known = partition_log.topic_id in (None, image.topics[name].topic_id)
+            if not is_known:
                 logs.set_stray_aside(partition_log.topic_partition)
 
     async def __call__(self, delta: ImageDelta) -> None:

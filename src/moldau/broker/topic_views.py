@@ -1,0 +1,66 @@
+"""How topics and brokers look to clients: what Metadata and its relatives say about the image.
+
+Shared by the handlers of Metadata, DescribeTopicPartitions and DescribeCluster. Pure.
+Start at `partition_view`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import choice
+from typing import NamedTuple
+
+from moldau.controller.image import NO_LEADER, BrokerImage, Endpoint, MetadataImage, PartitionImage
+from moldau.core.errors import ErrorCode
+
+__all__ = [
+    "CLUSTER_OPERATIONS",
+    "NOT_ASKED",
+    "TOPIC_OPERATIONS",
+    "PartitionView",
+    "any_alive_broker",
+    "partition_view",
+    "reachable_brokers",
+]
+
+NOT_ASKED = -(2**31)
+"""The bitfield of operations when nobody asked for it."""
+
+
+def _bits(*operations: int) -> int:
+    return sum(1 << operation for operation in operations)
+
+
+READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = 3, 4, 5, 6, 7, 8
+CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 9, 10, 11, 12
+
+TOPIC_OPERATIONS = _bits(READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
+"""Without an authorizer everybody may do whatever a topic allows at all."""
+CLUSTER_OPERATIONS = _bits(CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE)
+
+
+class PartitionView(NamedTuple):
+    error: ErrorCode
+    leader: int
+    offline_replicas: list[int]
+
+
+def partition_view(image: MetadataImage, partition: PartitionImage, listener: str) -> PartitionView:
+    """Who leads, as far as a client on this listener can reach it."""
+    offline = [node_id for node_id in partition.replicas if not image.is_alive(node_id)]
+    if partition.leader == NO_LEADER or not image.is_alive(partition.leader):
+        return PartitionView(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER, offline)
+    if listener not in image.brokers[partition.leader].endpoints:
+        return PartitionView(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER, offline)
+    return PartitionView(ErrorCode.NONE, partition.leader, offline)
+
+
+def reachable_brokers(brokers: Iterable[BrokerImage], listener: str) -> list[tuple[BrokerImage, Endpoint]]:
+    """Brokers that have this listener, with their address on it."""
+    return [(broker, broker.endpoints[listener]) for broker in brokers if listener in broker.endpoints]
+
+
+def any_alive_broker(image: MetadataImage) -> int:
+    """What clients are told is the controller: any broker will do, all pass admin requests on."""
+    alive = image.alive_brokers()
+    return choice(alive).node_id if alive else -1
