@@ -216,7 +216,7 @@ def _batches(sources: Sequence[Source], directory: str, files: Files) -> Iterato
     for source in sources:
         segment = _segment(source, directory, files)
         held = segment.file
-        window, position = Window(files, held.fd, source.size_in_bytes), 0
+        window, position, next_offset = Window(files, held.fd, source.size_in_bytes), 0, source.base_offset
         while position < source.size_in_bytes:
             header = _header_at(window, position)
             if header is None or not window.cover(position, header.size_in_bytes):
@@ -224,8 +224,14 @@ def _batches(sources: Sequence[Source], directory: str, files: Files) -> Iterato
             batch = window.view[position - window.start :][: header.size_in_bytes]
             if header.magic != MAGIC or crc_of(batch) != header.crc:
                 raise InvalidRecordError(f"{segment.path('.log')}: the batch at position {position} fails its CRC")
+            if header.base_offset < next_offset or header.last_offset_delta < 0:
+                # The base offset lies before what the CRC covers.
+                raise InvalidRecordError(
+                    f"{segment.path('.log')}: offset {header.base_offset} at position {position}, "
+                    f"where {next_offset} or later was due"
+                )
             yield header, batch
-            position += header.size_in_bytes
+            position, next_offset = position + header.size_in_bytes, header.last_offset + 1
 
 
 def _header_at(window: Window, position: int) -> BatchHeader | None:

@@ -1,0 +1,400 @@
+"""The cleaner: round by round, it finds the filthiest compacted log and has it cleaned.
+
+Thin: `log.compaction` decides, a process of its own does the work (`log.cleaner_worker`), and the log swaps the
+result in. Runs in threads of its own, which mostly wait. Start at `Cleaner.run_once`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+
+from moldau.core.clock import Clock, SystemClock
+from moldau.core.errors import MoldauError
+from moldau.core.ids import TopicPartition
+from moldau.log.batch_filter import LastOfProducer
+from moldau.log.checkpoints import CLEANER_OFFSETS, load_checkpoint, save_checkpoint
+from moldau.log.cleaned_transactions import AbortedRange
+from moldau.log.cleaner_worker import CleanerWorker, CleaningFailedError, CleaningStoppedError
+from moldau.log.cleaning_job import CleanedGroup, CleaningJob, CleaningResult, Source
+from moldau.log.compaction import CleanableLog, SegmentFacts, cleanable_log, cleanable_range, filthiest
+from moldau.log.config import INT64_MAX
+from moldau.log.files import Files
+from moldau.log.partition_log import PartitionLog
+from moldau.log.segment import Segment
+from moldau.log.segment_cleaner import CLEANED_SUFFIX
+from moldau.protocol.compression import Codec
+
+__all__ = ["Cleaner", "CleanerSettings", "LastRound"]
+
+log = logging.getLogger("moldau.log.cleaner")
+
+HAND_OVER_CHECK_S = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanerSettings:
+    """Kafka's `log.cleaner.*`, resolved."""
+
+    threads: int = 1
+    backoff_ms: int = 15_000
+    dedupe_buffer_size: int = 134_217_728
+    io_max_bytes_per_second: float = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class LastRound:
+    """What the latest round over a partition took."""
+
+    bytes_read: int
+    bytes_written: int
+    seconds: float
+    buffer_utilization_percent: float
+
+
+class Cleaner:
+    """Cleans the compacted ones among `logs()`. Metrics are plain attributes, read from any thread."""
+
+    def __init__(
+        self,
+        logs: Callable[[], Iterable[PartitionLog]],
+        *,
+        settings: Callable[[], CleanerSettings] = CleanerSettings,
+        hand_over: Callable[[Callable[[], None]], None] | None = None,
+        files: Files | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """`hand_over` takes a swap to the thread that also deletes segments, so that the two never meet; without
+        it the cleaner's own thread swaps."""
+        self._logs = logs
+        self._hand_over = hand_over
+        self._settings = settings
+        self._files = files or Files()
+        self._clock = clock or SystemClock()
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._workers: list[CleanerWorker] = []
+        self._checkpoints: dict[str, dict[TopicPartition, int]] = {}
+        self._in_progress: set[TopicPartition] = set()
+        self._last_looked_ms: int | None = None
+        self.uncleanable: dict[TopicPartition, str] = {}
+        """Partitions left alone until the next start, each with the reason."""
+        self.last_rounds: dict[TopicPartition, LastRound] = {}
+        self.rounds = 0
+        self.max_dirty_percent = 0
+        self.max_compaction_delay_secs = 0
+
+    # --- life -------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to clean in the background."""
+        for number in range(max(0, self._settings().threads)):
+            worker = CleanerWorker()
+            thread = threading.Thread(target=self._run, args=(worker,), name=f"log-cleaner-{number}", daemon=True)
+            self._workers.append(worker)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self) -> None:
+        """End at once: a round under way is given up, which costs nothing but its work."""
+        self._stopping.set()
+        for worker in self._workers:
+            worker.close()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, worker: CleanerWorker) -> None:
+        while not self._stopping.is_set():
+            if not self.run_once(self._clock.now_ms(), worker):
+                # Nothing is due: an idle broker should not pay for an idle process.
+                worker.release()
+                self._stopping.wait(self._settings().backoff_ms / 1000)
+        worker.release()
+
+    # --- one round --------------------------------------------------------------------------------------
+
+    def run_once(self, now_ms: int, worker: CleanerWorker | None = None) -> bool:
+        """Clean the log that needs it most; false when none does, or when the round failed."""
+        chosen = self._take_filthiest(now_ms)
+        if chosen is None:
+            return False
+        target, found = chosen
+        own = worker or CleanerWorker()
+        try:
+            self._clean(target, found, now_ms, own)
+        except CleaningStoppedError:
+            return False
+        except (MoldauError, OSError) as error:
+            self._give_up(target, error)
+            return False
+        except Exception as error:
+            log.exception("%s: cleaning failed in a way nobody foresaw", target.topic_partition)
+            self._give_up(target, error)
+            return False
+        finally:
+            if worker is None:
+                own.release()
+            self._drop_leftovers(target)
+            with self._lock:
+                self._in_progress.discard(target.topic_partition)
+        return True
+
+    def _take_filthiest(self, now_ms: int) -> tuple[PartitionLog, CleanableLog] | None:
+        with self._lock:
+            self._last_looked_ms = now_ms
+            logs = {each.topic_partition: each for each in self._logs() if _is_cleanable(each)}
+            candidates = [
+                self._weighed(each, now_ms)
+                for partition, each in logs.items()
+                if partition not in self.uncleanable and partition not in self._in_progress
+            ]
+            self.max_dirty_percent = int(100 * max((found.dirty_ratio for found in candidates), default=0.0))
+            self.max_compaction_delay_secs = max((found.overdue_ms for found in candidates), default=0) // 1000
+            found = filthiest(candidates)
+            if found is None:
+                return None
+            self._in_progress.add(found.partition)
+            return logs[found.partition], found
+
+    def _weighed(self, target: PartitionLog, now_ms: int) -> CleanableLog:
+        config, segments = target.config, target.segments
+        checkpoint = self._checkpoint_of(target).get(target.topic_partition)
+        facts = [_facts(segment, config.min_compaction_lag_ms, config.max_compaction_lag_ms) for segment in segments]
+        span = cleanable_range(
+            facts,
+            checkpoint=checkpoint,
+            log_start_offset=target.log_start_offset,
+            log_end_offset=target.log_end_offset,
+            # A log with one segment has nothing to clean; its producers need not be loaded to say so.
+            last_stable_offset=_stable_offset(target) if len(segments) > 1 else target.log_start_offset,
+            min_compaction_lag_ms=config.min_compaction_lag_ms,
+            now_ms=now_ms,
+        )
+        return cleanable_log(target.topic_partition, facts, span, config, now_ms=now_ms)
+
+    def _clean(self, target: PartitionLog, found: CleanableLog, now_ms: int, worker: CleanerWorker) -> None:
+        started = time.monotonic()
+        segments = {segment.base_offset: segment for segment in target.segments[:-1]}
+        self._drop_leftovers(target)
+        job = self._job(target, found, list(segments.values()), now_ms)
+        groups: list[CleanedGroup] = []
+
+        def swap_in(group: CleanedGroup) -> None:
+            groups.append(group)
+            if not group.is_unchanged:
+                replaced = [segments[base] for base in group.base_offsets]
+                self._done_elsewhere(lambda: self._swap_in(target, replaced))
+
+        result = worker.run(job, swap_in)
+        with self._lock:
+            self._checkpoint(target, result.end_offset)
+            self._note_round(target, result, groups, time.monotonic() - started)
+
+    def _job(self, target: PartitionLog, found: CleanableLog, segments: Sequence[Segment], now_ms: int) -> CleaningJob:
+        config, settings, span = target.config, self._settings(), found.range
+        threads = max(1, settings.threads)
+        return CleaningJob(
+            directory=target.directory,
+            sources=tuple(
+                Source(segment.base_offset, segment.size, _index_bytes(segment))
+                for segment in segments
+                if segment.base_offset < span.first_uncleanable_offset
+            ),
+            first_dirty_offset=span.first_dirty_offset,
+            upper_bound=span.first_uncleanable_offset,
+            now_ms=now_ms,
+            delete_retention_ms=config.delete_retention_ms,
+            segment_bytes=config.segment_bytes,
+            segment_index_bytes=config.segment_index_bytes,
+            index_interval_bytes=config.index_interval_bytes,
+            dedupe_buffer_bytes=settings.dedupe_buffer_size // threads,
+            io_max_bytes_per_second=settings.io_max_bytes_per_second / threads,
+            levels={
+                Codec.GZIP: config.compression_gzip_level,
+                Codec.LZ4: config.compression_lz4_level,
+                Codec.ZSTD: config.compression_zstd_level,
+            },
+            producers=_last_of_producers(target),
+            aborted=tuple(
+                AbortedRange(entry.first_offset, entry.producer_id, entry.last_offset, entry.last_stable_offset)
+                for entry in target.aborted_transactions(target.log_start_offset, span.first_uncleanable_offset)
+            ),
+        )
+
+    def _swap_in(self, target: PartitionLog, replaced: Sequence[Segment]) -> None:
+        if target.is_closed or any(segment not in target.segments for segment in replaced):
+            raise CleaningFailedError("gone", "the log lost segments that were being cleaned")
+        for segment in replaced:
+            # Open before their names change, so that no reader is caught between two names.
+            _ = segment.file, segment.offset_index, segment.time_index, segment.txn_index
+        base_offset = replaced[0].base_offset
+        path = f"{target.directory}/{base_offset:020d}.log{CLEANED_SUFFIX}"
+        size = self._files.size(path)
+        cleaned = Segment(self._files, target.directory, base_offset, size=size, suffix=CLEANED_SUFFIX)
+        target.replace_segments(cleaned, replaced, self._clock.now_ms())
+
+    def _done_elsewhere(self, job: Callable[[], None]) -> None:
+        """Have `job` done by the thread that owns deletions, and wait for it."""
+        if self._hand_over is None:
+            job()
+            return
+        outcome: Future[None] = Future()
+
+        def run() -> None:
+            try:
+                job()
+                outcome.set_result(None)
+            except Exception as error:
+                outcome.set_exception(error)
+
+        self._hand_over(run)
+        while not wait([outcome], HAND_OVER_CHECK_S).done:
+            if self._stopping.is_set():
+                raise CleaningStoppedError("the cleaner is stopped")
+        outcome.result()
+
+    def _give_up(self, target: PartitionLog, error: Exception) -> None:
+        """Some failures pass by themselves, the others would come back with every round."""
+        partition = target.topic_partition
+        is_passing = isinstance(error, OSError) or (
+            isinstance(error, CleaningFailedError) and error.kind in ("gone", "disk", "died")
+        )
+        if target.is_closed:
+            log.info("%s: cleaning given up, the log is closed", partition)
+        elif is_passing:
+            log.warning("%s: cleaning given up, will try again: %s", partition, error)
+        else:
+            self.uncleanable[partition] = str(error)
+            log.error("%s: marked uncleanable until the next start: %s", partition, error)
+
+    def _drop_leftovers(self, target: PartitionLog) -> None:
+        """Cleaned files of a round that was given up; a start would remove them too."""
+        try:
+            for name in self._files.names(target.directory):
+                if name.endswith(CLEANED_SUFFIX):
+                    self._files.unlink(os.path.join(target.directory, name))
+        except FileNotFoundError:
+            pass
+
+    # --- checkpoints ------------------------------------------------------------------------------------
+
+    def _checkpoint_of(self, target: PartitionLog) -> dict[TopicPartition, int]:
+        log_dir = os.path.dirname(target.directory)
+        if log_dir not in self._checkpoints:
+            self._checkpoints[log_dir] = load_checkpoint(self._files, os.path.join(log_dir, CLEANER_OFFSETS))
+        return self._checkpoints[log_dir]
+
+    def _checkpoint(self, target: PartitionLog, end_offset: int) -> None:
+        """Remember where the next round begins; partitions that are gone leave the file with this."""
+        log_dir, offsets = os.path.dirname(target.directory), self._checkpoint_of(target)
+        offsets[target.topic_partition] = end_offset
+        present = {each.topic_partition for each in self._logs()}
+        for partition in [partition for partition in offsets if partition not in present]:
+            del offsets[partition]
+        save_checkpoint(self._files, os.path.join(log_dir, CLEANER_OFFSETS), offsets)
+
+    # --- metrics ----------------------------------------------------------------------------------------
+
+    def _note_round(
+        self, target: PartitionLog, result: CleaningResult, groups: Sequence[CleanedGroup], seconds: float
+    ) -> None:
+        done = LastRound(
+            result.map_bytes_read + sum(group.bytes_read for group in groups),
+            sum(group.bytes_written for group in groups),
+            seconds,
+            100 * result.keys / result.map_capacity,
+        )
+        self.rounds += 1
+        self.last_rounds[target.topic_partition] = done
+        log.info(
+            "%s: cleaned up to offset %d in %.1f s, %d of %d records kept, %d bytes read, %d written",
+            target.topic_partition,
+            result.end_offset,
+            seconds,
+            result.records_kept,
+            result.records_read,
+            done.bytes_read,
+            done.bytes_written,
+        )
+
+    @property
+    def dead_thread_count(self) -> int:
+        return 0 if self._stopping.is_set() else sum(not thread.is_alive() for thread in self._threads)
+
+    @property
+    def max_clean_time_secs(self) -> int:
+        return int(max((done.seconds for done in self._latest()), default=0))
+
+    @property
+    def max_buffer_utilization_percent(self) -> int:
+        return int(max((done.buffer_utilization_percent for done in self._latest()), default=0))
+
+    @property
+    def cleaner_recopy_percent(self) -> int:
+        """Bytes written for every hundred read, over the latest rounds."""
+        read = sum(done.bytes_read for done in self._latest())
+        return int(100 * sum(done.bytes_written for done in self._latest()) / max(1, read))
+
+    def _latest(self) -> list[LastRound]:
+        return list(self.last_rounds.values())
+
+    def time_since_last_run_ms(self, now_ms: int) -> int:
+        return 0 if self._last_looked_ms is None else max(0, now_ms - self._last_looked_ms)
+
+    def uncleanable_partitions_count(self, log_dir: str) -> int:
+        return len(self._uncleanable_in(log_dir))
+
+    def uncleanable_bytes(self, log_dir: str) -> int:
+        """Bytes of closed segments that stay uncleaned in this log directory."""
+        return sum(segment.size for each in self._uncleanable_in(log_dir) for segment in each.segments[:-1])
+
+    def _uncleanable_in(self, log_dir: str) -> list[PartitionLog]:
+        return [
+            each
+            for each in self._logs()
+            if each.topic_partition in self.uncleanable and os.path.dirname(each.directory) == log_dir
+        ]
+
+
+def _is_cleanable(target: PartitionLog) -> bool:
+    return target.config.is_compacted and not target.is_closed and target.offline_error is None
+
+
+def _facts(segment: Segment, min_lag_ms: int, max_lag_ms: int) -> SegmentFacts:
+    """Timestamps only where a lag makes them matter: they may cost a read of the disk."""
+    first_ms = newest_ms = -1
+    if max_lag_ms < INT64_MAX and segment.size:
+        first_ms = next((header.max_timestamp for _, header in segment.headers()), -1)
+    if min_lag_ms > 0 and segment.size:
+        newest_ms = segment.newest_timestamp().timestamp
+    return SegmentFacts(segment.base_offset, segment.size, first_ms, newest_ms)
+
+
+def _index_bytes(segment: Segment) -> int:
+    return max(len(segment.offset_index.entries), len(segment.time_index.entries))
+
+
+def _stable_offset(target: PartitionLog) -> int:
+    """The last stable offset, while the loop thread goes on appending.
+
+    Looking at the open transactions just as one ends may fail; a moment later it does not.
+    """
+    for _ in range(10):
+        try:
+            return min(target.last_stable_offset, target.high_watermark)
+        except (IndexError, RuntimeError):
+            continue
+    return target.log_start_offset
+
+
+def _last_of_producers(target: PartitionLog) -> dict[int, LastOfProducer]:
+    return {
+        state.producer_id: LastOfProducer(state.producer_epoch, state.last_offset if state.last_offset >= 0 else None)
+        for state in target.producers
+    }
