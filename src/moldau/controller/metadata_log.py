@@ -24,13 +24,8 @@ from moldau.controller.snapshots import (
 )
 from moldau.controller.topic_names import METADATA_TOPIC
 from moldau.core.clock import Clock
-from moldau.core.config import BrokerConfig
 from moldau.core.errors import MoldauError, StartupError
 from moldau.core.ids import TopicPartition
-from moldau.log.config import LogConfig
-from moldau.log.files import Files
-from moldau.log.loading import create_log, open_log
-from moldau.log.log_state import LogEvents
 from moldau.log.partition_log import PartitionLog
 from moldau.protocol.metadata_records import (
     AbortTransactionRecord,
@@ -43,7 +38,7 @@ from moldau.protocol.metadata_records import (
 from moldau.protocol.record_batch import BatchHeader
 from moldau.protocol.records import ControlType, Record, control_batch, decode_records, encode_batch, split_batches
 
-__all__ = ["BOOTSTRAP_FILE", "METADATA_PARTITION", "MetadataLog", "open_metadata_log"]
+__all__ = ["BOOTSTRAP_FILE", "METADATA_PARTITION", "MetadataLog"]
 
 log = logging.getLogger(__name__)
 
@@ -55,25 +50,6 @@ READ_BYTES: Final = 8 * 1024 * 1024
 SNAPSHOTS_KEPT: Final = 2
 SLOW_REPLAY_RECORDS: Final = 4000
 """About a tenth of a second of replaying, from which on a snapshot is worth its while."""
-
-
-def open_metadata_log(config: BrokerConfig, files: Files, clock: Clock, events: LogEvents | None = None) -> MetadataLog:
-    """Open the log in `metadata.log.dir`, or begin one. The folder must be locked by whoever calls."""
-    folder = config.value("metadata.log.dir") or config.value("log.dirs")[0]
-    directory = os.path.join(folder, str(METADATA_PARTITION))
-    settings = LogConfig(
-        segment_bytes=config.value("metadata.log.segment.bytes"), segment_ms=config.value("metadata.log.segment.ms")
-    )
-    open_or_create = open_log if files.exists(directory) else create_log
-    partition = open_or_create(directory, METADATA_PARTITION, settings, files=files, clock=clock, events=events)
-    if partition.offline_error is not None:
-        raise StartupError(f"the cluster metadata cannot be read: {partition.offline_error}")
-    return MetadataLog(
-        partition,
-        clock,
-        snapshot_after_bytes=config.value("metadata.log.max.record.bytes.between.snapshots"),
-        keep_bytes=config.value("metadata.max.retention.bytes"),
-    )
 
 
 class MetadataLog:

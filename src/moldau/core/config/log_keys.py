@@ -137,6 +137,12 @@ HOUSEKEEPING = [
     ConfigKey("log.dir", LIST, ["/tmp/kafka-logs"], "The data folder, where log.dirs is not given."),
     ConfigKey("cordoned.log.dirs", LIST, [], "Data folders that get no new partitions.", None, Dynamic.BROKER),
     ConfigKey(
+        "moldau.auto.format",
+        BOOLEAN,
+        False,
+        "Format data folders that are not formatted yet when the broker starts, instead of refusing.",
+    ),
+    ConfigKey(
         "moldau.recovery.truncate",
         BOOLEAN,
         False,
