@@ -19,11 +19,17 @@ from tests.oracle.apache_kafka import QUICK_START, ApacheKafka, libs
 
 from moldau.testing import Broker
 
-__all__ = ["KAFKA_VERSION", "KINDS", "Endpoint", "cache_folder", "running"]
+__all__ = ["AUTHORIZER", "KAFKA_VERSION", "KINDS", "Endpoint", "cache_folder", "running"]
 
 KINDS = ("moldau", "kafka")
 KAFKA_VERSION = "4.3.1"
 """What the suites are told they are talking to, whichever broker it is."""
+
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+"""For suites that try ACLs on a broker without authentication."""
 
 CLASSES = {
     "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",

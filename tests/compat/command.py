@@ -57,7 +57,6 @@ def run_suite(name: str, options: argparse.Namespace) -> int:
         print(f"{test:70} {outcomes[test]:8} {time.monotonic() - began:6.1f} s", flush=True)
         if options.record:
             table.record(test, column, outcomes[test])
-            table.save()
     print(f"{name} on {options.broker}:", ", ".join(f"{n} {what}" for what, n in Counter(outcomes.values()).items()))
     print(f"what each test said is in {logs}")
     return verdict(options.broker, outcomes, allowed(folder / "tests.allow"))
@@ -84,7 +83,7 @@ def librdkafka_run(test: librdkafka.SuiteTest, source: Path, endpoint: Endpoint,
 def kafka_python_tests(options: argparse.Namespace) -> Iterator[tuple[str, RunOne]]:
     source = kafka_python.unpacked()
     chosen = [test for test in kafka_python.tests_in(source) if options.only in test]
-    with running(options.broker, {"num.partitions": "4"}) as endpoint:
+    with running(options.broker, kafka_python.SETTINGS) as endpoint:
         for test in chosen:
             yield test, kafka_python_run(test, source, endpoint, options)
 

@@ -38,12 +38,18 @@ class Table:
         self.path = path
         self.columns = ("test", *columns, *PEOPLE_COLUMNS)
         self.rows: dict[str, dict[str, str]] = {}
-        if path.exists():
-            with path.open(newline="") as lines:
+        self.load()
+
+    def load(self) -> None:
+        if self.path.exists():
+            with self.path.open(newline="") as lines:
                 self.rows = {row["test"]: row for row in csv.DictReader(lines)}
 
     def record(self, test: str, column: str, outcome: Outcome) -> None:
+        """Set one cell and save. Reads the file anew first, so that two runs may fill two columns at once."""
+        self.load()
         self.rows.setdefault(test, {"test": test})[column] = outcome.value
+        self.save()
 
     def save(self) -> None:
         with self.path.open("w", newline="") as lines:

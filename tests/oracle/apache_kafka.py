@@ -159,10 +159,11 @@ class ApacheKafka:
         ended_or_ready.set()
 
     def _settings(self) -> dict[str, str]:
+        node_id = self._properties.get("node.id", "1")
         return {
             "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
+            "node.id": node_id,
+            "controller.quorum.voters": f"{node_id}@127.0.0.1:{self.controller_port}",
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
             "controller.listener.names": "CONTROLLER",

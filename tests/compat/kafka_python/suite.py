@@ -14,13 +14,16 @@ import tarfile
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.compat.brokers import KAFKA_VERSION, Endpoint, cache_folder
+from tests.compat.brokers import AUTHORIZER, KAFKA_VERSION, Endpoint, cache_folder
 from tests.compat.results import Outcome
 
-__all__ = ["run", "tests_in", "unpacked"]
+__all__ = ["SETTINGS", "run", "tests_in", "unpacked"]
 
 VERSION = version("kafka-python")
 SOURCE = cache_folder(f"kafka-python-{VERSION}")
+
+SETTINGS = {"num.partitions": "4", "node.id": "0", "group.min.session.timeout.ms": "500", **AUTHORIZER}
+"""The suite places replicas on broker 0 by its number, and wants to see members time out soon."""
 
 BRIDGE = {
     "__init__.py": "",

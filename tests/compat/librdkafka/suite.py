@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.compat.brokers import KAFKA_VERSION, Endpoint
+from tests.compat.brokers import AUTHORIZER, KAFKA_VERSION, Endpoint
 from tests.compat.results import Outcome
 
 __all__ = ["SCENARIOS", "SuiteTest", "run", "tests_in"]
 
 SCENARIOS: Mapping[str, Mapping[str, str]] = {
-    "default": {"num.partitions": "4", "auto.create.topics.enable": "true"},
+    "default": {"num.partitions": "4", "auto.create.topics.enable": "true", **AUTHORIZER},
     "noautocreate": {"num.partitions": "4", "auto.create.topics.enable": "false"},
 }
 """The broker settings that the suite's own scenarios ask for."""
