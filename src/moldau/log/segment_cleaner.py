@@ -189,10 +189,7 @@ class _Output:
         """Put log and indexes on disk; the age is the newest source's, which retention by age looks at."""
         self._write()
         self.segment.is_index_saved = False
-        self.segment.save_indexes(is_last=True)
-        for extension in (".index", ".timeindex", ".txnindex"):
-            if self._files.exists(self.segment.path(extension)):
-                self._files.sync_file(self.segment.path(extension))
+        self.segment.save_indexes(is_last=True, sync=True)
         self.segment.sync()
         os.utime(self.segment.path(".log"), ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
         self.segment.release()
