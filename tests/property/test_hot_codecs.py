@@ -175,14 +175,14 @@ def kio_produce_response(version: int, topics: Any, throttle_ms: int, nodes: lis
     module = schema("produce", version, "response")
 
     def partition(done: ProducedPartition) -> Any:
-        values = dict(
-            index=done.partition,
-            error_code=error(done.error_code),
-            base_offset=done.base_offset,
-            log_append_time=moment(done.log_append_time_ms),
-            log_start_offset=done.log_start_offset,
-            error_message=done.error_message,
-        )
+        values = {
+            "index": done.partition,
+            "error_code": error(done.error_code),
+            "base_offset": done.base_offset,
+            "log_append_time": moment(done.log_append_time_ms),
+            "log_start_offset": done.log_start_offset,
+            "error_message": done.error_message,
+        }
         if version >= 8:
             values["record_errors"] = tuple(
                 module.BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
@@ -193,9 +193,9 @@ def kio_produce_response(version: int, topics: Any, throttle_ms: int, nodes: lis
             values["current_leader"] = module.LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
         return build(module.PartitionProduceResponse, **values)
 
-    values: dict[str, Any] = dict(
-        throttle_time=ms(throttle_ms),
-        responses=tuple(
+    values: dict[str, Any] = {
+        "throttle_time": ms(throttle_ms),
+        "responses": tuple(
             build(
                 module.TopicProduceResponse,
                 name=name,
@@ -204,7 +204,7 @@ def kio_produce_response(version: int, topics: Any, throttle_ms: int, nodes: lis
             )
             for name, topic_id, partitions in topics
         ),
-    )
+    }
     if version >= 10:
         values["node_endpoints"] = tuple(module.NodeEndpoint(**node._asdict()) for node in nodes)
     return written(build(module.ProduceResponse, **values))
@@ -242,28 +242,28 @@ def fetch_request(version: int, head: tuple[int, ...], topics: Any, forgotten: A
 
     def partition(fields: tuple[int, ...]) -> Any:
         index, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, max_bytes = fields
-        values: dict[str, Any] = dict(
-            partition=index,
-            current_leader_epoch=current_leader_epoch,
-            fetch_offset=fetch_offset,
-            last_fetched_epoch=last_fetched_epoch,
-            log_start_offset=log_start_offset,
-            partition_max_bytes=max_bytes,
-        )
+        values: dict[str, Any] = {
+            "partition": index,
+            "current_leader_epoch": current_leader_epoch,
+            "fetch_offset": fetch_offset,
+            "last_fetched_epoch": last_fetched_epoch,
+            "log_start_offset": log_start_offset,
+            "partition_max_bytes": max_bytes,
+        }
         if extra:
             values |= {"replica_directory_id": uuid.UUID(int=3), "high_watermark": 12}
         return build(module.FetchPartition, **values)
 
-    values: dict[str, Any] = dict(
-        replica_id=replica_id,
-        max_wait=ms(max_wait_ms),
-        min_bytes=min_bytes,
-        max_bytes=max_bytes,
-        isolation_level=isolation_level,
-        session_id=session_id,
-        session_epoch=session_epoch,
-        rack_id=rack,
-        topics=tuple(
+    values: dict[str, Any] = {
+        "replica_id": replica_id,
+        "max_wait": ms(max_wait_ms),
+        "min_bytes": min_bytes,
+        "max_bytes": max_bytes,
+        "isolation_level": isolation_level,
+        "session_id": session_id,
+        "session_epoch": session_epoch,
+        "rack_id": rack,
+        "topics": tuple(
             build(
                 module.FetchTopic,
                 topic=name,
@@ -272,7 +272,7 @@ def fetch_request(version: int, head: tuple[int, ...], topics: Any, forgotten: A
             )
             for name, topic_id, partitions in topics
         ),
-    )
+    }
     if version >= 7:
         values["forgotten_topics_data"] = tuple(
             build(module.ForgottenTopic, topic=name, topic_id=topic_id, partitions=tuple(partitions))
@@ -414,17 +414,17 @@ def kio_fetch_response(
 
     def partition(done: FetchedPartition[FileBytes]) -> Any:
         aborted = done.aborted
-        values: dict[str, Any] = dict(
-            partition_index=done.partition,
-            error_code=error(done.error_code),
-            high_watermark=done.high_watermark,
-            last_stable_offset=done.last_stable_offset,
-            log_start_offset=done.log_start_offset,
-            aborted_transactions=aborted
+        values: dict[str, Any] = {
+            "partition_index": done.partition,
+            "error_code": error(done.error_code),
+            "high_watermark": done.high_watermark,
+            "last_stable_offset": done.last_stable_offset,
+            "log_start_offset": done.log_start_offset,
+            "aborted_transactions": aborted
             and tuple(module.AbortedTransaction(producer_id=a, first_offset=b) for a, b in aborted),
-            preferred_read_replica=done.preferred_read_replica,
-            records=done.records if isinstance(done.records, bytes) else done.records.data,
-        )
+            "preferred_read_replica": done.preferred_read_replica,
+            "records": done.records if isinstance(done.records, bytes) else done.records.data,
+        }
         if aborted is not None:
             values["aborted_transactions"] = values["aborted_transactions"] or ()
         if version >= 12:
@@ -439,11 +439,11 @@ def kio_fetch_response(
                 values["snapshot_id"] = module.SnapshotId(end_offset=end_offset, epoch=epoch)
         return build(module.PartitionData, **values)
 
-    values: dict[str, Any] = dict(
-        throttle_time=ms(throttle_ms),
-        error_code=error(error_code),
-        session_id=session_id,
-        responses=tuple(
+    values: dict[str, Any] = {
+        "throttle_time": ms(throttle_ms),
+        "error_code": error(error_code),
+        "session_id": session_id,
+        "responses": tuple(
             build(
                 module.FetchableTopicResponse,
                 topic=name,
@@ -452,7 +452,7 @@ def kio_fetch_response(
             )
             for name, topic_id, partitions in topics
         ),
-    )
+    }
     if version >= 16:
         values["node_endpoints"] = tuple(module.NodeEndpoint(**node._asdict()) for node in nodes)
     return written(build(module.FetchResponse, **values))

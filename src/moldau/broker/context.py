@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from moldau.broker.stats import BrokerStats
 
 if TYPE_CHECKING:
+    from moldau.broker.data_plane import DataPlane
     from moldau.broker.metrics import Metrics
     from moldau.broker.partitions import Partitions
+    from moldau.broker.producer_ids import ProducerIds
     from moldau.controller.controller import Controller
     from moldau.controller.image import MetadataImage
     from moldau.core.clock import Clock
@@ -66,3 +68,6 @@ class Broker:
     clock: Clock
     listeners: Mapping[str, Listener]
     stats: BrokerStats = field(default_factory=BrokerStats)
+    data_plane: DataPlane = field(init=False)
+    """Sets itself here."""
+    producer_ids: ProducerIds = field(init=False)

@@ -68,8 +68,6 @@ class BrokerStats:
 
     def __init__(self) -> None:
         self.requests: dict[int, RequestStats] = {}
-        self.deleted_topics = TopicStats()
-        """Sum over topics that are gone, so that totals over all topics never fall."""
         self.parked_fetches = 0
         """Gauge: fetches waiting for data or time."""
         self.expired_fetches = 0

@@ -340,6 +340,17 @@ class Segment:
                 return position
         return None
 
+    def place_to_look(self, offset: int) -> int | None:
+        """Where `find` would begin to read for `offset`; `None` while the index is still on disk.
+
+        Costs no disk access, so that a caller who must not wait can find out what `find` would cost.
+        """
+        index = self._offset_index
+        if index is None:
+            return None
+        following = index.before(offset)
+        return index[following - 1].position if following else 0
+
     def position_of_end(self, upper_bound: int) -> int:
         """The position where batches that begin at or above `upper_bound` start, or the segment's size."""
         tail = self.tail

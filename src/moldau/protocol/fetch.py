@@ -232,6 +232,10 @@ class FetchedPartition(Generic[Range]):
     snapshot_id: tuple[int, int] | None = None
     """End offset and epoch of the snapshot to fetch instead."""
 
+    @property
+    def records_length(self) -> int:
+        return len(self.records) if isinstance(self.records, bytes) else self.records.length
+
 
 _response_head = struct.Struct(">iii").pack
 _response_head_flexible = struct.Struct(">iibi").pack
@@ -310,7 +314,7 @@ def _partition_head(version: int, done: FetchedPartition[Range]) -> bytes:
     head += _aborted_transactions(version, done.aborted)
     if version >= 11:
         head += _int32_pack(done.preferred_read_replica)
-    length = len(done.records) if isinstance(done.records, bytes) else done.records.length
+    length = done.records_length
     return head + (encode_uvarint(length + 1) if version >= FIRST_FLEXIBLE else _int32_pack(length))
 
 

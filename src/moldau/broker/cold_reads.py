@@ -1,0 +1,109 @@
+"""Reads that would have to wait for the disk wait in a thread, not on the loop.
+
+`sendfile` blocks when its pages are not in the page cache. So before a range is sent a few of its pages are probed
+without waiting; if one is missing, a thread reads the range in and the reply goes on afterwards. The same threads look
+up offsets whose index or batches have to come from the disk. Start at `is_resident`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from moldau.net.replies import FileRange
+
+__all__ = ["ColdReads", "is_page_resident", "is_resident", "read_now", "touch"]
+
+PROBE_STEP_BYTES: Final = 128 * 1024
+"""The kernel reads ahead in steps of about this size, so one page tells about its neighbours."""
+
+TOUCH_STEP_BYTES: Final = 64 * 1024
+THREADS: Final = 4
+
+_NO_WAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
+_UNSUPPORTED: Final = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}
+_probe = bytearray(1)
+
+T = TypeVar("T")
+
+
+def is_page_resident(fd: int, position: int) -> bool:
+    """Whether the page at `position` can be read without waiting for the disk."""
+    try:
+        os.preadv(fd, (_probe,), position, _NO_WAIT)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+    return True
+
+
+def is_resident(file_range: FileRange) -> bool:
+    """Whether a range can probably be sent without waiting for the disk. Only asked on the loop."""
+    if not _NO_WAIT or not file_range.length:
+        return True
+    fd, position = file_range.file.fileno(), file_range.position
+    end = position + file_range.length
+    try:
+        for place in range(position, end, PROBE_STEP_BYTES):
+            os.preadv(fd, (_probe,), place, _NO_WAIT)
+        os.preadv(fd, (_probe,), end - 1, _NO_WAIT)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+    return True
+
+
+def read_now(file_range: FileRange) -> bytes | None:
+    """The bytes of a small range, or `None` if that would have to wait for the disk."""
+    fd, position, length = file_range.file.fileno(), file_range.position, file_range.length
+    buffer = bytearray(length)
+    try:
+        count = os.preadv(fd, (buffer,), position, _NO_WAIT)
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+        return os.pread(fd, length, position)
+    return bytes(buffer) if count == length else None
+
+
+def touch(file_range: FileRange) -> None:
+    """Wait until a range is in the page cache. For threads."""
+    if not file_range.length:
+        return
+    fd, position, length = file_range.file.fileno(), file_range.position, file_range.length
+    os.posix_fadvise(fd, position, length, os.POSIX_FADV_WILLNEED)
+    for place in range(position, position + length, TOUCH_STEP_BYTES):
+        os.pread(fd, 1, place)
+    os.pread(fd, 1, position + length - 1)
+
+
+class ColdReads:
+    """The threads that wait for the disk."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._threads: ThreadPoolExecutor | None = None
+        self.count = 0
+        """Reads that had to wait."""
+
+    def run(self, read: Callable[[], T]) -> asyncio.Future[T]:
+        """Call `read` in a thread."""
+        self.count += 1
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="moldau-cold-reads")
+        return self._loop.run_in_executor(self._threads, read)
+
+    def close(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(wait=True, cancel_futures=True)
+            self._threads = None

@@ -1,0 +1,53 @@
+"""The parts that move records, put together: waiting, syncing, cold reads, and the router that leads to them.
+
+One object to make and to close; it decides nothing. Start at `DataPlane`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from moldau.broker.cold_reads import ColdReads
+from moldau.broker.context import Broker
+from moldau.broker.fetch_session import FetchSessions
+from moldau.broker.group_commit import GroupCommit
+from moldau.broker.handlers.api_00_produce import ProduceHandler
+from moldau.broker.handlers.api_01_fetch import FetchHandler
+from moldau.broker.parked_fetches import ParkedFetches
+from moldau.broker.produce import CarefulProduce
+from moldau.broker.producer_ids import ProducerIds
+from moldau.broker.router import Router
+
+__all__ = ["DataPlane"]
+
+
+class DataPlane:
+    """Made on the loop that will serve. `router.handle` is what a `net.server.Server` wants."""
+
+    def __init__(
+        self, broker: Broker, loop: asyncio.AbstractEventLoop, on_fatal: Callable[[BaseException], None]
+    ) -> None:
+        self.parked = ParkedFetches(loop)
+        self.group_commit = GroupCommit(loop, on_fatal)
+        self.cold_reads = ColdReads(loop)
+        self.sessions = FetchSessions(broker.config.value("max.incremental.fetch.session.cache.slots"))
+        self.produce = CarefulProduce(broker, loop, self.parked, self.group_commit)
+        self.router = Router(
+            broker,
+            produce=ProduceHandler(broker, self.parked, self.produce),
+            fetch=FetchHandler(broker, self.parked, self.cold_reads, self.sessions),
+        )
+        broker.data_plane = self
+        broker.producer_ids = ProducerIds(broker.controller, broker.node_id)
+        broker.partitions.on_change = self.parked.mark
+
+    async def close(self) -> None:
+        """Finish what threads have begun, then end them."""
+        self.parked.close()
+        await asyncio.get_running_loop().run_in_executor(None, self._end_threads)
+
+    def _end_threads(self) -> None:
+        self.produce.close()
+        self.group_commit.close()
+        self.cold_reads.close()

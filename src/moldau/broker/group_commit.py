@@ -1,0 +1,86 @@
+"""Acknowledged means on disk: many produces share one sync.
+
+While one sync runs in a thread of its own, appends go on and whoever needs the disk lines up for the next one; it
+covers everything appended before it began. A sync that fails is fatal and acknowledges nothing.
+Start at `GroupCommit.flush_then`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from moldau.log.partition_log import PartitionLog
+
+__all__ = ["GroupCommit"]
+
+log = logging.getLogger(__name__)
+
+Round = tuple[set["PartitionLog"], list[Callable[[], None]]]
+
+
+class GroupCommit:
+    """One per broker; called on the loop, syncs on its thread."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_fatal: Callable[[BaseException], None]) -> None:
+        self._loop = loop
+        self._on_fatal = on_fatal
+        self._dirty: set[PartitionLog] = set()
+        self._waiting: list[Callable[[], None]] = []
+        self._is_flushing = False
+        self._rounds: queue.SimpleQueue[Round | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self.rounds = 0
+        """Syncs so far, each for any number of produces."""
+
+    @property
+    def waiting(self) -> int:
+        """Gauge: produces that no running sync covers yet."""
+        return len(self._waiting)
+
+    def flush_then(self, logs: list[PartitionLog], callback: Callable[[], None]) -> None:
+        """Call `callback` on the loop once everything appended to `logs` so far is on disk."""
+        self._dirty.update(logs)
+        self._waiting.append(callback)
+        if not self._is_flushing:
+            self._begin_round()
+
+    def _begin_round(self) -> None:
+        self._is_flushing = True
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="moldau-group-commit", daemon=True)
+            self._thread.start()
+        self._rounds.put((self._dirty, self._waiting))
+        self._dirty, self._waiting = set(), []
+
+    def _run(self) -> None:
+        while (round_ := self._rounds.get()) is not None:
+            logs, callbacks = round_
+            try:
+                for partition_log in logs:
+                    partition_log.flush()
+            except Exception as error:
+                log.critical("a group commit failed, nothing in it is acknowledged: %s", error)
+                self._on_fatal(error)
+                continue
+            self._loop.call_soon_threadsafe(self._finish_round, callbacks)
+
+    def _finish_round(self, callbacks: list[Callable[[], None]]) -> None:
+        self.rounds += 1
+        self._is_flushing = False
+        if self._waiting:
+            self._begin_round()
+        for callback in callbacks:
+            callback()
+
+    def close(self) -> None:
+        """Let the sync under way finish and end the thread."""
+        if self._thread is not None:
+            self._rounds.put(None)
+            self._thread.join()
+            self._thread = None

@@ -1,0 +1,112 @@
+"""Produce (0): batches are checked by their headers, stamped and written as they came.
+
+    versions 3 to 13; 0 to 2 are announced but close the connection, because only magic 2 is accepted
+
+Nearly every request takes the short way, `_produce_plain`: one batch for a topic that asks for nothing special. The
+careful way, `broker.produce`, does the same for any number of partitions and for topics that want bodies opened, the
+broker's time in the batch, or the disk to have it. What is checked is `broker.batch_rules`.
+"""
+
+from __future__ import annotations
+
+from time import time_ns
+from typing import TYPE_CHECKING
+
+from moldau.broker.batch_rules import checked_header
+from moldau.broker.context import Broker
+from moldau.broker.parked_fetches import ParkedFetches
+from moldau.broker.partition import Partition, Topic
+from moldau.broker.produce import CarefulProduce
+from moldau.core.errors import MoldauError
+from moldau.net.replies import Handled
+from moldau.protocol.produce import FIRST_WITH_TOPIC_IDS, decode_produce_request
+from moldau.protocol.record_batch import TRANSACTIONAL_BIT
+
+if TYPE_CHECKING:
+    from moldau.net.connection import Connection
+
+__all__ = ["ProduceHandler"]
+
+FIRST_WITH_PREPARED_REPLY = 5
+
+
+class ProduceHandler:
+    """One per broker; called by the router for each Produce frame."""
+
+    def __init__(self, broker: Broker, parked: ParkedFetches, careful: CarefulProduce) -> None:
+        self._by_name = broker.partitions.by_name
+        self._by_id = broker.partitions.by_id
+        self._parked = parked
+        self._careful = careful
+
+    def __call__(  # noqa: PLR0917  (positional, because it is called for every frame)
+        self,
+        connection: Connection,
+        view: memoryview,
+        start: int,
+        body: int,
+        end: int,
+        version: int,
+        correlation_id: int,
+    ) -> Handled:
+        request = decode_produce_request(view, body, end, version)
+        topics = request[3]
+        if len(topics) == 1 and len(topics[0][1]) == 1 and version >= FIRST_WITH_PREPARED_REPLY:
+            name, ((index, first, last),) = topics[0]
+            topic = (self._by_id if version >= FIRST_WITH_TOPIC_IDS else self._by_name).get(name)
+            if topic is not None:
+                partition = topic.partitions.get(index)
+                if partition is not None and partition.is_plain:
+                    now_ms = time_ns() // 1_000_000
+                    base_offset = self._produce_plain(topic, partition, view, first, last, version, request[1], now_ms)
+                    if base_offset >= 0:
+                        if not request[1]:
+                            return None
+                        reply = topic.replies.get(version) or topic.reply(version)
+                        return reply.pack(
+                            reply.size,
+                            correlation_id,
+                            reply.prefix,
+                            index,
+                            0,
+                            base_offset,
+                            -1,
+                            partition.log.log_start_offset,
+                            reply.suffix,
+                        )
+        return self._careful.handle(connection, view, start, request, version, correlation_id)
+
+    def _produce_plain(  # noqa: PLR0917
+        self,
+        topic: Topic,
+        partition: Partition,
+        view: memoryview,
+        first: int,
+        last: int,
+        version: int,
+        acks: int,
+        now_ms: int,
+    ) -> int:
+        """Append one batch if nothing about it is special; -1 sends it the careful way, which finds out what is."""
+        partition_log = partition.log
+        try:
+            header = checked_header(view, first, last, version, topic.rules)
+            if (
+                header[8] > now_ms + topic.rules.timestamp_after_max_ms
+                or header[5] & TRANSACTIONAL_BIT
+                or not -1 <= acks <= 1
+            ):
+                return -1
+            if header[9] >= 0 and partition_log.producers.check(header) is not None:
+                return -1
+            base_offset = partition_log.append(view[first:last], header, partition.leader_epoch, now_ms)
+        except MoldauError:
+            return -1
+        partition_log.high_watermark = partition_log.log_end_offset
+        if partition.waiting:
+            self._parked.mark(partition)
+        stats = topic.stats
+        stats.produce_requests += 1
+        stats.messages_in += header[12]
+        stats.bytes_in += last - first
+        return base_offset

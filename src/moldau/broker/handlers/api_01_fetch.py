@@ -1,0 +1,250 @@
+"""Fetch (1): batches go from the page cache to the socket as they lie in the log.
+
+    versions 4 to 18; sessions from 7, topic ids from 13
+
+A fetch is answered at once when it has enough bytes or something to tell, and parked otherwise. Reads that would have
+to wait for the disk are done by a thread; meanwhile the connection waits and nobody else does. What is read is
+`broker.fetch`, what a session leaves out is `broker.fetch_session`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from moldau.broker.cold_reads import ColdReads, is_resident, read_now, touch
+from moldau.broker.context import Broker
+from moldau.broker.fetch import Fetched, Reader, ReadResult
+from moldau.broker.fetch_session import FetchContext, FetchSessions, SessionError
+from moldau.broker.leaders import leader_endpoints
+from moldau.broker.parked_fetches import ParkedFetch, ParkedFetches
+from moldau.broker.partition import Partition
+from moldau.net.replies import FileReply, Handled, ReplySlot
+from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchRequest, decode_fetch_request, encode_fetch_response
+
+if TYPE_CHECKING:
+    from moldau.log.partition_log import LogSlice
+    from moldau.net.connection import Connection
+
+__all__ = ["FetchHandler"]
+
+INLINE_BYTES = 16 * 1024
+"""Slices up to this size are copied into the reply: one `send` is cheaper than three system calls for a `sendfile`."""
+
+
+class _Call:
+    """A fetch being answered."""
+
+    __slots__ = ("connection", "context", "correlation_id", "reader", "request", "slot", "started", "version")
+
+    def __init__(
+        self, connection: Connection, version: int, correlation_id: int, request: FetchRequest, context: FetchContext
+    ) -> None:
+        self.connection = connection
+        self.version = version
+        self.correlation_id = correlation_id
+        self.request = request
+        self.context = context
+        self.reader: Reader
+        self.slot: ReplySlot | None = None
+        """The place in line, once the answer could not be given at once."""
+        self.started = perf_counter()
+
+    def wait(self) -> ReplySlot:
+        if self.slot is None:
+            self.slot = ReplySlot(self.connection, holds_back=True)
+        return self.slot
+
+
+class FetchHandler:
+    """One per broker; called by the router for each Fetch frame."""
+
+    def __init__(self, broker: Broker, parked: ParkedFetches, cold_reads: ColdReads, sessions: FetchSessions) -> None:
+        self._broker = broker
+        self._parked = parked
+        self._cold_reads = cold_reads
+        self._sessions = sessions
+        self._stats = broker.stats.of(1)
+
+    def __call__(  # noqa: PLR0917  (positional, because it is called for every frame)
+        self,
+        connection: Connection,
+        view: memoryview,
+        start: int,
+        body: int,
+        end: int,
+        version: int,
+        correlation_id: int,
+    ) -> Handled:
+        request = decode_fetch_request(view, body, end, version)
+        context = self._sessions.begin(request, version, self._broker.clock.monotonic_ms())
+        if isinstance(context, SessionError):
+            self._stats.errors[context.code] += 1
+            refused: list[tuple[bytes, list[Fetched]]] = []
+            parts, size = encode_fetch_response(version, correlation_id, refused, error_code=context.code)
+            return _joined(parts, size)
+        call = _Call(connection, version, correlation_id, request, context)
+        topics = self._broker.partitions
+        call.reader = Reader(
+            request,
+            version,
+            context.wanted,
+            topics.by_id if version >= FIRST_WITH_TOPIC_IDS else topics.by_name,
+            self._broker.config.value("fetch.max.bytes"),
+        )
+        if not call.reader.is_lookup_cheap():
+            return self._read_in_thread(call)
+        return self._answer_or_wait(call, call.reader.read())
+
+    # Waiting
+
+    def _answer_or_wait(self, call: _Call, result: ReadResult) -> Handled:
+        """Answer if there is enough to say, else wait for more."""
+        request = call.request
+        if result.size >= request.min_bytes or result.has_to_answer or request.max_wait_ms <= 0 or not result.fetched:
+            return self._answer(call, result)
+        return self._park(call, result)
+
+    def _park(self, call: _Call, result: ReadResult) -> ReplySlot:
+        latest = result
+
+        def retry(changed: Collection[Partition] | None) -> bool:
+            """Look again: at what changed, or at everything when the time is up."""
+            nonlocal latest
+            if changed is None:
+                self._complete(call, call.reader.read())
+                return True
+            latest = call.reader.read(latest, changed)
+            if latest.size < call.request.min_bytes and not latest.has_to_answer:
+                return False
+            self._complete(call, latest)
+            return True
+
+        fetch = ParkedFetch(call.reader.partitions, retry)
+        slot = call.wait()
+        slot.on_close = lambda: self._parked.leave(fetch)
+        self._parked.park(fetch, call.request.max_wait_ms)
+        return slot
+
+    def _complete(self, call: _Call, result: ReadResult) -> None:
+        answer = self._answer(call, result)
+        if call.slot is not None and not isinstance(answer, ReplySlot):
+            call.slot.complete(answer)
+
+    # Cold reads
+
+    def _read_in_thread(self, call: _Call) -> ReplySlot:
+        """Let a thread read everything and bring it into the page cache, then go on from there."""
+
+        def read() -> ReadResult:
+            result = call.reader.read()
+            _touch_all(result.fetched)
+            return result
+
+        return self._continue_after(call, read, lambda result: self._answer_or_wait(call, result))
+
+    def _warm_then_answer(self, call: _Call, result: ReadResult) -> ReplySlot:
+        def read() -> ReadResult:
+            _touch_all(result.fetched)
+            return result
+
+        return self._continue_after(call, read, lambda result: self._encoded(call, result))
+
+    def _continue_after(
+        self, call: _Call, read: Callable[[], ReadResult], then: Callable[[ReadResult], Handled]
+    ) -> ReplySlot:
+        slot = call.wait()
+
+        def done(future: asyncio.Future[ReadResult]) -> None:
+            if future.cancelled() or slot.connection.is_closed:
+                return
+            error = future.exception()
+            if error is not None:
+                slot.connection.close(f"a read failed: {error}")
+                return
+            answer = then(future.result())
+            if not isinstance(answer, ReplySlot):
+                slot.complete(answer)
+
+        self._cold_reads.run(read).add_done_callback(done)
+        return slot
+
+    # Answering
+
+    def _answer(self, call: _Call, result: ReadResult) -> Handled:
+        if _is_at_hand(result.fetched):
+            return self._encoded(call, result)
+        return self._warm_then_answer(call, result)
+
+    def _encoded(self, call: _Call, result: ReadResult) -> bytes | FileReply:
+        wanted = call.reader.wanted
+        answered = call.context.answer(
+            [(topic_key, fetched) for (topic_key, _), fetched in zip(wanted, result.fetched, strict=True)]
+        )
+        self._count(call, result)
+        moved = {fetched.current_leader[0] for _, fetched in answered if fetched.current_leader is not None}
+        endpoints = leader_endpoints(self._broker.image, moved, call.connection.listener_name) if moved else ()
+        parts, size = encode_fetch_response(
+            call.version,
+            call.correlation_id,
+            _by_topic(answered),
+            session_id=call.context.session_id,
+            node_endpoints=endpoints,
+        )
+        return _joined(parts, size)
+
+    def _count(self, call: _Call, result: ReadResult) -> None:
+        topics = self._broker.partitions
+        by_key = topics.by_id if call.version >= FIRST_WITH_TOPIC_IDS else topics.by_name
+        is_consumer = call.request.replica_id < 0
+        for (topic_key, _), fetched in zip(call.reader.wanted, result.fetched, strict=True):
+            if fetched.error_code:
+                self._stats.errors[fetched.error_code] += 1
+            topic = by_key.get(topic_key)
+            if topic is not None:
+                topic.stats.fetch_requests += 1
+                if fetched.error_code:
+                    topic.stats.failed_fetch_requests += 1
+                if is_consumer:
+                    topic.stats.bytes_out += fetched.records_length
+        self._stats.recent_total_ms.append((perf_counter() - call.started) * 1000)
+
+
+def _touch_all(fetched: Iterable[Fetched]) -> None:
+    for partition in fetched:
+        if not isinstance(partition.records, bytes):
+            touch(partition.records)
+
+
+def _is_at_hand(fetched: Iterable[Fetched]) -> bool:
+    """Take small slices into memory and probe the large ones; false if the disk would have to be waited for."""
+    for partition in fetched:
+        records = partition.records
+        if isinstance(records, bytes):
+            continue
+        if records.length > INLINE_BYTES:
+            if not is_resident(records):
+                return False
+            continue
+        copied = read_now(records)
+        if copied is None:
+            return False
+        partition.records = copied
+    return True
+
+
+def _by_topic(answered: Sequence[tuple[bytes, Fetched]]) -> list[tuple[bytes, list[Fetched]]]:
+    topics: dict[bytes, list[Fetched]] = {}
+    for topic_key, fetched in answered:
+        topics.setdefault(topic_key, []).append(fetched)
+    return list(topics.items())
+
+
+def _joined(parts: list[bytes | LogSlice], size: int) -> bytes | FileReply:
+    """One piece where everything is in memory already."""
+    first = parts[0]
+    if len(parts) == 1 and isinstance(first, bytes):
+        return first
+    return FileReply(list(parts), size)

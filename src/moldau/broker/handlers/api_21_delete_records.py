@@ -1,0 +1,59 @@
+"""DeleteRecords (21): move the beginning of a log forward, so that what lies below is gone.
+
+    versions 0 to 2, all alike
+
+Offset -1 means everything up to the high watermark. Segments that lie wholly below are removed by the next round
+of retention. Start at `handle`.
+"""
+
+from __future__ import annotations
+
+from moldau.broker.context import Broker, RequestContext
+from moldau.broker.leaders import leader_error
+from moldau.core.errors import ErrorCode, MoldauError
+from moldau.core.ids import TopicPartition
+from moldau.protocol.messages import Message
+
+__all__ = ["handle"]
+
+UP_TO_HIGH_WATERMARK = -1
+UNKNOWN_LOW_WATERMARK = -1
+
+
+def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
+    return Message(
+        topics=[
+            Message(
+                name=topic.name,
+                partitions=[
+                    _delete(broker, TopicPartition(topic.name, one.partition_index), one.offset)
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _delete(broker: Broker, topic_partition: TopicPartition, offset: int) -> Message:
+    try:
+        code, low_watermark = _deleted(broker, topic_partition, offset)
+    except MoldauError as error:
+        code, low_watermark = error.code, UNKNOWN_LOW_WATERMARK
+    return Message(partition_index=topic_partition.partition, low_watermark=low_watermark, error_code=code)
+
+
+def _deleted(broker: Broker, topic_partition: TopicPartition, offset: int) -> tuple[ErrorCode, int]:
+    partition = broker.partitions.get(topic_partition)
+    error = leader_error(partition)
+    if error is not None or partition is None:
+        return error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_LOW_WATERMARK
+    log = partition.log
+    log.check_online()
+    if not partition.topic.config.is_deleted:
+        return ErrorCode.POLICY_VIOLATION, UNKNOWN_LOW_WATERMARK
+    target = log.high_watermark if offset == UP_TO_HIGH_WATERMARK else offset
+    if target < 0 or target > log.high_watermark:
+        return ErrorCode.OFFSET_OUT_OF_RANGE, UNKNOWN_LOW_WATERMARK
+    log.advance_log_start(target)
+    return ErrorCode.NONE, log.log_start_offset

@@ -1,0 +1,112 @@
+"""Fetches that wait for data or for time.
+
+A fetch waits at every partition it asked for. An append marks its partition; once per turn of the loop everybody
+waiting at a marked partition looks again, however many appends there were. Deadlines lie in one heap, and a fetch
+answered before its own stays there as a husk until it comes up. Start at `ParkedFetches.park`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from moldau.broker.partition import Partition
+
+__all__ = ["ParkedFetch", "ParkedFetches"]
+
+Retry = Callable[["Collection[Partition] | None"], bool]
+
+HUSKS_KEPT = 4096
+"""Husks in the heap beyond which it is swept, for clients that ask to wait for days."""
+
+
+class ParkedFetch:
+    """One fetch in waiting.
+
+    `retry(changed)` answers it and returns true, or returns false to wait on; `None` says that its time is up.
+    """
+
+    __slots__ = ("partitions", "retry")
+
+    def __init__(self, partitions: Sequence[Partition], retry: Retry) -> None:
+        self.partitions = partitions
+        self.retry: Retry | None = retry
+
+
+class ParkedFetches:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._deadlines: list[tuple[float, int, ParkedFetch]] = []
+        self._parked = 0
+        self._marked: set[Partition] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self.count = 0
+        """Gauge: fetches waiting now."""
+        self.expired = 0
+
+    def park(self, fetch: ParkedFetch, max_wait_ms: int) -> None:
+        deadline = self._loop.time() + max_wait_ms / 1000
+        self._parked += 1
+        self.count += 1
+        heapq.heappush(self._deadlines, (deadline, self._parked, fetch))
+        if len(self._deadlines) > 2 * self.count + HUSKS_KEPT:
+            self._deadlines = [entry for entry in self._deadlines if entry[2].retry is not None]
+            heapq.heapify(self._deadlines)
+        for partition in fetch.partitions:
+            partition.waiting.add(fetch)
+        if self._timer is None or deadline < self._timer_at:
+            self._set_timer(deadline)
+
+    def mark(self, partition: Partition) -> None:
+        """Something readers wait for has happened to this partition; they look when this turn is over."""
+        if not self._marked:
+            self._loop.call_soon(self._wake)
+        self._marked.add(partition)
+
+    def leave(self, fetch: ParkedFetch) -> None:
+        """Take a fetch out: answered, expired, or its client is gone."""
+        if fetch.retry is None:
+            return
+        fetch.retry = None
+        self.count -= 1
+        for partition in fetch.partitions:
+            partition.waiting.discard(fetch)
+        fetch.partitions = ()
+
+    def _wake(self) -> None:
+        marked, self._marked = self._marked, set()
+        woken: dict[ParkedFetch, None] = {}
+        for partition in marked:
+            woken.update(dict.fromkeys(partition.waiting))
+        for fetch in woken:
+            if fetch.retry is not None and fetch.retry(marked):
+                self.leave(fetch)
+
+    def _set_timer(self, deadline: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = deadline
+        # A millisecond late rather than early: uvloop rounds to whole ones.
+        self._timer = self._loop.call_at(deadline + 0.001, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        deadlines = self._deadlines
+        while deadlines and (deadlines[0][0] <= now or deadlines[0][2].retry is None):
+            fetch = heapq.heappop(deadlines)[2]
+            if fetch.retry is not None:
+                self.expired += 1
+                fetch.retry(None)
+                self.leave(fetch)
+        if deadlines:
+            self._set_timer(deadlines[0][0])
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._deadlines.clear()

@@ -1,0 +1,99 @@
+"""All partitions of this broker, found by the bytes that requests carry.
+
+They follow the cluster's metadata: whoever applies a change to it calls `follow` for each topic it touched.
+Start at `Partitions.follow`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from moldau.broker.partition import Partition, Topic
+from moldau.broker.stats import TopicStats
+from moldau.core.ids import TopicPartition
+from moldau.log.config import LogConfig
+
+if TYPE_CHECKING:
+    from moldau.controller.image import TopicImage
+    from moldau.log.manager import LogManager
+    from moldau.log.partition_log import PartitionLog
+
+__all__ = ["Partitions"]
+
+log = logging.getLogger(__name__)
+
+
+class Partitions:
+    """Owned by the loop."""
+
+    def __init__(self, node_id: int, logs: LogManager, config_of: Callable[[str], LogConfig]) -> None:
+        self._node_id = node_id
+        self._logs = logs
+        self._config_of = config_of
+        self.by_name: dict[bytes, Topic] = {}
+        self.by_id: dict[bytes, Topic] = {}
+        self.deleted_topics = TopicStats()
+        """Sum over topics that are gone, so that totals over all topics never fall."""
+        self.on_change: Callable[[Partition], None] = lambda partition: None
+        """Told when a partition changed its leader or went away: parked fetches have to look again."""
+
+    def __iter__(self) -> Iterator[Partition]:
+        for topic in self.by_name.values():
+            yield from topic.partitions.values()
+
+    def topics(self) -> Iterator[Topic]:
+        return iter(self.by_name.values())
+
+    def topic(self, name: str) -> Topic | None:
+        return self.by_name.get(name.encode())
+
+    def get(self, topic_partition: TopicPartition) -> Partition | None:
+        topic = self.by_name.get(topic_partition.topic.encode())
+        return None if topic is None else topic.partitions.get(topic_partition.partition)
+
+    def follow(self, name: str, image: TopicImage | None) -> None:
+        """Make this broker's share of one topic what the metadata says; `None` for a deleted topic."""
+        topic = self.by_name.get(name.encode())
+        if topic is not None and (image is None or image.topic_id != topic.topic_id):
+            self._drop(topic)
+            topic = None
+        if image is None:
+            return
+        if topic is None:
+            topic = Topic(name, image.topic_id, self._config_of(name))
+            self.by_name[topic.name_bytes] = topic
+            self.by_id[topic.id_bytes] = topic
+        for index, assigned in image.partitions.items():
+            if self._node_id not in assigned.replicas:
+                continue
+            partition = topic.partitions.get(index)
+            if partition is None:
+                partition = topic.partitions[index] = Partition(topic, index, self._log_of(topic, index))
+            partition.lead_or_follow(assigned, self._node_id)
+            self.on_change(partition)
+
+    def configure(self, name: str) -> None:
+        """A topic's configuration changed, or a broker-wide default it inherits."""
+        topic = self.by_name.get(name.encode())
+        if topic is not None:
+            topic.configure(self._config_of(name))
+
+    def configure_all(self) -> None:
+        for topic in self.by_name.values():
+            topic.configure(self._config_of(topic.name))
+
+    def _log_of(self, topic: Topic, index: int) -> PartitionLog:
+        topic_partition = TopicPartition(topic.name, index)
+        existing = self._logs.get(topic_partition)
+        return existing if existing is not None else self._logs.create(topic_partition, topic.topic_id)
+
+    def _drop(self, topic: Topic) -> None:
+        del self.by_name[topic.name_bytes]
+        del self.by_id[topic.id_bytes]
+        self.deleted_topics.add(topic.stats)
+        for partition in topic.partitions.values():
+            partition.is_leader = partition.is_plain = False
+            self._logs.delete(partition.topic_partition)
+            self.on_change(partition)

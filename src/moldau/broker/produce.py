@@ -1,0 +1,340 @@
+"""Produce, the careful way: any number of partitions, any kind of topic, and every reason to refuse.
+
+A request becomes items, one for each partition. Items are checked, their bodies opened where the topic wants that
+(large or compressed ones in a thread), appended in order, and answered when the disk has what it must have. The
+short way that most requests take is `broker.handlers.api_00_produce`. Start at `CarefulProduce.handle`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from moldau.broker.batch_rules import RefusedBatchError, checked_header, stamp_append_time
+from moldau.broker.context import Broker
+from moldau.broker.group_commit import GroupCommit
+from moldau.broker.leaders import leader_endpoints
+from moldau.broker.parked_fetches import ParkedFetches
+from moldau.broker.partition import Partition, Topic
+from moldau.core.errors import ErrorCode, MoldauError
+from moldau.net.replies import CloseConnectionError, Handled, ReplySlot
+from moldau.protocol.produce import (
+    FIRST_WITH_TOPIC_IDS,
+    ProducedPartition,
+    ProduceRequest,
+    encode_produce_response,
+)
+from moldau.protocol.record_batch import CODEC_MASK, HEADER, TRANSACTIONAL_BIT
+
+if TYPE_CHECKING:
+    from moldau.log.partition_log import PartitionLog
+    from moldau.net.connection import Connection
+
+__all__ = ["CarefulProduce"]
+
+ADMIN_CLIENT_ID = b"__admin_client"
+INLINE_BODY_BYTES = 8 * 1024
+"""Uncompressed bodies up to this size are opened on the spot: a thread would cost more."""
+
+_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+_client_id_length = struct.Struct(">h").unpack_from
+
+
+class _Item:
+    """One partition of a request, on its way from bytes to an outcome."""
+
+    __slots__ = ("batch", "header", "index", "is_body_wanted", "outcome", "partition", "topic", "topic_key")
+
+    def __init__(self, topic_key: bytes, topic: Topic | None, index: int) -> None:
+        self.topic_key = topic_key
+        self.topic = topic
+        self.index = index
+        self.partition: Partition | None = None
+        self.batch: memoryview | bytearray = bytearray()
+        self.header: tuple[int, ...] = ()
+        self.is_body_wanted = False
+        self.outcome: ProducedPartition | None = None
+
+    def refuse(self, error: MoldauError) -> None:
+        if isinstance(error, RefusedBatchError):
+            self.outcome = ProducedPartition(
+                self.index, error.error_code, record_errors=error.record_errors, error_message=str(error)
+            )
+        else:
+            self.outcome = ProducedPartition(self.index, error.code, error_message=str(error))
+
+
+@dataclass(slots=True)
+class _Call:
+    """A request being answered."""
+
+    version: int
+    correlation_id: int
+    acks: int
+    listener_name: str
+    is_admin: bool
+    now_ms: int
+    items: list[_Item] = field(default_factory=list)
+
+    def pending(self) -> list[_Item]:
+        return [item for item in self.items if item.outcome is None]
+
+
+class CarefulProduce:
+    """One per broker."""
+
+    def __init__(
+        self, broker: Broker, loop: asyncio.AbstractEventLoop, parked: ParkedFetches, group_commit: GroupCommit
+    ) -> None:
+        self._broker = broker
+        self._loop = loop
+        self._parked = parked
+        self._group_commit = group_commit
+        self._body_threads: ThreadPoolExecutor | None = None
+
+    def handle(  # noqa: PLR0917
+        self,
+        connection: Connection,
+        view: memoryview,
+        start: int,
+        request: ProduceRequest,
+        version: int,
+        correlation_id: int,
+    ) -> Handled:
+        transactional_id, acks, _, topics = request
+        is_admin = _client_id(view, start) == ADMIN_CLIENT_ID
+        now_ms = self._broker.clock.now_ms()
+        call = _Call(version, correlation_id, acks, connection.listener_name, is_admin, now_ms)
+        partitions = self._broker.partitions
+        by_key = partitions.by_id if version >= FIRST_WITH_TOPIC_IDS else partitions.by_name
+        for topic_key, batches in topics:
+            topic = by_key.get(topic_key)
+            for index, first, last in batches:
+                item = _Item(topic_key, topic, index)
+                call.items.append(item)
+                try:
+                    _check(call, item, view, first, last)
+                except RefusedBatchError as error:
+                    self._refuse(item, error, last - first)
+        _refuse_transactions(call, transactional_id)
+        if any(_wants_thread(item) for item in call.pending()):
+            return self._open_in_thread(connection, call)
+        for item in call.pending():
+            if item.is_body_wanted:
+                self._open(item, now_ms)
+        return self._append_and_answer(connection, call)
+
+    # Bodies
+
+    def _open_in_thread(self, connection: Connection, call: _Call) -> ReplySlot:
+        """Open bodies off the loop; what follows on this connection waits, so that its order is kept."""
+        slot = ReplySlot(connection, holds_back=True)
+        opening = call.pending()
+        for item in opening:
+            # The frame is only lent to us.
+            item.batch = bytearray(item.batch)
+        if self._body_threads is None:
+            self._body_threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="moldau-batch-bodies")
+        future = self._loop.run_in_executor(self._body_threads, _open_all, opening, call.now_ms)
+        future.add_done_callback(lambda done: self._bodies_opened(done, slot, call))
+        return slot
+
+    def _bodies_opened(
+        self, done: asyncio.Future[list[tuple[_Item, RefusedBatchError]]], slot: ReplySlot, call: _Call
+    ) -> None:
+        if done.cancelled():
+            return
+        try:
+            for item, error in done.result():
+                self._refuse(item, error, len(item.batch))
+            answer = self._append_and_answer(slot.connection, call, slot)
+        except CloseConnectionError as error:
+            slot.connection.close(str(error))
+            return
+        if not isinstance(answer, ReplySlot):
+            slot.complete(answer if isinstance(answer, bytes) else None)
+
+    def _open(self, item: _Item, now_ms: int) -> None:
+        for refused, error in _open_all([item], now_ms):
+            self._refuse(refused, error, len(item.batch))
+
+    # Appending and answering
+
+    def _append_and_answer(self, connection: Connection, call: _Call, slot: ReplySlot | None = None) -> Handled:
+        """Append what was not refused; the answer is there at once unless the disk has to have it first."""
+        unflushed: list[PartitionLog] = []
+        for item in call.pending():
+            try:
+                self._append(item, call.now_ms, unflushed)
+            except MoldauError as error:
+                self._refuse(item, error, 0)
+        if call.acks == 0:
+            _close_on_failure(call)
+            return None
+        reply = self._reply(call)
+        if not unflushed:
+            return reply
+        waiting = slot or ReplySlot(connection, holds_back=False)
+        self._group_commit.flush_then(unflushed, lambda: waiting.complete(reply))
+        return waiting
+
+    def _append(self, item: _Item, now_ms: int, unflushed: list[PartitionLog]) -> None:
+        partition, header = item.partition, item.header
+        assert partition is not None
+        if not partition.is_leader:
+            raise RefusedBatchError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} moved away")
+        partition_log, topic = partition.log, partition.topic
+        duplicate = partition_log.producers.check(header) if header[9] >= 0 else None
+        append_time_ms = -1
+        if duplicate is not None:
+            base_offset = duplicate.base_offset
+            if topic.rules.uses_append_time:
+                append_time_ms = duplicate.timestamp
+        else:
+            batch = memoryview(item.batch)
+            if topic.rules.uses_append_time:
+                append_time_ms = now_ms
+                header = stamp_append_time(batch, header, now_ms)
+            base_offset = partition_log.append(batch, header, partition.leader_epoch, now_ms)
+            self._appended(partition, header, len(batch))
+        if topic.rules.may_flush and _has_to_flush(partition):
+            unflushed.append(partition_log)
+        item.outcome = ProducedPartition(item.index, 0, base_offset, append_time_ms, partition_log.log_start_offset)
+
+    def _appended(self, partition: Partition, header: tuple[int, ...], size: int) -> None:
+        if partition.is_alone:
+            partition.log.high_watermark = partition.log.log_end_offset
+        if partition.waiting:
+            self._parked.mark(partition)
+        stats = partition.topic.stats
+        stats.produce_requests += 1
+        stats.messages_in += header[12]
+        stats.bytes_in += size
+
+    def _refuse(self, item: _Item, error: MoldauError, size: int) -> None:
+        item.refuse(error)
+        stats = self._broker.stats
+        if isinstance(error, RefusedBatchError) and error.counter is not None:
+            setattr(stats, error.counter, getattr(stats, error.counter) + 1)
+        if error.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            stats.invalid_offset_or_sequence_records += 1
+        if item.topic is not None:
+            item.topic.stats.produce_requests += 1
+            item.topic.stats.failed_produce_requests += 1
+            if item.outcome is not None and item.outcome.error_code in _TOO_LARGE:
+                item.topic.stats.bytes_rejected += size
+
+    def _reply(self, call: _Call) -> bytes:
+        topics: dict[bytes, list[ProducedPartition]] = {}
+        moved: set[int] = set()
+        for item in call.items:
+            outcome = item.outcome
+            assert outcome is not None
+            if outcome.error_code:
+                self._broker.stats.of(0).errors[outcome.error_code] += 1
+            if outcome.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and item.partition is not None:
+                moved.add(item.partition.leader_id)
+                outcome = outcome._replace(current_leader=(item.partition.leader_id, item.partition.leader_epoch))
+            topics.setdefault(item.topic_key, []).append(outcome)
+        endpoints = leader_endpoints(self._broker.image, moved, call.listener_name) if moved else ()
+        return encode_produce_response(
+            call.version, call.correlation_id, list(topics.items()), node_endpoints=endpoints
+        )
+
+    def close(self) -> None:
+        if self._body_threads is not None:
+            self._body_threads.shutdown(wait=True)
+
+
+def _check(call: _Call, item: _Item, view: memoryview, first: int, last: int) -> None:
+    """Everything that can be told before appending, without opening the batch."""
+    if not -1 <= call.acks <= 1:
+        raise RefusedBatchError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {call.acks} is none of -1, 0 and 1")
+    if item.topic is None:
+        by_id = call.version >= FIRST_WITH_TOPIC_IDS
+        code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        raise RefusedBatchError(code, "this broker has no such topic")
+    topic = item.topic
+    partition = item.partition = topic.partitions.get(item.index)
+    if partition is None:
+        raise RefusedBatchError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic.name} has no partition {item.index} here"
+        )
+    if topic.is_internal and not call.is_admin:
+        raise RefusedBatchError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is written by brokers only")
+    if not partition.is_leader:
+        raise RefusedBatchError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition.topic_partition} is led elsewhere")
+    if call.acks == -1 and not partition.has_enough_replicas:
+        raise RefusedBatchError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"{partition.topic_partition} has {len(partition.isr)} replicas in sync, "
+            f"min.insync.replicas is {topic.config.min_insync_replicas}",
+        )
+    rules = topic.rules
+    item.header = checked_header(view, first, last, call.version, rules)
+    item.batch = view[first:last]
+    # A timestamp too far ahead is refused record by record, so the records have to be seen.
+    item.is_body_wanted = rules.opens_bodies or item.header[8] > call.now_ms + rules.timestamp_after_max_ms
+
+
+def _refuse_transactions(call: _Call, transactional_id: bytes | None) -> None:
+    """Nobody coordinates transactions here yet, so no batch can belong to one."""
+    transactional = [item for item in call.pending() if item.header[5] & TRANSACTIONAL_BIT]
+    if transactional and transactional_id is None:
+        for item in call.items:
+            item.refuse(
+                RefusedBatchError(
+                    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactional batches without a transactional id"
+                )
+            )
+        return
+    code = ErrorCode.TRANSACTION_ABORTABLE if call.version >= 11 else ErrorCode.INVALID_TXN_STATE
+    for item in transactional:
+        item.refuse(RefusedBatchError(code, "the partition is not part of a transaction"))
+
+
+def _wants_thread(item: _Item) -> bool:
+    if not item.is_body_wanted or item.topic is None:
+        return False
+    is_compressed = item.header[5] & CODEC_MASK or item.topic.rules.codec
+    return bool(is_compressed) or len(item.batch) > INLINE_BODY_BYTES
+
+
+def _open_all(items: list[_Item], now_ms: int) -> list[tuple[_Item, RefusedBatchError]]:
+    """Open each body that has to be, replace batches that were packed anew, and tell which were refused."""
+    # Imported here: codecs bring their libraries, which most brokers never need.
+    from moldau.broker.batch_bodies import opened
+
+    refused = []
+    for item in items:
+        if not item.is_body_wanted or item.topic is None:
+            continue
+        try:
+            batch = bytearray(item.batch)
+            item.batch = opened(batch, item.header, item.topic.rules, now_ms)
+            if item.batch is not batch:
+                item.header = HEADER.unpack_from(item.batch)
+                item.topic.stats.produce_conversions += 1
+        except RefusedBatchError as error:
+            refused.append((item, error))
+    return refused
+
+
+def _has_to_flush(partition: Partition) -> bool:
+    config = partition.topic.config
+    return config.moldau_flush_on_ack or partition.log.unflushed_messages >= config.flush_messages
+
+
+def _close_on_failure(call: _Call) -> None:
+    """With acks=0 there is no reply; a failure closes the connection, which makes the client look for the cause."""
+    failed = [item.outcome for item in call.items if item.outcome is not None and item.outcome.error_code]
+    if failed:
+        raise CloseConnectionError(f"a produce with acks=0 failed: {failed[0].error_message}")
+
+
+def _client_id(view: memoryview, start: int) -> bytes:
+    (length,) = _client_id_length(view, start + 8)
+    return bytes(view[start + 10 : start + 10 + max(length, 0)])
