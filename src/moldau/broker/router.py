@@ -72,8 +72,12 @@ ROUTES: dict[int, Route] = {
     33: Route("api_33_alter_configs", 0, 2),
     35: Route("api_35_describe_log_dirs", 1, 4),
     37: Route("api_37_create_partitions", 0, 3),
+    43: Route("api_43_elect_leaders", 0, 2),
     44: Route("api_44_incremental_alter_configs", 0, 1),
+    46: Route("api_46_list_partition_reassignments", 0, 0),
+    55: Route("api_55_describe_quorum", 0, 2),
     60: Route("api_60_describe_cluster", 0, 2),
+    61: Route("api_61_describe_producers", 0, 0),
     74: Route("api_74_list_config_resources", 0, 1),
     75: Route("api_75_describe_topic_partitions", 0, 0),
 }
