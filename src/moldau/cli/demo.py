@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,7 +124,7 @@ def _produce(bootstrap: str, options: argparse.Namespace, progress: Progress) ->
     )
     began = time.monotonic()
     for number in range(options.records):
-        _retry_when_full(producer, lambda n=number: producer.produce(_TOPIC, payload, partition=n % options.partitions))
+        _send(producer, payload, number % options.partitions)
         if number % 10_000 == 0:
             producer.poll(0)
             progress.update(task, completed=number)
@@ -134,12 +134,14 @@ def _produce(bootstrap: str, options: argparse.Namespace, progress: Progress) ->
     return Leg(options.records, options.size, time.monotonic() - began)
 
 
-def _retry_when_full(producer: Any, produce: Callable[[], None]) -> None:
+def _send(producer: Any, payload: bytes, partition: int) -> None:
     while True:
         try:
-            return produce()
+            producer.produce(_TOPIC, payload, partition=partition)
         except BufferError:
             producer.poll(0.05)
+        else:
+            return
 
 
 def _consume(bootstrap: str, options: argparse.Namespace, progress: Progress) -> Leg:

@@ -124,9 +124,7 @@ class Broker:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         config = BrokerConfig(self._effective_settings())
-        node = Node(
-            config, may_format=True, on_fatal=self._on_fatal, clock=self._clock, files=self._files or Files()
-        )
+        node = Node(config, may_format=True, on_fatal=self._on_fatal, clock=self._clock, files=self._files or Files())
         try:
             await node.start()
             self.node = node

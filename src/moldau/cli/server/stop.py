@@ -28,9 +28,7 @@ def kafka_server_stop(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def chosen(
-    servers: Sequence[RunningServer], *, process_role: str | None, node_id: int | None
-) -> list[RunningServer]:
+def chosen(servers: Sequence[RunningServer], *, process_role: str | None, node_id: int | None) -> list[RunningServer]:
     """The servers that match; a node id is more exact than a role and wins over it, as in Kafka."""
     if node_id is not None:
         return [server for server in servers if server.node_id == node_id]

@@ -1,0 +1,46 @@
+"""A node's log directories: who they belong to, and formatting those that belong to nobody yet.
+
+Start at `adopt`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from moldau.core.config import BrokerConfig
+from moldau.core.errors import StartupError
+from moldau.core.ids import random_uuid, render_uuid
+from moldau.log.files import Files
+from moldau.log.meta_properties import MetaProperties, check_agreement, load_meta_properties, save_meta_properties
+
+__all__ = ["adopt", "log_directories", "metadata_directory"]
+
+
+def log_directories(config: BrokerConfig) -> list[str]:
+    return [os.path.abspath(path) for path in config.value("log.dirs") or [config.value("log.dir")]]
+
+
+def metadata_directory(config: BrokerConfig) -> str:
+    """Where the metadata log lies: `metadata.log.dir`, or the first log directory."""
+    chosen: str | None = config.value("metadata.log.dir")
+    return os.path.abspath(chosen) if chosen else log_directories(config)[0]
+
+
+def adopt(files: Files, directories: Sequence[str], node_id: int, *, may_format: bool) -> dict[str, MetaProperties]:
+    """Load each directory's identity, formatting new ones where allowed; all must be of one node and cluster."""
+    known = {path: load_meta_properties(files, path) for path in directories}
+    formatted = {path: meta for path, meta in known.items() if meta is not None}
+    missing = [path for path in directories if path not in formatted]
+    if missing and not formatted and not may_format:
+        raise StartupError(
+            f"{missing[0]} is not formatted; run kafka-storage format -t $(kafka-storage random-uuid) -c <file>, "
+            "or set moldau.auto.format=true"
+        )
+    cluster_id = check_agreement(formatted, node_id) if formatted else render_uuid(random_uuid())
+    for path in missing:
+        try:
+            formatted[path] = save_meta_properties(files, path, cluster_id, node_id)
+        except OSError as error:
+            raise StartupError(f"cannot format {path}: {error.strerror}") from None
+    return formatted

@@ -1,0 +1,65 @@
+"""Binding the configured listeners, and what clients are told to connect to. Start at `listen`."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+
+from moldau.broker.context import Listener
+from moldau.controller.image import Endpoint
+from moldau.core.config import BrokerConfig
+from moldau.core.errors import StartupError
+from moldau.net.server import Server
+
+__all__ = ["Listening", "listen"]
+
+_ANY_HOST = ("", "0.0.0.0", "::")
+_SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """A listener that is bound."""
+
+    listener: Listener
+
+    @property
+    def host(self) -> str:
+        return self.listener.host
+
+    @property
+    def port(self) -> int:
+        return self.listener.port
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """How this listener stands in the cluster's metadata."""
+        one = self.listener
+        protocol = _SECURITY_PROTOCOLS[one.security_protocol]
+        return Endpoint(one.name, one.advertised_host or socket.gethostname(), one.advertised_port, protocol)
+
+
+def listen(server: Server, config: BrokerConfig) -> dict[str, Listening]:
+    """Bind every client listener; nothing is accepted yet.
+
+    Controller listeners are passed over: the quorum of one lives in this process and nobody else calls it.
+    """
+    advertised = {one.name: one for one in config.advertised_listeners}
+    bound = {}
+    for wanted in config.listeners:
+        if wanted.name in config.controller_listener_names:
+            continue
+        protocol = config.security_protocols.get(wanted.name, "PLAINTEXT")
+        if protocol != "PLAINTEXT":
+            raise StartupError(f"listeners: {wanted.name} wants {protocol}, and only PLAINTEXT is built so far")
+        try:
+            port = server.listen(wanted.name, wanted.host, wanted.port)
+        except OSError as error:
+            raise StartupError(f"cannot listen on {wanted}: {error.strerror}; choose another port or host") from None
+        told = advertised.get(wanted.name, wanted)
+        host = "" if told.host in _ANY_HOST else told.host
+        listener = Listener(wanted.name, wanted.host or "0.0.0.0", port, host, told.port or port, protocol)
+        bound[wanted.name] = Listening(listener)
+    if not bound:
+        raise StartupError("listeners: there is none for clients, for example PLAINTEXT://:9092")
+    return bound

@@ -1,0 +1,261 @@
+"""A node: every part of the broker made, connected, started and stopped in order. The composition root.
+
+Nothing is decided here. `Node.start` is the way from locked directories to answering clients; `Node.stop` is the way
+back, so that the next start finds a clean shutdown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from moldau.broker.context import Broker
+from moldau.broker.data_plane import DataPlane
+from moldau.broker.metadata_publisher import MetadataPublisher
+from moldau.broker.metrics import Metrics
+from moldau.broker.partitions import Partitions
+from moldau.broker.topic_configs import TopicConfigs
+from moldau.core.clock import Clock, SystemClock
+from moldau.core.config import BrokerConfig
+from moldau.log.files import Files
+from moldau.log.log_state import LogEvents
+from moldau.log.manager import LogManager
+from moldau.net.limits import Limits
+from moldau.net.replies import CloseConnectionError, Handled
+from moldau.net.server import Server
+from moldau.server.controller_start import StartedController, start_controller
+from moldau.server.directories import adopt, log_directories
+from moldau.server.listeners import Listening, listen
+from moldau.server.maintenance import Maintenance
+
+if TYPE_CHECKING:
+    from moldau.log.cleaner import Cleaner, CleanerSettings
+    from moldau.log.partition_log import PartitionLog
+    from moldau.net.connection import Connection
+    from moldau.server.http import MetricsServer
+
+__all__ = ["BrokerState", "Node"]
+
+_logger = logging.getLogger("moldau.server.KafkaServer")
+
+_FLUSH_ROUND_MS = 500
+_DELETION_ROUND_MS = 10_000
+_SNAPSHOT_ROUND_MS = 10_000
+
+
+class BrokerState(IntEnum):
+    """What the BrokerState metric and /healthz tell, in Kafka's numbers."""
+
+    NOT_RUNNING = 0
+    STARTING = 1
+    RECOVERY = 2
+    RUNNING = 3
+    PENDING_CONTROLLED_SHUTDOWN = 6
+    SHUTTING_DOWN = 7
+
+
+class Node:
+    """One broker with a controller of its own. Made and used on a running event loop."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        may_format: bool,
+        on_fatal: Callable[[BaseException], None],
+        clock: Clock | None = None,
+        files: Files | None = None,
+    ) -> None:
+        self._config = config
+        self._may_format = may_format or config.value("moldau.auto.format")
+        self._on_fatal = on_fatal
+        self._clock = clock or SystemClock()
+        self._files = files or Files()
+        self._loop = asyncio.get_running_loop()
+        self._maintenance = Maintenance(self._clock, on_fatal)
+        self._metrics = Metrics()
+        self._metrics_server: MetricsServer | None = None
+        self._logs: LogManager | None = None
+        self._controller: StartedController | None = None
+        self._server: Server | None = None
+        self._data_plane: DataPlane | None = None
+        self._cleaner: Cleaner | None = None
+        self._listening: dict[str, Listening] = {}
+        self.state = BrokerState.NOT_RUNNING
+        self.metrics_port = 0
+        self.broker: Broker | None = None
+
+    def port_of(self, listener_name: str) -> int:
+        """The port a listener is bound to; differs from the configured one where that was 0."""
+        return self._listening[listener_name].port
+
+    async def start(self) -> None:
+        """Return once clients are answered; what prevents that is a `StartupError`."""
+        began = time.monotonic()
+        self.state = BrokerState.STARTING
+        config, clock = self._config, self._clock
+        await self._start_metrics_server()
+        directories = log_directories(config)
+        logs = self._logs = self._log_manager(directories)
+        logs.lock()
+        identities = adopt(self._files, directories, config.node_id, may_format=self._may_format)
+        cluster_id = next(iter(identities.values())).cluster_id
+
+        started = self._controller = start_controller(
+            self._current_config, files=self._files, clock=clock, events=logs.events
+        )
+        topic_configs = logs.config_of = TopicConfigs(config, started.controller.image)
+        self.state = BrokerState.RECOVERY
+        await self._loop.run_in_executor(None, logs.open)
+
+        # From here to the end nothing awaits: the first client to be accepted finds everything in place.
+        server = self._server = Server(self._loop, _refuse, Limits.of(config.value))
+        self._listening = listen(server, config)
+        logs.broker_epoch = started.join(
+            [one.endpoint for one in self._listening.values()],
+            [meta.directory_id for meta in identities.values() if meta.directory_id is not None],
+            config.value("broker.rack"),
+        )
+        broker = self.broker = Broker(
+            node_id=config.node_id,
+            cluster_id=cluster_id,
+            config=config,
+            image=started.controller.image,
+            controller=started.controller,
+            partitions=Partitions(config.node_id, logs, topic_configs),
+            logs=logs,
+            metrics=self._metrics,
+            clock=clock,
+            listeners={name: one.listener for name, one in self._listening.items()},
+        )
+        publisher = MetadataPublisher(broker, topic_configs)
+        publisher.on_config(lambda changed: setattr(server, "limits", Limits.of(changed.value)))
+        data_plane = self._data_plane = DataPlane(broker, self._loop, self._on_fatal)
+        publisher.start(started.controller.image)
+        started.controller.subscribe(publisher)
+        server.handle = data_plane.router.handle
+        self._start_upkeep(logs, started)
+
+        self.state = BrokerState.RUNNING
+        _logger.info("[KafkaServer id=%d] started", config.node_id)
+        _logger.info(
+            "Kafka Server started: %s, cluster %s, %d partitions, after %d ms",
+            ", ".join(f"{name}://{one.host}:{one.port}" for name, one in self._listening.items()),
+            cluster_id,
+            len(logs),
+            (time.monotonic() - began) * 1000,
+        )
+
+    def _current_config(self) -> BrokerConfig:
+        """With the dynamic settings, once the broker knows them."""
+        return self._config if self.broker is None else self.broker.config
+
+    def _call_on_loop(self, function: Callable[[], None]) -> None:
+        self._loop.call_soon_threadsafe(function)
+
+    def _log_manager(self, directories: list[str]) -> LogManager:
+        config, maintenance = self._config, self._maintenance
+        events = LogEvents(
+            on_roll=lambda log, segment: maintenance.submit(lambda: log.finish_roll(segment)),
+            on_flush_due=lambda log: maintenance.submit(lambda: _flush(log)),
+            on_fatal=self._on_fatal,
+        )
+        return LogManager(
+            directories,
+            self._files,
+            self._clock,
+            events=events,
+            call_on_loop=self._call_on_loop,
+            truncate_corruption=config.value("moldau.recovery.truncate"),
+            recovery_threads=config.value("num.recovery.threads.per.data.dir"),
+            producer_id_expiration_ms=config.value("producer.id.expiration.ms"),
+        )
+
+    def _start_upkeep(self, logs: LogManager, started: StartedController) -> None:
+        """Rounds at Kafka's intervals, in the maintenance thread, and the cleaner in threads of its own."""
+        from moldau.log.cleaner import Cleaner
+
+        value, clock, every = self._config.value, self._clock, self._maintenance.every
+        first_ms = value("log.initial.task.delay.ms")
+        every(
+            value("log.retention.check.interval.ms"),
+            lambda: logs.retention_round(clock.now_ms()),
+            first_after_ms=first_ms,
+        )
+        every(_FLUSH_ROUND_MS, lambda: logs.flush_round(clock.now_ms()))
+        every(_DELETION_ROUND_MS, lambda: logs.delete_retired(clock.now_ms()))
+        every(value("log.flush.offset.checkpoint.interval.ms"), logs.checkpoint)
+        every(value("replica.high.watermark.checkpoint.interval.ms"), logs.checkpoint_high_watermarks)
+        every(_SNAPSHOT_ROUND_MS, started.snapshot_round)
+        self._maintenance.start()
+        self._cleaner = Cleaner(
+            lambda: logs,
+            settings=self._cleaner_settings,
+            hand_over=self._maintenance.submit,
+            files=self._files,
+            clock=clock,
+        )
+        self._cleaner.start()
+
+    def _cleaner_settings(self) -> CleanerSettings:
+        from moldau.log.cleaner import CleanerSettings
+
+        value = self._current_config().value
+        return CleanerSettings(
+            threads=value("log.cleaner.threads"),
+            backoff_ms=value("log.cleaner.backoff.ms"),
+            dedupe_buffer_size=value("log.cleaner.dedupe.buffer.size"),
+            io_max_bytes_per_second=value("log.cleaner.io.max.bytes.per.second"),
+        )
+
+    async def _start_metrics_server(self) -> None:
+        """`metrics.http.port`, or the environment's JMX_PORT; without either there is none. Port 0 turns it off."""
+        port = self._config.value("metrics.http.port")
+        if not port:
+            return
+        from moldau.server.http import MetricsServer
+
+        self._metrics_server = MetricsServer(self._metrics, lambda: self.state)
+        try:
+            self.metrics_port = await self._metrics_server.start("127.0.0.1", port)
+        except OSError as error:
+            # Clients matter more than metrics: a second broker on the machine must not need a flag to start.
+            self._metrics_server = None
+            _logger.warning(
+                "metrics are off: cannot listen on port %d (%s); set metrics.http.port", port, error.strerror
+            )
+
+    async def stop(self) -> None:
+        """Let replies under way leave, put everything on disk, and leave the clean-shutdown marker."""
+        if self.state == BrokerState.NOT_RUNNING:
+            return
+        was_running = self.state == BrokerState.RUNNING
+        self.state = BrokerState.SHUTTING_DOWN
+        if self._server is not None:
+            self._server.close()
+        if self._data_plane is not None:
+            await self._data_plane.close()
+        if self._cleaner is not None:
+            await self._loop.run_in_executor(None, self._cleaner.stop)
+        await self._loop.run_in_executor(None, self._maintenance.stop)
+        if self._metrics_server is not None:
+            await self._metrics_server.close()
+        if self._controller is not None:
+            self._controller.close()
+        if self._logs is not None:
+            await self._loop.run_in_executor(None, self._logs.close if was_running else self._logs.abandon)
+        self.state = BrokerState.NOT_RUNNING
+        if was_running:
+            _logger.info("[KafkaServer id=%d] shut down completed", self._config.node_id)
+
+
+def _flush(log: PartitionLog) -> None:
+    log.flush()
+
+
+def _refuse(connection: Connection, view: memoryview, start: int, end: int) -> Handled:
+    raise CloseConnectionError("the broker is not ready yet")
