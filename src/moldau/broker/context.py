@@ -34,6 +34,7 @@ class Listener(NamedTuple):
     host: str
     port: int
     advertised_host: str
+    """Empty: whatever address of ours the client used."""
     advertised_port: int
     security_protocol: str = "PLAINTEXT"
 
@@ -48,6 +49,8 @@ class RequestContext:
     client_id: str | None
     listener_name: str
     client_host: str
+    local_host: str
+    """The address of ours that the client connected to."""
     principal: str = ANONYMOUS
 
 

@@ -145,6 +145,7 @@ class Router:
             header.client_id,
             connection.listener_name,
             connection.peer_host,
+            connection.local_host,
         )
         if route.first <= version <= route.last:
             request = decode_request(api_key, version, frame[header.body_position :])

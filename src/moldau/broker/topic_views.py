@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from random import choice
 from typing import NamedTuple
 
+from moldau.broker.context import Broker, RequestContext
 from moldau.controller.image import NO_LEADER, BrokerImage, Endpoint, MetadataImage, PartitionImage
 from moldau.core.errors import ErrorCode
 
@@ -55,9 +56,24 @@ def partition_view(image: MetadataImage, partition: PartitionImage, listener: st
     return PartitionView(ErrorCode.NONE, partition.leader, offline)
 
 
-def reachable_brokers(brokers: Iterable[BrokerImage], listener: str) -> list[tuple[BrokerImage, Endpoint]]:
-    """Brokers that have this listener, with their address on it."""
-    return [(broker, broker.endpoints[listener]) for broker in brokers if listener in broker.endpoints]
+def reachable_brokers(
+    brokers: Iterable[BrokerImage], call: RequestContext, this_broker: Broker
+) -> list[tuple[BrokerImage, Endpoint]]:
+    """Brokers that have the caller's listener, with their address on it.
+
+    A listener that advertises no host is advertised under the address by which the caller reached this broker:
+    what worked once works again, through loopback and the network alike.
+    """
+    name = call.listener_name
+    own = this_broker.listeners.get(name)
+    is_as_reached = own is not None and not own.advertised_host
+    return [
+        (one, one.endpoints[name]._replace(host=call.local_host))
+        if is_as_reached and one.node_id == this_broker.node_id
+        else (one, one.endpoints[name])
+        for one in brokers
+        if name in one.endpoints
+    ]
 
 
 def any_alive_broker(image: MetadataImage) -> int:

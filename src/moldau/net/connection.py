@@ -116,6 +116,12 @@ class Connection:
     def __repr__(self) -> str:
         return f"<Connection {self.peer_host}:{self.peer_port} on {self.listener_name}>"
 
+    @property
+    def local_host(self) -> str:
+        """The address of ours that the client connected to."""
+        host: str = self._socket.getsockname()[0]
+        return host.removeprefix("::ffff:")
+
     # Reading
 
     def _on_readable(self) -> None:

@@ -85,7 +85,7 @@ def _answer(request: Message, call: RequestContext, broker: Broker, created: dic
     return Message(
         brokers=[
             Message(node_id=one.node_id, host=endpoint.host, port=endpoint.port, rack=one.rack)
-            for one, endpoint in reachable_brokers(image.alive_brokers(), call.listener_name)
+            for one, endpoint in reachable_brokers(image.alive_brokers(), call, broker)
         ],
         cluster_id=broker.cluster_id,
         controller_id=any_alive_broker(image),

@@ -34,7 +34,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
             Message(
                 broker_id=one.node_id, host=endpoint.host, port=endpoint.port, rack=one.rack, is_fenced=one.is_fenced
             )
-            for one, endpoint in reachable_brokers(brokers, call.listener_name)
+            for one, endpoint in reachable_brokers(brokers, call, broker)
         ],
         cluster_authorized_operations=CLUSTER_OPERATIONS
         if request.include_cluster_authorized_operations
