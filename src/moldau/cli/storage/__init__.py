@@ -1,0 +1,1 @@
+"""kafka-storage: format log directories and look at them. Start at `command`."""
