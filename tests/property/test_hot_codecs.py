@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import importlib
 import io
+import struct
 import uuid
 from dataclasses import fields
 from typing import Any
@@ -21,6 +23,7 @@ from moldau.protocol.produce import (
     OnePartitionReply,
     ProducedPartition,
     RecordError,
+    decode_one_batch,
     decode_produce_request,
     encode_produce_response,
 )
@@ -98,7 +101,11 @@ def test_produce_requests_are_read_as_kio_wrote_them(
     view = memoryview(bytearray(b"\x01" * 7 + body + b"\x01" * 40))
 
     read = decode_produce_request(view, 7, 7 + len(body), version)
+    one = decode_one_batch(view, 7, 7 + len(body), version)
 
+    if one is not None:
+        acks_read, topic, *batch = one
+        assert (None, acks_read, timeout_ms, [(topic, [tuple(batch)])]) == read
     assert read[:3] == (transactional_id and transactional_id.encode(), acks, timeout_ms)
     assert [(topic, [(i, bytes(view[a:b])) for i, a, b in partitions]) for topic, partitions in read[3]] == [
         (topic_key(version, 13, name, topic_id), [(index, records or b"") for index, records in partitions])
@@ -107,10 +114,22 @@ def test_produce_requests_are_read_as_kio_wrote_them(
 
 
 @pytest.mark.parametrize("version", PRODUCE_VERSIONS)
+@pytest.mark.parametrize("size", [61, 200, 100_000])
+def test_the_usual_produce_request_is_read_the_short_way(version: int, size: int) -> None:
+    body = produce_request(version, None, -1, 30_000, [("orders", uuid.UUID(int=77), [(3, bytes(size))])])
+    one = decode_one_batch(memoryview(body), 0, len(body), version)
+    assert one is not None
+    assert one[:3] == (-1, topic_key(version, 13, "orders", uuid.UUID(int=77)), 3)
+    assert one[4] - one[3] == size
+
+
+@pytest.mark.parametrize("version", PRODUCE_VERSIONS)
 def test_a_produce_request_cut_anywhere_is_malformed(version: int) -> None:
     topic = ("orders", uuid.UUID(int=77), [(0, b"x" * 70), (1, b"y" * 3)])
     body = produce_request(version, "payments", -1, 30_000, [topic, topic])
     for cut in range(len(body)):
+        with contextlib.suppress(struct.error, MalformedRequestError):
+            assert decode_one_batch(memoryview(body), 0, cut, version) is None
         with pytest.raises(MalformedRequestError):
             decode_produce_request(memoryview(body[:cut]), 0, cut, version)
         # What lies behind the frame in the same buffer must not be taken for a part of it.
@@ -236,7 +255,7 @@ fetch_topics = st.lists(st.tuples(names, uuids, st.lists(fetch_partitions, max_s
 forgotten_topics = st.lists(st.tuples(names, uuids, st.lists(int32s, max_size=4)), max_size=3)
 
 
-def fetch_request(version: int, head: tuple[int, ...], topics: Any, forgotten: Any, rack: str, extra: bool) -> bytes:
+def fetch_request(version: int, head: tuple[int, ...], topics: Any, forgotten: Any, *, rack: str, extra: bool) -> bytes:
     module = schema("fetch", version, "request")
     replica_id, max_wait_ms, min_bytes, max_bytes, isolation_level, session_id, session_epoch = head
 
@@ -288,16 +307,16 @@ def fetch_request(version: int, head: tuple[int, ...], topics: Any, forgotten: A
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
 @settings(max_examples=40, deadline=None)
 @given(
-    st.tuples(int32s, int32s, int32s, int32s, st.integers(0, 1), int32s, int32s),
-    fetch_topics,
-    forgotten_topics,
-    st.text(max_size=20),
-    st.booleans(),
+    head=st.tuples(int32s, int32s, int32s, int32s, st.integers(0, 1), int32s, int32s),
+    topics=fetch_topics,
+    forgotten=forgotten_topics,
+    rack=st.text(max_size=20),
+    extra=st.booleans(),
 )
 def test_fetch_requests_are_read_as_kio_wrote_them(
-    version: int, head: tuple[int, ...], topics: Any, forgotten: Any, rack: str, extra: bool
+    version: int, head: tuple[int, ...], topics: Any, forgotten: Any, *, rack: str, extra: bool
 ) -> None:
-    body = fetch_request(version, head, topics, forgotten, rack, extra)
+    body = fetch_request(version, head, topics, forgotten, rack=rack, extra=extra)
     view = memoryview(b"\x01" * 5 + body + b"\x01" * 40)
 
     read = decode_fetch_request(view, 5, 5 + len(body), version)
@@ -329,7 +348,7 @@ def known_fields(version: int, fields: tuple[int, ...]) -> tuple[int, ...]:
 def test_a_fetch_request_cut_anywhere_is_malformed(version: int) -> None:
     topic = ("orders", uuid.UUID(int=77), [(0, 1, 2, 3, 4, 5), (1, 1, 2, 3, 4, 5)])
     forgotten = ("old", uuid.UUID(int=78), [1, 2])
-    body = fetch_request(version, (2, 500, 1, 2**20, 1, 9, 8), [topic, topic], [forgotten], "rack-1", True)
+    body = fetch_request(version, (2, 500, 1, 2**20, 1, 9, 8), [topic, topic], [forgotten], rack="rack-1", extra=True)
     for cut in range(len(body)):
         with pytest.raises(MalformedRequestError):
             decode_fetch_request(memoryview(body[:cut]), 0, cut, version)
@@ -342,7 +361,7 @@ def test_a_fetch_request_cut_anywhere_is_malformed(version: int) -> None:
 @given(data=st.data())
 def test_noise_is_never_more_than_malformed_to_fetch(version: int, data: st.DataObject) -> None:
     topic = ("orders", uuid.UUID(int=77), [(0, 1, 2, 3, 4, 5)])
-    body = bytearray(fetch_request(version, (2, 500, 1, 2**20, 1, 9, 8), [topic], [], "", False))
+    body = bytearray(fetch_request(version, (2, 500, 1, 2**20, 1, 9, 8), [topic], [], rack="", extra=False))
     for _ in range(data.draw(st.integers(1, 4))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     try:
@@ -382,14 +401,14 @@ fetched_partitions = st.builds(
 @pytest.mark.parametrize("version", FETCH_VERSIONS)
 @settings(max_examples=40, deadline=None)
 @given(
-    st.lists(st.tuples(names, uuids, st.lists(fetched_partitions, max_size=3)), max_size=3),
-    st.integers(0, 2**31 - 1),
-    st.integers(-1, 133),
-    int32s,
-    endpoints,
+    topics=st.lists(st.tuples(names, uuids, st.lists(fetched_partitions, max_size=3)), max_size=3),
+    throttle_ms=st.integers(0, 2**31 - 1),
+    error_code=st.integers(-1, 133),
+    session_id=int32s,
+    nodes=endpoints,
 )
 def test_fetch_responses_are_written_as_kio_writes_them(
-    version: int, topics: Any, throttle_ms: int, error_code: int, session_id: int, nodes: list[NodeEndpoint]
+    version: int, topics: Any, *, throttle_ms: int, error_code: int, session_id: int, nodes: list[NodeEndpoint]
 ) -> None:
     parts, size = encode_fetch_response(
         version,
@@ -402,13 +421,15 @@ def test_fetch_responses_are_written_as_kio_writes_them(
     )
     frame = b"".join(part if isinstance(part, bytes) else part.data for part in parts)
     header = (1234).to_bytes(4, "big") + (b"\0" if version >= 12 else b"")
-    body = kio_fetch_response(version, topics, throttle_ms, error_code, session_id, nodes)
+    body = kio_fetch_response(
+        version, topics, throttle_ms=throttle_ms, error_code=error_code, session_id=session_id, nodes=nodes
+    )
     assert frame == (len(header) + len(body)).to_bytes(4, "big") + header + body
     assert size == len(frame)
 
 
 def kio_fetch_response(
-    version: int, topics: Any, throttle_ms: int, error_code: int, session_id: int, nodes: list[NodeEndpoint]
+    version: int, topics: Any, *, throttle_ms: int, error_code: int, session_id: int, nodes: list[NodeEndpoint]
 ) -> bytes:
     module = schema("fetch", version, "response")
 

@@ -267,6 +267,10 @@ class Connection:
             self._is_reading = False
             self._server.loop.remove_reader(self._socket.fileno())
 
+    def drain(self) -> None:
+        """Take no further requests; replies under way still leave."""
+        self._pause_reading()
+
     def memory_returned(self) -> None:
         self._is_starved = False
         self._resume()
@@ -286,7 +290,13 @@ class Connection:
 
     @property
     def _has_to_wait(self) -> bool:
-        return self._held is not None or self._is_choked or self._is_starved or self.is_closed
+        return (
+            self._held is not None
+            or self._is_choked
+            or self._is_starved
+            or self.is_closed
+            or self._server.is_draining
+        )
 
     # Replies
 

@@ -54,6 +54,7 @@ class Server:
         self._by_host: Counter[str] = Counter()
         self._listening: dict[int, tuple[socket.socket, str]] = {}
         self._is_accepting = True
+        self.is_draining = False
         self._short_of_memory: list[Connection] = []
         self._ticker = loop.call_later(TICK_SECONDS, self._on_tick)
 
@@ -180,6 +181,13 @@ class Server:
                 self.loop.remove_reader(fd)
             sock.close()
         self._listening.clear()
+
+    def drain(self) -> None:
+        """Take no new connections and no new requests, so that replies under way can leave before the end."""
+        self.stop_listening()
+        self.is_draining = True
+        for connection in self.connections:
+            connection.drain()
 
     def close(self) -> None:
         """Close every socket."""

@@ -37,6 +37,7 @@ __all__ = [
     "OnePartitionReply",
     "ProducedPartition",
     "RecordError",
+    "decode_one_batch",
     "decode_produce_request",
     "encode_produce_response",
 ]
@@ -69,6 +70,51 @@ def decode_produce_request(view: memoryview, position: int, end: int, version: i
     if position > end:
         raise MalformedRequestError("the request is longer than its frame")
     return request
+
+
+OneBatch = tuple[int, bytes, int, int, int]
+"""`(acks, topic, partition, start, end)`."""
+
+_one_classic_head = struct.Struct(">hhiih").unpack_from
+_one_classic_partition = struct.Struct(">iii").unpack_from
+_one_flexible_head = struct.Struct(">bhibb").unpack_from
+_one_flexible_partition = struct.Struct(">bi").unpack_from
+
+
+def decode_one_batch(view: memoryview, position: int, end: int, version: int) -> OneBatch | None:
+    """Read the usual request, one batch for one partition and no transaction, in two steps and without a list.
+
+    `None` for anything else, `decode_produce_request` then says what it is. Raises `struct.error` only where the whole
+    buffer ends.
+    """
+    if version < FIRST_FLEXIBLE:
+        no_transaction, acks, _, topic_count, length = _one_classic_head(view, position)
+        start = position + 14
+        stop = start + length
+        if no_transaction != -1 or topic_count != 1 or length <= 0 or stop + 12 > end:
+            return None
+        partition_count, index, size = _one_classic_partition(view, stop)
+        first = stop + 12
+        if partition_count != 1 or size <= 0 or first + size != end:
+            return None
+        return acks, bytes(view[start:stop]), index, first, end
+    transaction, acks, _, topic_count, length = _one_flexible_head(view, position)
+    start = position + 9
+    if version >= FIRST_WITH_TOPIC_IDS:
+        start -= 1
+        length = 17
+    stop = start + length - 1
+    # A negative length is the first byte of a longer one: a name of more than 126 bytes.
+    if transaction or topic_count != 2 or length <= 1 or stop + 6 > end:
+        return None
+    partition_count, index = _one_flexible_partition(view, stop)
+    if partition_count != 2:
+        return None
+    size, first = uvarint(view, stop + 5, end)
+    # Nothing may follow but the three empty tag sections of partition, topic and request.
+    if not size or first + size + 2 != end or view[end - 3 : end].tobytes() != b"\0\0\0":
+        return None
+    return acks, bytes(view[start:stop]), index, first, end - 3
 
 
 def _decode_classic(view: memoryview, position: int, end: int) -> tuple[ProduceRequest, int]:

@@ -19,7 +19,7 @@ from moldau.broker.partition import Partition, Topic
 from moldau.broker.produce import CarefulProduce
 from moldau.core.errors import MoldauError
 from moldau.net.replies import Handled
-from moldau.protocol.produce import FIRST_WITH_TOPIC_IDS, decode_produce_request
+from moldau.protocol.produce import FIRST_WITH_TOPIC_IDS, decode_one_batch, decode_produce_request
 from moldau.protocol.record_batch import TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
@@ -49,20 +49,19 @@ class ProduceHandler:
         version: int,
         correlation_id: int,
     ) -> Handled:
-        request = decode_produce_request(view, body, end, version)
-        topics = request[3]
-        if len(topics) == 1 and len(topics[0][1]) == 1 and version >= FIRST_WITH_PREPARED_REPLY:
-            name, ((index, first, last),) = topics[0]
+        one = decode_one_batch(view, body, end, version)
+        if one is not None and version >= FIRST_WITH_PREPARED_REPLY:
+            acks, name, index, first, last = one
             topic = (self._by_id if version >= FIRST_WITH_TOPIC_IDS else self._by_name).get(name)
             if topic is not None:
                 partition = topic.partitions.get(index)
                 if partition is not None and partition.is_plain:
-                    now_ms = time_ns() // 1_000_000
-                    base_offset = self._produce_plain(topic, partition, view, first, last, version, request[1], now_ms)
+                    base_offset = self._produce_plain(topic, partition, view, first, last, version, acks)
                     if base_offset >= 0:
-                        if not request[1]:
+                        if not acks:
                             return None
                         reply = topic.replies.get(version) or topic.reply(version)
+                        log_start_offset = partition.log.log_start_offset
                         return reply.pack(
                             reply.size,
                             correlation_id,
@@ -71,9 +70,10 @@ class ProduceHandler:
                             0,
                             base_offset,
                             -1,
-                            partition.log.log_start_offset,
+                            log_start_offset,
                             reply.suffix,
                         )
+        request = decode_produce_request(view, body, end, version)
         return self._careful.handle(connection, view, start, request, version, correlation_id)
 
     def _produce_plain(  # noqa: PLR0917
@@ -85,10 +85,10 @@ class ProduceHandler:
         last: int,
         version: int,
         acks: int,
-        now_ms: int,
     ) -> int:
         """Append one batch if nothing about it is special; -1 sends it the careful way, which finds out what is."""
         partition_log = partition.log
+        now_ms = time_ns() // 1_000_000
         try:
             header = checked_header(view, first, last, version, topic.rules)
             if (

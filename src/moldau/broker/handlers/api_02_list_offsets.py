@@ -55,7 +55,9 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message | 
                 Message(
                     name=topic.name,
                     partitions=[
-                        _partition(request, call, broker, TopicPartition(topic.name, one.partition_index), one, asked)
+                        Message(partition_index=one.partition_index, error_code=ErrorCode.INVALID_REQUEST)
+                        if asked[topic.name, one.partition_index] > 1
+                        else _partition(request, call, broker, topic.name, one)
                         for one in topic.partitions
                     ],
                 )
@@ -66,18 +68,9 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message | 
     return answer() if is_quick else broker.data_plane.cold_reads.run(answer)
 
 
-def _partition(
-    request: Message,
-    call: RequestContext,
-    broker: Broker,
-    topic_partition: TopicPartition,
-    wanted: Message,
-    asked: Counter[tuple[str, int]],
-) -> Message:
-    index = topic_partition.partition
-    if asked[topic_partition] > 1:
-        return Message(partition_index=index, error_code=ErrorCode.INVALID_REQUEST)
-    partition = broker.partitions.get(topic_partition)
+def _partition(request: Message, call: RequestContext, broker: Broker, topic: str, wanted: Message) -> Message:
+    index = wanted.partition_index
+    partition = broker.partitions.get(TopicPartition(topic, index))
     error = leader_error(partition, wanted.current_leader_epoch)
     if error is not None or partition is None:
         return Message(partition_index=index, error_code=error)
