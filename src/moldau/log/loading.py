@@ -237,6 +237,7 @@ class _Loader:
             segment.force_time_entry()
         self.end_offset = max(self.end_offset, check.next_offset)
         if check.problem is None:
+            self._note_gap(index, check.next_offset)
             return True
         damage = f"{segment.path('.log')} at position {check.position}: {check.problem}"
         beyond = self._valid_data_behind(index, check, size)
@@ -252,6 +253,14 @@ class _Loader:
             self.snapshots.discard([later.base_offset])
         del self.segments[index + 1 :]
         return False
+
+    def _note_gap(self, index: int, end_offset: int) -> None:
+        """Compaction leaves gaps; elsewhere one means that a crash took the end of an unsynced segment."""
+        if index + 1 < len(self.segments) and not self.config.is_compacted:
+            following = self.segments[index + 1].base_offset
+            if end_offset < following:
+                segment = self.segments[index].path(".log")
+                log.warning("%s: offsets %d to %d are missing behind it", segment, end_offset, following - 1)
 
     def _valid_data_behind(self, index: int, check: BatchCheck, size: int) -> str | None:
         """Where readable batches lie behind the damage, as words for the operator; `None` without any."""

@@ -172,6 +172,11 @@ class LogState:
         return states
 
     @property
+    def loaded_producers(self) -> ProducerStates | None:
+        """The same without ever reading the disk: `None` until somebody needed it. For metrics."""
+        return self._producers
+
+    @property
     def leader_epochs(self) -> LeaderEpochs:
         return self._epoch_file.epochs
 

@@ -63,9 +63,9 @@ class LogUpkeep(LogState):
                 self.events.on_fatal(fatal)
                 raise fatal from error
             with self._lock:
-                if truncations == self._truncations and end > self.recovery_point:
-                    self.recovery_point = end
-                    self._flush_at = end + self._config.flush_messages
+                if truncations == self._truncations:
+                    self.recovery_point = max(self.recovery_point, end)
+                    self._flush_at = self.recovery_point + self._config.flush_messages
             self.last_flush_ms = self.clock.monotonic_ms()
             return self.recovery_point
 

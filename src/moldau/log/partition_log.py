@@ -34,7 +34,7 @@ from moldau.log.log_state import LogEvents, base_offset_of
 from moldau.log.log_upkeep import LogUpkeep
 from moldau.log.lookups import FoundOffset, max_timestamp_offset, offset_for_timestamp
 from moldau.log.partition_files import track_batch
-from moldau.log.segment import Segment
+from moldau.log.segment import NEVER, Segment
 from moldau.log.txn_index import AbortedTransaction
 from moldau.protocol.record_batch import LOG_OVERHEAD
 
@@ -110,6 +110,7 @@ class PartitionLog(LogUpkeep):
             self._note_epoch(leader_epoch, base_offset)
         self.log_end_offset = next_offset = last_offset + 1
         if next_offset >= self._flush_at:
+            self._flush_at = NEVER  # until that flush is done
             self.events.on_flush_due(self)
         return base_offset
 
@@ -185,7 +186,7 @@ class PartitionLog(LogUpkeep):
         waited_ms = max_timestamp - first if first is not None and first >= 0 else now_ms - active.created_ms
         if (
             active.size + size > active.roll_above_size
-            or waited_ms > self._config.segment_ms - self._roll_jitter_ms
+            or waited_ms > self._config.max_segment_ms - self._roll_jitter_ms
             or last_offset > active.last_offset_allowed
         ):
             return self.roll(now_ms)
