@@ -236,9 +236,13 @@ class Node:
         was_running = self.state == BrokerState.RUNNING
         self.state = BrokerState.SHUTTING_DOWN
         if self._server is not None:
-            self._server.close()
+            self._server.drain()
         if self._data_plane is not None:
             await self._data_plane.close()
+        if self._server is not None:
+            # One turn for the replies that the last sync has just set free.
+            await asyncio.sleep(0.01)
+            self._server.close()
         if self._cleaner is not None:
             await self._loop.run_in_executor(None, self._cleaner.stop)
         await self._loop.run_in_executor(None, self._maintenance.stop)
