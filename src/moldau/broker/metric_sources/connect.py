@@ -1,0 +1,54 @@
+"""Connecting a broker's parts to its metrics. Start at `connect_metrics`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from moldau.broker.metrics import Metrics
+
+if TYPE_CHECKING:
+    from moldau.broker.cold_reads import ColdReads
+    from moldau.broker.context import Broker
+    from moldau.broker.fetch_session import FetchSessions
+    from moldau.broker.group_commit import GroupCommit
+    from moldau.broker.loop_monitor import LoopMonitor
+    from moldau.broker.parked_fetches import ParkedFetches
+    from moldau.controller.metadata_log import MetadataLog
+    from moldau.log.cleaner import Cleaner
+    from moldau.net.server import Server
+
+__all__ = ["Parts", "connect_metrics"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What there is to look at, besides the broker. A part left out leaves its metrics out."""
+
+    broker_state: Callable[[], int]
+    started_ms: int = 0
+    server: Server | None = None
+    parked_fetches: ParkedFetches | None = None
+    fetch_sessions: FetchSessions | None = None
+    group_commit: GroupCommit | None = None
+    cold_reads: ColdReads | None = None
+    cleaner: Callable[[], Cleaner | None] = lambda: None
+    metadata_log: MetadataLog | None = None
+    loop_monitor: LoopMonitor | None = None
+
+
+def connect_metrics(metrics: Metrics, broker: Broker, parts: Parts) -> None:
+    """Have every part looked at when somebody scrapes. The modules are imported then, not at start."""
+
+    def source(module: str) -> None:
+        def families() -> object:
+            import importlib
+
+            found = importlib.import_module(f"moldau.broker.metric_sources.{module}")
+            return found.families(broker, parts)
+
+        metrics.add_source(families)  # type: ignore[arg-type]  # the modules' `families` are typed where they stand
+
+    for module in ("health", "throughput", "requests", "storage", "controller", "process"):
+        source(module)

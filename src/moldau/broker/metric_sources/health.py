@@ -1,0 +1,90 @@
+"""The alerting set: under-replicated and offline partitions, leaders, broker state, idle shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import moldau
+from moldau.broker.context import Broker
+from moldau.broker.metric_sources.connect import Parts
+from moldau.broker.metric_sources.families import gauge, meter
+from moldau.broker.metrics import Family, Kind, Sample
+
+__all__ = ["families"]
+
+REPLICA_MANAGER = "kafka.server:ReplicaManager"
+KAFKA_SERVER = "kafka.server:KafkaServer"
+
+
+def families(broker: Broker, parts: Parts) -> Iterator[Family]:
+    yield from _replicas(broker)
+    yield gauge(KAFKA_SERVER, "BrokerState", parts.broker_state(), "0 not running, 1 starting, 2 recovery, 3 running.")
+    yield Family(
+        KAFKA_SERVER, "ClusterId", Kind.TEXT, "The cluster this broker belongs to.", [Sample((), broker.cluster_id)]
+    )
+    yield Family(
+        "kafka.server:app-info",
+        "",
+        Kind.INFO,
+        "What is running here, and since when.",
+        [
+            Sample(
+                (("id", str(broker.node_id)),),
+                {"version": moldau.__version__, "commit-id": "unknown", "start-time-ms": str(parts.started_ms)},
+            )
+        ],
+    )
+    idle = parts.loop_monitor.idle_ratio if parts.loop_monitor is not None else 1.0
+    yield Family(
+        "kafka.server:KafkaRequestHandlerPool",
+        "RequestHandlerAvgIdlePercent",
+        Kind.PERCENT,
+        "Share of its time the event loop is idle.",
+        [Sample((), idle)],
+    )
+    yield Family(
+        "kafka.network:SocketServer",
+        "NetworkProcessorAvgIdlePercent",
+        Kind.PERCENT,
+        "Share of its time the event loop is idle.",
+        [Sample((), idle)],
+    )
+    yield Family(
+        "kafka.network:Processor",
+        "IdlePercent",
+        Kind.PERCENT,
+        "Share of its time the event loop is idle.",
+        [Sample((("networkProcessor", "0"),), idle)],
+    )
+
+
+def _replicas(broker: Broker) -> Iterator[Family]:
+    led = [partition for partition in broker.partitions if partition.is_leader]
+    total = under = under_min = at_min = offline = producers = 0
+    for partition in broker.partitions:
+        total += 1
+        offline += partition.log.offline_error is not None
+        producers += len(partition.log.loaded_producers or ())
+    for partition in led:
+        least = min(partition.topic.config.min_insync_replicas, len(partition.replicas))
+        under += len(partition.isr) < len(partition.replicas)
+        under_min += len(partition.isr) < least
+        at_min += len(partition.isr) == least
+    for name, value, text in (
+        ("UnderReplicatedPartitions", under, "Partitions led here with fewer in-sync replicas than replicas."),
+        ("UnderMinIsrPartitionCount", under_min, "Partitions led here that refuse acks=all."),
+        ("AtMinIsrPartitionCount", at_min, "Partitions led here that cannot lose another replica."),
+        ("OfflineReplicaCount", offline, "Replicas here whose log cannot be used."),
+        ("LeaderCount", len(led), "Partitions led here."),
+        ("PartitionCount", total, "Partitions with a replica here."),
+        ("ReassigningPartitions", 0, "Partitions led here that are on the move."),
+        ("PartitionsWithLateTransactionsCount", 0, "Partitions with a transaction open for too long."),
+        ("ProducerIdCount", producers, "Producers whose sequences are held in memory."),
+    ):
+        yield gauge(REPLICA_MANAGER, name, value, text)
+    for name, text in (
+        ("IsrShrinksPerSec", "In-sync replica sets that lost a member."),
+        ("IsrExpandsPerSec", "In-sync replica sets that gained a member."),
+        ("FailedIsrUpdatesPerSec", "Changes of in-sync replica sets that failed."),
+    ):
+        yield meter(REPLICA_MANAGER, name, 0, text)
