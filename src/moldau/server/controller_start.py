@@ -81,7 +81,7 @@ def start_controller(
     )
     quorum = QuorumOfOne(metadata_log, node_id=config.node_id)
     return StartedController(
-        Controller(quorum, metadata_log.load(), lambda: config), quorum, metadata_log, config.node_id
+        Controller(quorum, metadata_log.load(), current_config), quorum, metadata_log, config.node_id
     )
 
 

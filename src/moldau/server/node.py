@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 
 from moldau.broker.context import Broker
 from moldau.broker.data_plane import DataPlane
+from moldau.broker.loop_monitor import LoopMonitor
 from moldau.broker.metadata_publisher import MetadataPublisher
+from moldau.broker.metric_sources import Parts, connect_metrics
 from moldau.broker.metrics import Metrics
 from moldau.broker.partitions import Partitions
 from moldau.broker.topic_configs import TopicConfigs
@@ -28,7 +30,7 @@ from moldau.net.limits import Limits
 from moldau.net.replies import CloseConnectionError, Handled
 from moldau.net.server import Server
 from moldau.server.controller_start import StartedController, start_controller
-from moldau.server.directories import adopt, log_directories
+from moldau.server.directories import adopt, log_directories, metadata_directory
 from moldau.server.listeners import Listening, listen
 from moldau.server.maintenance import Maintenance
 
@@ -78,6 +80,7 @@ class Node:
         self._loop = asyncio.get_running_loop()
         self._maintenance = Maintenance(self._clock, on_fatal)
         self._metrics = Metrics()
+        self._loop_monitor: LoopMonitor | None = None
         self._metrics_server: MetricsServer | None = None
         self._logs: LogManager | None = None
         self._controller: StartedController | None = None
@@ -102,7 +105,8 @@ class Node:
         directories = log_directories(config)
         logs = self._logs = self._log_manager(directories)
         logs.lock()
-        identities = adopt(self._files, directories, config.node_id, may_format=self._may_format)
+        all_directories = list(dict.fromkeys([metadata_directory(config), *directories]))
+        identities = adopt(self._files, all_directories, config.node_id, may_format=self._may_format)
         cluster_id = next(iter(identities.values())).cluster_id
 
         started = self._controller = start_controller(
@@ -117,7 +121,11 @@ class Node:
         self._listening = listen(server, config)
         logs.broker_epoch = started.join(
             [one.endpoint for one in self._listening.values()],
-            [meta.directory_id for meta in identities.values() if meta.directory_id is not None],
+            [
+                meta.directory_id
+                for path, meta in identities.items()
+                if path in directories and meta.directory_id is not None
+            ],
             config.value("broker.rack"),
         )
         broker = self.broker = Broker(
@@ -139,6 +147,7 @@ class Node:
         started.controller.subscribe(publisher)
         server.handle = data_plane.router.handle
         self._start_upkeep(logs, started)
+        self._connect_metrics(broker, server, started)
 
         self.state = BrokerState.RUNNING
         _logger.info("[KafkaServer id=%d] started", config.node_id)
@@ -212,6 +221,20 @@ class Node:
             io_max_bytes_per_second=value("log.cleaner.io.max.bytes.per.second"),
         )
 
+    def _connect_metrics(self, broker: Broker, server: Server, started: StartedController) -> None:
+        if self._metrics_server is None:
+            return
+        self._loop_monitor = LoopMonitor(self._loop)
+        parts = Parts(
+            broker_state=lambda: self.state,
+            started_ms=self._clock.now_ms(),
+            server=server,
+            cleaner=lambda: self._cleaner,
+            metadata_log=started.metadata_log,
+            loop_monitor=self._loop_monitor,
+        )
+        connect_metrics(self._metrics, broker, parts)
+
     async def _start_metrics_server(self) -> None:
         """`metrics.http.port`, or the environment's JMX_PORT; without either there is none. Port 0 turns it off."""
         port = self._config.value("metrics.http.port")
@@ -221,7 +244,7 @@ class Node:
 
         self._metrics_server = MetricsServer(self._metrics, lambda: self.state)
         try:
-            self.metrics_port = await self._metrics_server.start("127.0.0.1", port)
+            self.metrics_port = await self._metrics_server.start(self._config.value("metrics.http.host"), port)
         except OSError as error:
             # Clients matter more than metrics: a second broker on the machine must not need a flag to start.
             self._metrics_server = None
@@ -246,6 +269,8 @@ class Node:
         if self._cleaner is not None:
             await self._loop.run_in_executor(None, self._cleaner.stop)
         await self._loop.run_in_executor(None, self._maintenance.stop)
+        if self._loop_monitor is not None:
+            self._loop_monitor.stop()
         if self._metrics_server is not None:
             await self._metrics_server.close()
         if self._controller is not None:

@@ -1,0 +1,60 @@
+"""The broker for tests, as its users would use it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from moldau.testing import Broker
+
+pytest_plugins = ["pytester"]
+
+
+def topics_of(broker: Broker) -> set[str]:
+    return set(AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=10).topics)
+
+
+def send(broker: Broker, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    producer.produce(topic, b"x")
+    assert producer.flush(30) == 0
+
+
+def test_two_brokers_share_nothing() -> None:
+    with Broker() as one, Broker() as other:
+        send(one, "only-here")
+        assert topics_of(one) == {"only-here"}
+        assert topics_of(other) == set()
+
+
+def test_a_restart_keeps_port_and_data() -> None:
+    with Broker() as broker:
+        send(broker, "kept")
+        before = broker.bootstrap_servers
+        broker.restart()
+        assert broker.bootstrap_servers == before
+        assert topics_of(broker) == {"kept"}
+
+
+def test_settings_are_the_brokers() -> None:
+    with Broker({"num.partitions": "5"}) as broker:
+        send(broker, "five")
+        metadata = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=10)
+        assert len(metadata.topics["five"].partitions) == 5
+
+
+def test_a_temporary_folder_goes_and_a_given_one_stays(tmp_path: Path) -> None:
+    with Broker() as broker:
+        temporary = broker.data
+        assert temporary.is_dir()
+    assert not temporary.exists()
+    with Broker(data=tmp_path / "mine"):
+        pass
+    assert (tmp_path / "mine/meta.properties").is_file()
+
+
+def test_the_fixture_comes_with_the_package(moldau_broker: Broker) -> None:
+    send(moldau_broker, "fixture")
+    assert "fixture" in topics_of(moldau_broker)
