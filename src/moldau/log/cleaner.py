@@ -1,7 +1,7 @@
 """The cleaner: round by round, it finds the filthiest compacted log and has it cleaned.
 
-Thin: `log.compaction` decides, a process of its own does the work (`log.cleaner_worker`), and the log swaps the
-result in. Runs in threads of its own, which mostly wait. Start at `Cleaner.run_once`.
+Thin: `log.compaction` decides, `log.cleaning_round` has it done by a process of its own and swaps the result in.
+Runs in threads of its own, which mostly wait. Start at `Cleaner.run_once`.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.errors import MoldauError
 from moldau.core.ids import TopicPartition
-from moldau.log.batch_filter import LastOfProducer
 from moldau.log.checkpoints import CLEANER_OFFSETS, load_checkpoint, save_checkpoint
-from moldau.log.cleaned_transactions import AbortedRange
-from moldau.log.cleaner_worker import CleanerWorker, CleaningFailedError, CleaningStoppedError
-from moldau.log.cleaning_job import CleanedGroup, CleaningJob, CleaningResult, Source
+from moldau.log.cleaning_errors import CleaningFailedError, CleaningStoppedError
 from moldau.log.compaction import CleanableLog, SegmentFacts, cleanable_log, cleanable_range, filthiest
 from moldau.log.config import INT64_MAX
 from moldau.log.files import Files
 from moldau.log.partition_log import PartitionLog
 from moldau.log.segment import Segment
-from moldau.log.segment_cleaner import CLEANED_SUFFIX
-from moldau.protocol.compression import Codec
+
+if TYPE_CHECKING:
+    from moldau.log.cleaner_worker import CleanerWorker
+    from moldau.log.cleaning_job import CleanedGroup, CleaningResult
 
 __all__ = ["Cleaner", "CleanerSettings", "LastRound"]
 
@@ -68,6 +68,7 @@ class Cleaner:
         hand_over: Callable[[Callable[[], None]], None] | None = None,
         files: Files | None = None,
         clock: Clock | None = None,
+        make_worker: Callable[[], CleanerWorker] | None = None,
     ) -> None:
         """`hand_over` takes a swap to the thread that also deletes segments, so that the two never meet; without
         it the cleaner's own thread swaps."""
@@ -79,7 +80,9 @@ class Cleaner:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
-        self._workers: list[CleanerWorker] = []
+        self._make_worker = make_worker or _new_worker
+        self._workers: dict[int, CleanerWorker] = {}
+        """By thread; there only while that thread has work."""
         self._checkpoints: dict[str, dict[TopicPartition, int]] = {}
         self._in_progress: set[TopicPartition] = set()
         self._last_looked_ms: int | None = None
@@ -95,39 +98,54 @@ class Cleaner:
     def start(self) -> None:
         """Begin to clean in the background."""
         for number in range(max(0, self._settings().threads)):
-            worker = CleanerWorker()
-            thread = threading.Thread(target=self._run, args=(worker,), name=f"log-cleaner-{number}", daemon=True)
-            self._workers.append(worker)
+            thread = threading.Thread(target=self._run, name=f"log-cleaner-{number}", daemon=True)
             self._threads.append(thread)
             thread.start()
 
     def stop(self) -> None:
         """End at once: a round under way is given up, which costs nothing but its work."""
-        self._stopping.set()
-        for worker in self._workers:
+        with self._lock:
+            self._stopping.set()
+            workers = list(self._workers.values())
+        for worker in workers:
             worker.close()
         for thread in self._threads:
             thread.join()
 
-    def _run(self, worker: CleanerWorker) -> None:
+    def _run(self) -> None:
         while not self._stopping.is_set():
-            if not self.run_once(self._clock.now_ms(), worker):
+            if not self.run_once(self._clock.now_ms()):
                 # Nothing is due: an idle broker should not pay for an idle process.
-                worker.release()
+                self.release_worker()
                 self._stopping.wait(self._settings().backoff_ms / 1000)
-        worker.release()
+        self.release_worker()
+
+    def _worker(self) -> CleanerWorker:
+        with self._lock:
+            if self._stopping.is_set():
+                raise CleaningStoppedError("the cleaner is stopped")
+            number = threading.get_ident()
+            if number not in self._workers:
+                self._workers[number] = self._make_worker()
+            return self._workers[number]
+
+    def release_worker(self) -> None:
+        """End the process that cleaned for this thread, if there is one."""
+        with self._lock:
+            worker = self._workers.pop(threading.get_ident(), None)
+        if worker is not None:
+            worker.release()
 
     # --- one round --------------------------------------------------------------------------------------
 
-    def run_once(self, now_ms: int, worker: CleanerWorker | None = None) -> bool:
+    def run_once(self, now_ms: int) -> bool:
         """Clean the log that needs it most; false when none does, or when the round failed."""
         chosen = self._take_filthiest(now_ms)
         if chosen is None:
             return False
         target, found = chosen
-        own = worker or CleanerWorker()
         try:
-            self._clean(target, found, now_ms, own)
+            self._clean(target, found, now_ms)
         except CleaningStoppedError:
             return False
         except (MoldauError, OSError) as error:
@@ -138,9 +156,6 @@ class Cleaner:
             self._give_up(target, error)
             return False
         finally:
-            if worker is None:
-                own.release()
-            self._drop_leftovers(target)
             with self._lock:
                 self._in_progress.discard(target.topic_partition)
         return True
@@ -149,11 +164,12 @@ class Cleaner:
         with self._lock:
             self._last_looked_ms = now_ms
             logs = {each.topic_partition: each for each in self._logs() if _is_cleanable(each)}
-            candidates = [
-                self._weighed(each, now_ms)
+            waiting = [
+                each
                 for partition, each in logs.items()
                 if partition not in self.uncleanable and partition not in self._in_progress
             ]
+            candidates = [found for each in waiting if (found := self._weighed(each, now_ms)) is not None]
             self.max_dirty_percent = int(100 * max((found.dirty_ratio for found in candidates), default=0.0))
             self.max_compaction_delay_secs = max((found.overdue_ms for found in candidates), default=0) // 1000
             found = filthiest(candidates)
@@ -162,7 +178,15 @@ class Cleaner:
             self._in_progress.add(found.partition)
             return logs[found.partition], found
 
-    def _weighed(self, target: PartitionLog, now_ms: int) -> CleanableLog:
+    def _weighed(self, target: PartitionLog, now_ms: int) -> CleanableLog | None:
+        """Look at one log; one that cannot be looked at must not keep the others waiting."""
+        try:
+            return self._weighed_closely(target, now_ms)
+        except (MoldauError, OSError) as error:
+            log.warning("%s: cannot tell how dirty the log is: %s", target.topic_partition, error)
+            return None
+
+    def _weighed_closely(self, target: PartitionLog, now_ms: int) -> CleanableLog:
         config, segments = target.config, target.segments
         checkpoint = self._checkpoint_of(target).get(target.topic_partition)
         facts = [_facts(segment, config.min_compaction_lag_ms, config.max_compaction_lag_ms) for segment in segments]
@@ -178,66 +202,23 @@ class Cleaner:
         )
         return cleanable_log(target.topic_partition, facts, span, config, now_ms=now_ms)
 
-    def _clean(self, target: PartitionLog, found: CleanableLog, now_ms: int, worker: CleanerWorker) -> None:
+    def _clean(self, target: PartitionLog, found: CleanableLog, now_ms: int) -> None:
+        # Here and not above: a broker without compacted topics never needs it.
+        from moldau.log.cleaning_round import CleaningRound
+
         started = time.monotonic()
-        segments = {segment.base_offset: segment for segment in target.segments[:-1]}
-        self._drop_leftovers(target)
-        job = self._job(target, found, list(segments.values()), now_ms)
-        groups: list[CleanedGroup] = []
-
-        def swap_in(group: CleanedGroup) -> None:
-            groups.append(group)
-            if not group.is_unchanged:
-                replaced = [segments[base] for base in group.base_offsets]
-                self._done_elsewhere(lambda: self._swap_in(target, replaced))
-
-        result = worker.run(job, swap_in)
+        cleaning = CleaningRound(
+            target=target,
+            span=found.range,
+            settings=self._settings(),
+            files=self._files,
+            clock=self._clock,
+            exclusively=self._done_elsewhere,
+        )
+        result = cleaning.run(self._worker(), now_ms)
         with self._lock:
             self._checkpoint(target, result.end_offset)
-            self._note_round(target, result, groups, time.monotonic() - started)
-
-    def _job(self, target: PartitionLog, found: CleanableLog, segments: Sequence[Segment], now_ms: int) -> CleaningJob:
-        config, settings, span = target.config, self._settings(), found.range
-        threads = max(1, settings.threads)
-        return CleaningJob(
-            directory=target.directory,
-            sources=tuple(
-                Source(segment.base_offset, segment.size, _index_bytes(segment))
-                for segment in segments
-                if segment.base_offset < span.first_uncleanable_offset
-            ),
-            first_dirty_offset=span.first_dirty_offset,
-            upper_bound=span.first_uncleanable_offset,
-            now_ms=now_ms,
-            delete_retention_ms=config.delete_retention_ms,
-            segment_bytes=config.segment_bytes,
-            segment_index_bytes=config.segment_index_bytes,
-            index_interval_bytes=config.index_interval_bytes,
-            dedupe_buffer_bytes=settings.dedupe_buffer_size // threads,
-            io_max_bytes_per_second=settings.io_max_bytes_per_second / threads,
-            levels={
-                Codec.GZIP: config.compression_gzip_level,
-                Codec.LZ4: config.compression_lz4_level,
-                Codec.ZSTD: config.compression_zstd_level,
-            },
-            producers=_last_of_producers(target),
-            aborted=tuple(
-                AbortedRange(entry.first_offset, entry.producer_id, entry.last_offset, entry.last_stable_offset)
-                for entry in target.aborted_transactions(target.log_start_offset, span.first_uncleanable_offset)
-            ),
-        )
-
-    def _swap_in(self, target: PartitionLog, replaced: Sequence[Segment]) -> None:
-        if target.is_closed or any(segment not in target.segments for segment in replaced):
-            raise CleaningFailedError("gone", "the log lost segments that were being cleaned")
-        for segment in replaced:
-            # Open before their names change, so that no reader is caught between two names.
-            _ = segment.file, segment.offset_index, segment.time_index, segment.txn_index
-        base_offset = replaced[0].base_offset
-        path = f"{target.directory}/{base_offset:020d}.log{CLEANED_SUFFIX}"
-        size = self._files.size(path)
-        cleaned = Segment(self._files, target.directory, base_offset, size=size, suffix=CLEANED_SUFFIX)
-        target.replace_segments(cleaned, replaced, self._clock.now_ms())
+            self._note_round(target, result, cleaning.groups, time.monotonic() - started)
 
     def _done_elsewhere(self, job: Callable[[], None]) -> None:
         """Have `job` done by the thread that owns deletions, and wait for it."""
@@ -262,9 +243,7 @@ class Cleaner:
     def _give_up(self, target: PartitionLog, error: Exception) -> None:
         """Some failures pass by themselves, the others would come back with every round."""
         partition = target.topic_partition
-        is_passing = isinstance(error, OSError) or (
-            isinstance(error, CleaningFailedError) and error.kind in ("gone", "disk", "died")
-        )
+        is_passing = isinstance(error, OSError) or (isinstance(error, CleaningFailedError) and error.is_passing)
         if target.is_closed:
             log.info("%s: cleaning given up, the log is closed", partition)
         elif is_passing:
@@ -272,15 +251,6 @@ class Cleaner:
         else:
             self.uncleanable[partition] = str(error)
             log.error("%s: marked uncleanable until the next start: %s", partition, error)
-
-    def _drop_leftovers(self, target: PartitionLog) -> None:
-        """Cleaned files of a round that was given up; a start would remove them too."""
-        try:
-            for name in self._files.names(target.directory):
-                if name.endswith(CLEANED_SUFFIX):
-                    self._files.unlink(os.path.join(target.directory, name))
-        except FileNotFoundError:
-            pass
 
     # --- checkpoints ------------------------------------------------------------------------------------
 
@@ -376,10 +346,6 @@ def _facts(segment: Segment, min_lag_ms: int, max_lag_ms: int) -> SegmentFacts:
     return SegmentFacts(segment.base_offset, segment.size, first_ms, newest_ms)
 
 
-def _index_bytes(segment: Segment) -> int:
-    return max(len(segment.offset_index.entries), len(segment.time_index.entries))
-
-
 def _stable_offset(target: PartitionLog) -> int:
     """The last stable offset, while the loop thread goes on appending.
 
@@ -393,8 +359,7 @@ def _stable_offset(target: PartitionLog) -> int:
     return target.log_start_offset
 
 
-def _last_of_producers(target: PartitionLog) -> dict[int, LastOfProducer]:
-    return {
-        state.producer_id: LastOfProducer(state.producer_epoch, state.last_offset if state.last_offset >= 0 else None)
-        for state in target.producers
-    }
+def _new_worker() -> CleanerWorker:
+    from moldau.log.cleaner_worker import CleanerWorker
+
+    return CleanerWorker()

@@ -17,21 +17,10 @@ from typing import Any
 
 import moldau
 from moldau.core.errors import MoldauError
+from moldau.log.cleaning_errors import CleaningFailedError, CleaningStoppedError
 from moldau.log.cleaning_job import CleanedGroup, CleaningJob, CleaningResult
 
-__all__ = ["CleanerWorker", "CleaningFailedError", "CleaningStoppedError"]
-
-
-class CleaningFailedError(MoldauError):
-    """The round could not be finished. `kind` is `gone`, `damaged`, `disk`, `died` or `unexpected`."""
-
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
-
-
-class CleaningStoppedError(MoldauError):
-    """The cleaner was stopped in the middle of a round."""
+__all__ = ["CleanerWorker"]
 
 
 class CleanerWorker:

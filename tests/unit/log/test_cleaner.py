@@ -11,7 +11,8 @@ import pytest
 from moldau.core.ids import TopicPartition
 from moldau.log.checkpoints import CLEANER_OFFSETS, load_checkpoint
 from moldau.log.cleaner import Cleaner, CleanerSettings
-from moldau.log.cleaner_worker import CleanerWorker, CleaningFailedError
+from moldau.log.cleaner_worker import CleanerWorker
+from moldau.log.cleaning_errors import CleaningFailedError
 from moldau.log.cleaning_job import CleanedGroup, CleaningJob, CleaningResult
 from moldau.log.config import LogConfig
 from moldau.log.files import Files
@@ -95,11 +96,12 @@ def contents(log: PartitionLog) -> list[tuple[int, bytes | None, bytes | None]]:
 
 
 def cleaner_of(*partitions: Partition, **options: object) -> Cleaner:
-    return Cleaner(lambda: [each.log for each in partitions], clock=partitions[0].clock, **options)  # type: ignore[arg-type]
+    chosen = {"make_worker": InlineWorker, **options}
+    return Cleaner(lambda: [each.log for each in partitions], clock=partitions[0].clock, **chosen)  # type: ignore[arg-type]
 
 
 def clean_once(cleaner: Cleaner, partition: Partition) -> bool:
-    return cleaner.run_once(partition.clock.now_ms(), InlineWorker())
+    return cleaner.run_once(partition.clock.now_ms())
 
 
 def test_the_newest_value_of_each_key_stays_with_its_offset(tmp_path: Path) -> None:
@@ -313,7 +315,7 @@ def test_the_cleaner_works_in_a_process_of_its_own_until_stopped(tmp_path: Path)
         job()
         swapped.set()
 
-    cleaner = cleaner_of(users, hand_over=hand_over)
+    cleaner = cleaner_of(users, hand_over=hand_over, make_worker=CleanerWorker)
     cleaner.start()
     try:
         assert swapped.wait(30)
@@ -326,11 +328,17 @@ def test_stopping_gives_up_a_round_at_once(tmp_path: Path) -> None:
     users = Partition(tmp_path)
     users.put(*((b"%d" % number, b"x" * 100) for number in range(500)))
     users.roll()
-    cleaner = cleaner_of(users, settings=lambda: CleanerSettings(io_max_bytes_per_second=1.0))
+    worker, is_asked = CleanerWorker(), threading.Event()
+
+    def make_worker() -> CleanerWorker:
+        is_asked.set()
+        return worker
+
+    cleaner = cleaner_of(users, settings=lambda: CleanerSettings(io_max_bytes_per_second=1.0), make_worker=make_worker)
     cleaner.start()
-    while not cleaner._workers[0].is_running:
-        cleaner._stopping.wait(0.01)
+    assert is_asked.wait(30)
     cleaner.stop()
+    assert not worker.is_running
     assert len(contents(users.log)) == 500
     assert cleaner.uncleanable == {}
     assert not list((tmp_path / "users-0").glob("*.cleaned"))

@@ -101,8 +101,8 @@ def contents(log: PartitionLog) -> Contents:
 
 
 def cleaned(log: PartitionLog, files: Files) -> bool:
-    cleaner = Cleaner(lambda: [log], files=files)
-    did = cleaner.run_once(NOW_MS, InlineWorker(files))
+    cleaner = Cleaner(lambda: [log], files=files, make_worker=lambda: InlineWorker(files))
+    did = cleaner.run_once(NOW_MS)
     log.delete_retired(NOW_MS + 60_000)
     return did
 
