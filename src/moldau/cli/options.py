@@ -151,14 +151,18 @@ class Parser:
         values.extend(_convert(option, text) for text in raw)
         return option.name
 
-    @staticmethod
-    def _following(option: Option, name: str, words: _Words) -> list[str]:
+    def _following(self, option: Option, name: str, words: _Words) -> list[str]:
+        """The value in the next word. One that may be left out never begins with a dash; one that must be there
+        may (`--time -1`, `--shift-by -2`), unless it is an option's name: then the value was forgotten."""
         following = words.peek()
-        if following is not None and (not _looks_like_option(following) or _is_number_for(option, following)):
-            return [next(words)]
         if option.bare_value is not None:
-            return [option.bare_value]
-        raise UsageError(f"Option {name} requires an argument")
+            return [option.bare_value if following is None or _looks_like_option(following) else next(words)]
+        if following is None or (_looks_like_option(following) and self._names_option(following)):
+            raise UsageError(f"Option {name} requires an argument")
+        return [next(words)]
+
+    def _names_option(self, word: str) -> bool:
+        return word.lstrip("-").partition("=")[0] in self._by_name
 
 
 class _Words(Iterator[str]):
@@ -192,16 +196,6 @@ def parse_bool(text: str) -> bool:
 def _looks_like_option(word: str) -> bool:
     """A lone dash and an empty word are values; everything else that begins with a dash is an option."""
     return len(word) > 1 and word.startswith("-")
-
-
-def _is_number_for(option: Option, text: str) -> bool:
-    if option.type not in (int, float):
-        return False
-    try:
-        option.type(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _convert(option: Option, text: str) -> Any:

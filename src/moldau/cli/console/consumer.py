@@ -11,11 +11,14 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.connect import report_client_log
 from moldau.cli.console.consumer_options import PARSER, Plan
+from moldau.cli.console.formatter import Formatter
 from moldau.cli.options import Parsed
 from moldau.cli.tool import ToolError, log_line, run, warn_about_stray_words
 from moldau.cli.topics.selection import INTERNAL_TOPICS
@@ -35,16 +38,19 @@ BATCH = 10_000
 JOIN_PATIENCE_S = 20.0
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    return run(PARSER, _consume, argv, report=_report)
+def main(argv: Sequence[str] | None = None, *, formatter: Formatter | None = None) -> int:
+    """Run the tool; `formatter` takes the place of the one the options name."""
+    return run(PARSER, partial(_consume, formatter=formatter), argv, report=_report)
 
 
 def _report(error: MoldauError) -> None:
     print(error, file=sys.stderr)
 
 
-def _consume(parsed: Parsed) -> int:
+def _consume(parsed: Parsed, *, formatter: Formatter | None = None) -> int:
     plan = Plan.of(parsed)
+    if formatter is not None:
+        plan = replace(plan, formatter=formatter)
     warn_about_stray_words(parsed, parsed.words_after("bootstrap-server"))
     printer = Printer(plan)
     for number in (signal.SIGINT, signal.SIGTERM):

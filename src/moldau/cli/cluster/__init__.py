@@ -1,0 +1,1 @@
+"""The cluster and its brokers from the command line."""

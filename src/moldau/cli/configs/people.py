@@ -1,0 +1,99 @@
+"""`moldau configs`: show, set and unset, for people."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from moldau.cli.configs.changes import Changes
+from moldau.cli.configs.describe import own_overrides
+from moldau.cli.configs.entities import Entity
+from moldau.cli.configs.resources import change_configs, config_entries
+from moldau.cli.connect import pairs
+from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
+from moldau.cli.tool import ToolError
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str]) -> int:
+    return run_command(_parser(), argv, lambda options: _VERBS[options.verb](options))
+
+
+def _show(options: argparse.Namespace) -> None:
+    admin, entity = admin_for(options), _entity(options.entity)
+    own = own_overrides(admin, entity)
+    entries = sorted(config_entries(admin, entity), key=lambda entry: entry.name)
+    rows = [
+        (entry.name, entry.value, entry.source.lower().replace("_", " ").removesuffix(" config"))
+        for entry in entries
+        if (options.all or entry.name in own) and options.key in (None, entry.name)
+    ]
+    screen = screen_for(options)
+    screen.table(("Key", "Value", "Source"), rows)
+    if not rows:
+        screen.note("Nothing is set here; --all shows what holds by default.")
+
+
+def _set(options: argparse.Namespace) -> None:
+    admin, entity = admin_for(options), _entity(options.entity)
+    changes = Changes(pairs(options.pairs, what="config"), ())
+    change_configs(admin, entity, changes)
+    screen_for(options).done(
+        f"Set {', '.join(changes.add)} on {options.entity}", entity=options.entity, set=changes.add
+    )
+
+
+def _unset(options: argparse.Namespace) -> None:
+    admin, entity = admin_for(options), _entity(options.entity)
+    change_configs(admin, entity, Changes({}, tuple(options.keys)))
+    screen_for(options).done(
+        f"Unset {', '.join(options.keys)} on {options.entity}", entity=options.entity, unset=options.keys
+    )
+
+
+_VERBS = {"show": _show, "set": _set, "unset": _unset}
+
+
+def _entity(text: str) -> Entity:
+    """`topic:orders`, `broker:0`, `brokers` for the cluster's default, or simply a topic's name."""
+    kind, colon, name = text.partition(":")
+    if text in ("brokers", "cluster"):
+        return Entity("brokers", is_default=True)
+    if not colon:
+        return Entity("topics", text)
+    types = {"topic": "topics", "broker": "brokers", "group": "groups", "logger": "broker-loggers"}
+    if kind not in types or not name:
+        raise ToolError(f"{text} is neither topic:<name> nor broker:<id>, group:<id> or logger:<id>")
+    if kind in ("broker", "logger") and not name.isdigit():
+        raise ToolError(f"a broker's id is a number, not {name}")
+    return Entity(types[kind], name)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command_parser(
+        "configs",
+        "Show, set and unset configs. An entity is a topic's name, topic:<name>, broker:<id>, "
+        "or `brokers` for what holds on all of them.",
+        [
+            "moldau configs show orders",
+            "moldau configs show broker:0 --all",
+            "moldau configs set orders retention.ms=3600000 cleanup.policy=compact",
+            "moldau configs unset orders retention.ms",
+            "moldau configs set brokers log.retention.hours=24",
+        ],
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
+    show = verbs.add_parser("show", help="what is set, and where from", aliases=[])
+    show.add_argument("entity")
+    show.add_argument("key", nargs="?", help="one key only")
+    show.add_argument("-a", "--all", action="store_true", help="also defaults")
+    set_ = verbs.add_parser("set", help="set keys")
+    set_.add_argument("entity")
+    set_.add_argument("pairs", nargs="+", metavar="key=value")
+    unset = verbs.add_parser("unset", help="go back to the default")
+    unset.add_argument("entity")
+    unset.add_argument("keys", nargs="+", metavar="key")
+    for verb in (show, set_, unset):
+        add_connection(verb)
+    return parser

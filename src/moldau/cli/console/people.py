@@ -1,0 +1,124 @@
+"""`moldau produce` and `moldau consume`: the console tools with short options, and JSON lines on request."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+from collections.abc import Sequence
+
+from moldau.cli.console.consumer import main as consumer_main
+from moldau.cli.console.formatter import Message
+from moldau.cli.console.producer import main as producer_main
+from moldau.cli.people import add_connection, command_parser, run_command
+
+__all__ = ["consume", "produce"]
+
+
+def produce(argv: Sequence[str]) -> int:
+    parser = command_parser(
+        "produce",
+        "Send each line of standard input to a topic as one record.",
+        [
+            "echo hello | moldau produce orders",
+            "moldau produce orders --key-separator :      # lines like  alice:42",
+            "moldau produce orders --acks 1 --compression zstd < lines.txt",
+        ],
+    )
+    parser.add_argument("topic")
+    parser.add_argument("-k", "--key-separator", metavar="TEXT", help="what separates key and value")
+    parser.add_argument("--headers", action="store_true", help="lines begin with h1:v1,h2:v2 and a tab")
+    parser.add_argument("--null", metavar="TEXT", help="text that stands for null, to write tombstones")
+    parser.add_argument("--acks", choices=("0", "1", "all"), default="all", help="how many replicas must confirm")
+    parser.add_argument("--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none")
+    parser.add_argument("--sync", action="store_true", help="wait for each record before the next")
+    add_connection(parser, has_output=False)
+    return run_command(parser, argv, _produce)
+
+
+def _produce(options: argparse.Namespace) -> int:
+    words = ["--topic", options.topic, f"--request-required-acks={options.acks}"]
+    words += [f"--compression-codec={options.compression}"]
+    if options.key_separator:
+        words += ["--property", "parse.key=true", "--property", f"key.separator={options.key_separator}"]
+    if options.headers:
+        words += ["--property", "parse.headers=true"]
+    if options.null is not None:
+        words += ["--property", f"null.marker={options.null}"]
+    if options.sync:
+        words.append("--sync")
+    return producer_main([*words, *_connection(options, "producer")])
+
+
+def consume(argv: Sequence[str]) -> int:
+    parser = command_parser(
+        "consume",
+        "Print the records of a topic.",
+        [
+            "moldau consume orders --from-beginning",
+            "moldau consume orders -p 0 --offset 100 -n 10 --show key,timestamp",
+            "moldau consume orders --from-beginning -o json | head",
+        ],
+    )
+    parser.add_argument("topic")
+    parser.add_argument("-f", "--from-beginning", action="store_true", help="begin with the oldest record")
+    parser.add_argument("-p", "--partition", type=int, help="read one partition only")
+    parser.add_argument("--offset", help="where to begin in it: an offset, earliest or latest")
+    parser.add_argument("-n", "--max-messages", type=int, metavar="N", help="leave after N records")
+    parser.add_argument("-t", "--timeout-ms", type=int, metavar="MS", help="leave when nothing came for so long")
+    parser.add_argument("-g", "--group", help="read as a member of this group")
+    parser.add_argument("--committed", action="store_true", help="only records of committed transactions")
+    parser.add_argument("--regex", action="store_true", help="the topic is a regular expression")
+    parser.add_argument(
+        "--show", default="", metavar="FIELDS", help="of key,timestamp,partition,offset,epoch,headers, with commas"
+    )
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="text, or a JSON line each")
+    add_connection(parser, has_output=False)
+    return run_command(parser, argv, _consume)
+
+
+def _consume(options: argparse.Namespace) -> int:
+    words = ["--include" if options.regex else "--topic", options.topic]
+    for flag, name in ((options.from_beginning, "from-beginning"),):
+        words += [f"--{name}"] if flag else []
+    for name in ("partition", "offset", "max_messages", "timeout_ms", "group"):
+        value = getattr(options, name)
+        words += [] if value is None else [f"--{name.replace('_', '-')}={value}"]
+    if options.committed:
+        words.append("--isolation-level=read_committed")
+    for field in filter(None, options.show.split(",")):
+        words += ["--property", f"print.{field.strip()}=true"]
+    formatter = json_line if options.output == "json" else None
+    return consumer_main([*words, *_connection(options, "consumer")], formatter=formatter)
+
+
+def _connection(options: argparse.Namespace, kind: str) -> list[str]:
+    words = [f"--bootstrap-server={options.bootstrap_server}"]
+    words += [f"--{kind}.config={options.config_file}"] if options.config_file else []
+    for text in options.client_properties:
+        words += [f"--{kind}-property", text]
+    return words
+
+
+def json_line(message: Message) -> bytes:
+    """A record as one line of JSON; what is not text is written as base64."""
+    kind, milliseconds = message.timestamp()
+    document = {
+        "topic": message.topic(),
+        "partition": message.partition(),
+        "offset": message.offset(),
+        "timestamp": milliseconds if kind else None,
+        "key": _text(message.key()),
+        "value": _text(message.value()),
+        "headers": [[name, _text(value)] for name, value in message.headers() or []],
+    }
+    return json.dumps(document, ensure_ascii=False).encode() + b"\n"
+
+
+def _text(content: bytes | str | None) -> str | dict[str, str] | None:
+    if content is None or isinstance(content, str):
+        return content
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(content).decode()}

@@ -1,0 +1,1 @@
+"""Log directories from the command line."""

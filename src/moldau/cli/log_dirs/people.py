@@ -1,0 +1,50 @@
+"""`moldau log-dirs`: what each partition takes on disk, for people."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from moldau.cli.log_dirs.describe import log_dirs_by_broker
+from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
+
+__all__ = ["main", "render_size"]
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = command_parser(
+        "log-dirs",
+        "Show what each partition takes in each broker's log directories, the largest first.",
+        ["moldau log-dirs", "moldau log-dirs orders payments -o json"],
+    )
+    parser.add_argument("topics", nargs="*", metavar="topic", help="only these topics")
+    add_connection(parser)
+    return run_command(parser, argv, _log_dirs)
+
+
+def _log_dirs(options: argparse.Namespace) -> None:
+    admin = admin_for(options)
+    brokers = [node.id for node in admin.describe_cluster().nodes]
+    screen = screen_for(options)
+    replicas = [
+        (broker, log_dir.path, replica)
+        for broker, log_dirs in log_dirs_by_broker(admin, brokers, options.topics or None).items()
+        for log_dir in log_dirs
+        for replica in log_dir.replicas
+    ]
+    replicas.sort(key=lambda entry: -entry[2].size)
+    rows = [
+        (broker, path, str(replica.partition), replica.size if screen.is_json else render_size(replica.size))
+        for broker, path, replica in replicas
+    ]
+    screen.table(("Broker", "Directory", "Partition", "Size"), rows)
+
+
+def render_size(size: int) -> str:
+    """A number of bytes with a unit people read."""
+    amount = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"

@@ -1,0 +1,1 @@
+"""Offsets of partitions from the command line."""

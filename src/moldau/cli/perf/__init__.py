@@ -1,0 +1,1 @@
+"""Measuring from the command line: producing, consuming, and the way there and back."""

@@ -1,0 +1,1 @@
+"""Deleting records from the command line."""

@@ -1,0 +1,62 @@
+"""kafka-run-class: the tools by the names of the Java classes that implement them in Kafka."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from moldau.cli.tools import tool_main
+
+__all__ = ["CLASSES", "main"]
+
+CLASSES = {
+    "kafka.Kafka": "kafka-server-start",
+    "kafka.admin.BrokerApiVersionsCommand": "kafka-broker-api-versions",
+    "kafka.admin.ConfigCommand": "kafka-configs",
+    "kafka.admin.DeleteRecordsCommand": "kafka-delete-records",
+    "kafka.admin.LogDirsCommand": "kafka-log-dirs",
+    "kafka.admin.TopicCommand": "kafka-topics",
+    "kafka.tools.ClusterTool": "kafka-cluster",
+    "kafka.tools.ConsoleConsumer": "kafka-console-consumer",
+    "kafka.tools.ConsoleProducer": "kafka-console-producer",
+    "kafka.tools.ConsumerPerformance": "kafka-consumer-perf-test",
+    "kafka.tools.DumpLogSegments": "kafka-dump-log",
+    "kafka.tools.EndToEndLatency": "kafka-e2e-latency",
+    "kafka.tools.GetOffsetShell": "kafka-get-offsets",
+    "kafka.tools.StorageTool": "kafka-storage",
+    "org.apache.kafka.tools.BrokerApiVersionsCommand": "kafka-broker-api-versions",
+    "org.apache.kafka.tools.ClusterTool": "kafka-cluster",
+    "org.apache.kafka.tools.ConfigCommand": "kafka-configs",
+    "org.apache.kafka.tools.ConsoleProducer": "kafka-console-producer",
+    "org.apache.kafka.tools.ConsumerPerformance": "kafka-consumer-perf-test",
+    "org.apache.kafka.tools.DeleteRecordsCommand": "kafka-delete-records",
+    "org.apache.kafka.tools.DumpLogSegments": "kafka-dump-log",
+    "org.apache.kafka.tools.EndToEndLatency": "kafka-e2e-latency",
+    "org.apache.kafka.tools.GetOffsetShell": "kafka-get-offsets",
+    "org.apache.kafka.tools.LogDirsCommand": "kafka-log-dirs",
+    "org.apache.kafka.tools.ProducerPerformance": "kafka-producer-perf-test",
+    "org.apache.kafka.tools.StorageTool": "kafka-storage",
+    "org.apache.kafka.tools.TopicCommand": "kafka-topics",
+    "org.apache.kafka.tools.consumer.ConsoleConsumer": "kafka-console-consumer",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
+    # Kafka's script takes options for the JVM before the class.
+    while words and words[0] in ("-daemon", "-loggc", "-name"):
+        words = words[2:] if words[0] == "-name" else words[1:]
+    if not words:
+        print("USAGE: kafka-run-class [-daemon] [-name servicename] [-loggc] classname [opts]", file=sys.stderr)
+        return 1
+    class_name, arguments = words[0], words[1:]
+    # A Scala object's class ends in a dollar sign.
+    tool = CLASSES.get(class_name.removesuffix("$"))
+    if tool is None:
+        print(f"Error: Could not find or load main class {class_name}", file=sys.stderr)
+        return 1
+    return tool_main(tool)(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""What the `moldau` command shows: tables on a terminal, aligned columns in a pipe, JSON on request.
+
+Kafka-style tools print their own fixed lines and do not come here. Start at `Screen.table`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any, Literal
+
+__all__ = ["Output", "Screen"]
+
+Output = Literal["table", "json"]
+
+
+class Screen:
+    """Standard output in one of the two forms; colours only where a person is looking."""
+
+    def __init__(self, output: Output = "table") -> None:
+        self.output = output
+        self._is_terminal = sys.stdout.isatty()
+
+    @property
+    def is_json(self) -> bool:
+        return self.output == "json"
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = "") -> None:
+        """Show rows under column names; as JSON, a list of objects with those names in lower case."""
+        if self.is_json:
+            keys = [column.lower().replace(" ", "_") for column in columns]
+            self.document([dict(zip(keys, row, strict=True)) for row in rows])
+        elif self._is_terminal:
+            self._rich_table(columns, rows, title)
+        else:
+            self._plain_table(columns, rows)
+
+    def document(self, content: Any) -> None:
+        print(json.dumps(content, indent=2 if self._is_terminal else None, default=str))
+
+    def done(self, text: str, **facts: Any) -> None:
+        """Say that something was done; as JSON, the facts."""
+        if self.is_json:
+            self.document(facts)
+        elif self._is_terminal:
+            from rich.console import Console
+
+            Console(highlight=False).print(f"[green]✓[/] {_escaped(text)}")
+        else:
+            print(text)
+
+    def note(self, text: str) -> None:
+        if not self.is_json:
+            print(text)
+
+    def _rich_table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str) -> None:
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, header_style="bold cyan")
+        for position, column in enumerate(columns):
+            is_number = bool(rows) and all(isinstance(row[position], int) for row in rows)
+            table.add_column(column, justify="right" if is_number else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(_escaped(_text(cell)) for cell in row))
+        Console(highlight=False).print(table)
+
+    @staticmethod
+    def _plain_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        lines = [[column.upper() for column in columns], *([_text(cell) for cell in row] for row in rows)]
+        widths = [max(len(line[position]) for line in lines) for position in range(len(columns))]
+        for line in lines:
+            print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _text(cell: Any) -> str:
+    if cell is None:
+        return "-"
+    return ",".join(map(str, cell)) if isinstance(cell, (list, tuple)) else str(cell)
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

@@ -1,0 +1,40 @@
+"""Every Kafka-style tool by name: what `kafka-run-class` and the `moldau` command look up.
+
+The installed commands of `pyproject.toml` are these, bare and with `.sh`; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+
+__all__ = ["TOOLS", "tool_main"]
+
+Main = Callable[[Sequence[str] | None], int]
+
+TOOLS = {
+    "kafka-broker-api-versions": "moldau.cli.cluster.api_versions:main",
+    "kafka-cluster": "moldau.cli.cluster.command:main",
+    "kafka-configs": "moldau.cli.configs.command:main",
+    "kafka-console-consumer": "moldau.cli.console.consumer:main",
+    "kafka-console-producer": "moldau.cli.console.producer:main",
+    "kafka-consumer-perf-test": "moldau.cli.perf.consumer:main",
+    "kafka-delete-records": "moldau.cli.records.delete:main",
+    "kafka-dump-log": "moldau.cli.dump_log.command:main",
+    "kafka-e2e-latency": "moldau.cli.perf.latency:main",
+    "kafka-get-offsets": "moldau.cli.offsets.get:main",
+    "kafka-log-dirs": "moldau.cli.log_dirs.describe:main",
+    "kafka-producer-perf-test": "moldau.cli.perf.producer:main",
+    "kafka-run-class": "moldau.cli.run_class:main",
+    "kafka-server-start": "moldau.cli.server.start:kafka_server_start",
+    "kafka-server-stop": "moldau.cli.server.stop:kafka_server_stop",
+    "kafka-storage": "moldau.cli.storage.command:main",
+    "kafka-topics": "moldau.cli.topics.command:main",
+}
+
+
+def tool_main(name: str) -> Main:
+    """Import a tool; each loads only what it needs, so that the others cost nothing."""
+    module, _, function = TOOLS[name].partition(":")
+    main: Main = getattr(import_module(module), function)
+    return main

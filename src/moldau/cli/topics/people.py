@@ -1,0 +1,144 @@
+"""`moldau topics`: list, create, describe, alter and delete, for people."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from moldau.cli.connect import pairs
+from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
+from moldau.cli.tool import ToolError
+from moldau.cli.topics.selection import INTERNAL_TOPICS, matching
+from moldau.client.admin import Admin, TopicDescription
+from moldau.client.errors import ClientError
+from moldau.core.errors import ErrorCode
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str]) -> int:
+    return run_command(_parser(), argv, lambda options: _VERBS[options.verb](options))
+
+
+def _list(options: argparse.Namespace) -> None:
+    admin = admin_for(options)
+    names = matching(admin.topic_names(), options.pattern, exclude_internal=not options.internal)
+    topics = admin.describe_topics(names)
+    rows = [(t.name, len(t.partitions), t.replication_factor, _health(t)) for t in topics]
+    screen = screen_for(options)
+    screen.table(("Topic", "Partitions", "Replicas", "State"), rows)
+    if not rows:
+        screen.note("No topics yet. Make one with: moldau topics create <name>")
+
+
+def _create(options: argparse.Namespace) -> None:
+    admin = admin_for(options)
+    try:
+        admin.create_topic(
+            options.topic,
+            partitions=options.partitions,
+            replication_factor=options.replication_factor,
+            configs=pairs(options.config, what="config"),
+        )
+    except ClientError as error:
+        if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS or not options.if_not_exists:
+            raise
+        screen_for(options).done(f"{options.topic} is already there", topic=options.topic, created=False)
+        return
+    screen_for(options).done(f"Created {options.topic}", topic=options.topic, created=True)
+
+
+def _describe(options: argparse.Namespace) -> None:
+    admin = admin_for(options)
+    screen = screen_for(options)
+    topic = _one(admin, options.topic)
+    entries = admin.describe_configs("topic", [topic.name])[topic.name]
+    own = {entry.name: entry.value for entry in entries if entry.source == "DYNAMIC_TOPIC_CONFIG"}
+    if screen.is_json:
+        partitions = [
+            {"partition": p.partition, "leader": p.leader, "replicas": p.replicas, "isr": p.isr}
+            for p in topic.partitions
+        ]
+        screen.document({"topic": topic.name, "id": topic.topic_id, "configs": own, "partitions": partitions})
+        return
+    screen.note(f"{topic.name}  id {topic.topic_id}, {_health(topic)}")
+    for key, value in sorted(own.items()):
+        screen.note(f"  {key} = {value}")
+    rows = [(p.partition, p.leader, p.replicas, p.isr) for p in topic.partitions]
+    screen.table(("Partition", "Leader", "Replicas", "In sync"), rows)
+
+
+def _alter(options: argparse.Namespace) -> None:
+    admin = admin_for(options)
+    changes = pairs(options.config, what="config")
+    if options.partitions is None and not changes and not options.unset:
+        raise ToolError("nothing to alter: give --partitions, --config or --unset")
+    if options.partitions is not None:
+        admin.create_partitions(options.topic, options.partitions)
+    if changes or options.unset:
+        admin.alter_configs("topic", options.topic, add=changes, delete=options.unset)
+    screen_for(options).done(f"Altered {options.topic}", topic=options.topic, altered=True)
+
+
+def _delete(options: argparse.Namespace) -> None:
+    admin = admin_for(options)
+    admin.delete_topics(options.topics)
+    screen_for(options).done(f"Deleted {', '.join(options.topics)}", deleted=options.topics)
+
+
+_VERBS = {"list": _list, "create": _create, "describe": _describe, "alter": _alter, "delete": _delete}
+
+
+def _one(admin: Admin, name: str) -> TopicDescription:
+    try:
+        return admin.describe_topics([name])[0]
+    except ClientError as error:
+        if error.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise ToolError(f"there is no topic {name}; `moldau topics list` shows what there is") from None
+        raise
+
+
+def _health(topic: TopicDescription) -> str:
+    leaderless = sum(partition.leader is None for partition in topic.partitions)
+    behind = sum(len(partition.isr) < len(partition.replicas) for partition in topic.partitions)
+    if leaderless:
+        return f"{leaderless} without leader"
+    if behind:
+        return f"{behind} under-replicated"
+    return "internal" if topic.name in INTERNAL_TOPICS else "healthy"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command_parser(
+        "topics",
+        "List, create, describe, alter and delete topics.",
+        [
+            "moldau topics list",
+            "moldau topics create orders --partitions 3 --config retention.ms=3600000",
+            "moldau topics describe orders -o json",
+            "moldau topics alter orders --partitions 6",
+            "moldau topics delete orders",
+        ],
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
+    listing = verbs.add_parser("list", help="names, partitions and health")
+    listing.add_argument("pattern", nargs="?", help="a regular expression for names")
+    listing.add_argument("--internal", action="store_true", help="also the topics of the cluster itself")
+    create = verbs.add_parser("create", help="make a topic")
+    create.add_argument("topic")
+    create.add_argument("-p", "--partitions", type=int, help="how many partitions (default: the broker's)")
+    create.add_argument("-r", "--replication-factor", type=int, help="on how many brokers (default: the broker's)")
+    create.add_argument("-c", "--config", action="append", default=[], metavar="KEY=VALUE", help="a topic config")
+    create.add_argument("--if-not-exists", action="store_true", help="be content when it is already there")
+    describe = verbs.add_parser("describe", help="partitions, leaders, replicas and configs")
+    describe.add_argument("topic")
+    alter = verbs.add_parser("alter", help="more partitions, other configs")
+    alter.add_argument("topic")
+    alter.add_argument("-p", "--partitions", type=int, help="grow to this many partitions")
+    alter.add_argument("-c", "--config", action="append", default=[], metavar="KEY=VALUE", help="set a config")
+    alter.add_argument("--unset", action="append", default=[], metavar="KEY", help="unset a config")
+    delete = verbs.add_parser("delete", help="delete topics and their records")
+    delete.add_argument("topics", nargs="+", metavar="topic")
+    for verb in (listing, create, describe, alter, delete):
+        add_connection(verb)
+    return parser
