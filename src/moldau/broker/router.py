@@ -12,9 +12,11 @@ import inspect
 import logging
 import struct
 from collections.abc import Awaitable, Callable, Iterator
+from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from moldau.broker.context import Broker, RequestContext
+from moldau.broker.reply_stats import note_reply
 from moldau.net.replies import CloseConnectionError, Handled, ReplySlot
 from moldau.protocol.api import (
     APIS,
@@ -158,19 +160,25 @@ class Router:
     def _answer(
         self, connection: Connection, request: Message, call: RequestContext, *, encode_version: int
     ) -> Handled:
+        started_s = perf_counter()
         outcome = self._handle_of(call.api_key)(request, call, self._broker)
         if not inspect.isawaitable(outcome):
-            return encode_reply(call.api_key, encode_version, call.correlation_id, cast("Message", outcome))
+            response = cast("Message", outcome)
+            note_reply(self._broker.stats.of(call.api_key), response, started_s)
+            return encode_reply(call.api_key, encode_version, call.correlation_id, response)
         slot = ReplySlot(connection, holds_back=True)
-        task = asyncio.ensure_future(self._answer_later(slot, outcome, call))
+        task = asyncio.ensure_future(self._answer_later(slot, outcome, call, started_s))
         slot.on_close = task.cancel
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return slot
 
-    async def _answer_later(self, slot: ReplySlot, outcome: Awaitable[Message], call: RequestContext) -> None:
+    async def _answer_later(
+        self, slot: ReplySlot, outcome: Awaitable[Message], call: RequestContext, started_s: float
+    ) -> None:
         try:
             response = await outcome
+            note_reply(self._broker.stats.of(call.api_key), response, started_s)
             reply = encode_reply(call.api_key, call.api_version, call.correlation_id, response)
         except Exception:
             log.exception("%s version %d failed", ApiKey(call.api_key).display_name, call.api_version)

@@ -9,12 +9,8 @@ from typing import TYPE_CHECKING
 from moldau.broker.metrics import Metrics
 
 if TYPE_CHECKING:
-    from moldau.broker.cold_reads import ColdReads
     from moldau.broker.context import Broker
-    from moldau.broker.fetch_session import FetchSessions
-    from moldau.broker.group_commit import GroupCommit
     from moldau.broker.loop_monitor import LoopMonitor
-    from moldau.broker.parked_fetches import ParkedFetches
     from moldau.controller.metadata_log import MetadataLog
     from moldau.log.cleaner import Cleaner
     from moldau.net.server import Server
@@ -29,10 +25,6 @@ class Parts:
     broker_state: Callable[[], int]
     started_ms: int = 0
     server: Server | None = None
-    parked_fetches: ParkedFetches | None = None
-    fetch_sessions: FetchSessions | None = None
-    group_commit: GroupCommit | None = None
-    cold_reads: ColdReads | None = None
     cleaner: Callable[[], Cleaner | None] = lambda: None
     metadata_log: MetadataLog | None = None
     loop_monitor: LoopMonitor | None = None

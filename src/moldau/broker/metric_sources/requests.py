@@ -23,7 +23,7 @@ LISTENER = "kafka.server:socket-server-metrics"
 
 def families(broker: Broker, parts: Parts) -> Iterator[Family]:
     yield from _requests(broker)
-    yield from _waiting(parts)
+    yield from _waiting(broker)
     if parts.server is not None:
         yield from _connections(parts.server)
 
@@ -89,41 +89,28 @@ def _error_name(code: int) -> str:
         return str(code)
 
 
-def _waiting(parts: Parts) -> Iterator[Family]:
-    fetches = parts.parked_fetches.count if parts.parked_fetches is not None else 0
-    produces = parts.group_commit.waiting if parts.group_commit is not None else 0
-    sizes = {
-        "Fetch": fetches,
-        "Produce": produces,
-        "DeleteRecords": 0,
-        "ElectLeader": 0,
-        "Rebalance": 0,
-        "Heartbeat": 0,
-    }
+def _waiting(broker: Broker) -> Iterator[Family]:
+    data_plane = broker.data_plane
+    parked, group_commit, sessions = data_plane.parked, data_plane.group_commit, data_plane.sessions
+    sizes = dict.fromkeys(("Produce", "Fetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat"), 0)
+    sizes |= {"Produce": group_commit.waiting, "Fetch": parked.count}
     samples = [Sample((("delayedOperation", name),), size) for name, size in sizes.items()]
     yield Family(PURGATORY, "PurgatorySize", Kind.GAUGE, "Operations that wait.", samples)
     yield Family(PURGATORY, "NumDelayedOperations", Kind.GAUGE, "Operations that wait.", samples)
-    expired = parts.parked_fetches.expired if parts.parked_fetches is not None else 0
     yield Family(
         "kafka.server:DelayedFetchMetrics",
         "ExpiresPerSec",
         Kind.METER,
         "Fetches whose time was up before there was enough to send.",
-        [Sample((("fetcherType", "consumer"),), expired), Sample((("fetcherType", "follower"),), 0)],
+        [Sample((("fetcherType", "consumer"),), parked.expired), Sample((("fetcherType", "follower"),), 0)],
     )
     yield meter("kafka.server:DelayedProduceMetrics", "ExpiresPerSec", 0, "Produces whose replicas took too long.")
-    sessions = parts.fetch_sessions
-    if sessions is not None:
-        cache = "kafka.server:FetchSessionCache"
-        yield gauge(cache, "NumIncrementalFetchSessions", len(sessions), "Fetch sessions open.")
-        yield gauge(cache, "NumIncrementalFetchPartitionsCached", sessions.partitions, "Partitions in them.")
-        yield meter(cache, "IncrementalFetchSessionEvictionsPerSec", sessions.evictions, "Sessions that made room.")
-    if parts.group_commit is not None:
-        yield plain_counter(
-            "moldau_flushes_on_ack_total", parts.group_commit.rounds, "Syncs that acknowledgements waited for."
-        )
-    if parts.cold_reads is not None:
-        yield plain_counter("moldau_cold_reads_total", parts.cold_reads.count, "Reads that had to wait for the disk.")
+    cache = "kafka.server:FetchSessionCache"
+    yield gauge(cache, "NumIncrementalFetchSessions", len(sessions), "Fetch sessions open.")
+    yield gauge(cache, "NumIncrementalFetchPartitionsCached", sessions.partitions, "Partitions in them.")
+    yield meter(cache, "IncrementalFetchSessionEvictionsPerSec", sessions.evictions, "Sessions that made room.")
+    yield plain_counter("moldau_flushes_on_ack_total", group_commit.rounds, "Syncs that acknowledgements waited for.")
+    yield plain_counter("moldau_cold_reads_total", data_plane.cold_reads.count, "Reads that had to wait for the disk.")
 
 
 def _connections(server: Server) -> Iterator[Family]:

@@ -125,15 +125,7 @@ def _cleaner(cleaner: Cleaner, broker: Broker) -> Iterator[Family]:
     ):
         yield gauge(group, name, value, text)
     yield gauge(manager, "max-dirty-percent", cleaner.max_dirty_percent, "The filthiest log's dirty share.")
-    uncleanable = [broker.logs.get(partition) for partition in list(cleaner.uncleanable)]
-    for folder in broker.logs.directories:
-        tags: Tags = (("logDirectory", f'"{folder.path}"'),)
-        here = [one for one in uncleanable if one is not None and one.directory.startswith(folder.path + "/")]
-        yield Family(
-            manager, "uncleanable-partitions-count", Kind.GAUGE, "Partitions given up on.", [Sample(tags, len(here))]
-        )
-        size = sum(one.size_in_bytes for one in here)
-        yield Family(manager, "uncleanable-bytes", Kind.GAUGE, "Bytes in them.", [Sample(tags, size)])
+    yield from _uncleanable(cleaner, broker)
     yield plain(
         "moldau_log_cleaner_last_round_bytes",
         [
@@ -143,3 +135,16 @@ def _cleaner(cleaner: Cleaner, broker: Broker) -> Iterator[Family]:
         ],
         "Bytes of the last round over a partition.",
     )
+
+
+def _uncleanable(cleaner: Cleaner, broker: Broker) -> Iterator[Family]:
+    manager = "kafka.log:LogCleanerManager"
+    found = [log for log in map(broker.logs.get, list(cleaner.uncleanable)) if log is not None]
+    counts, sizes = [], []
+    for folder in broker.logs.directories:
+        tags: Tags = (("logDirectory", f'"{folder.path}"'),)
+        here = [log for log in found if log.directory.startswith(folder.path + "/")]
+        counts.append(Sample(tags, len(here)))
+        sizes.append(Sample(tags, sum(log.size_in_bytes for log in here)))
+    yield Family(manager, "uncleanable-partitions-count", Kind.GAUGE, "Partitions given up on.", counts)
+    yield Family(manager, "uncleanable-bytes", Kind.GAUGE, "Bytes in them.", sizes)
