@@ -27,6 +27,7 @@ __all__ = ["main"]
 
 _TOPIC = "demo"
 _START_TIMEOUT_S = 30.0
+_ERRORS_ONLY = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ def _wait_until_listening(port: int, process: subprocess.Popen[bytes], log_file:
 def _create_topic(bootstrap: str, partitions: int) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": _ERRORS_ONLY})
     for future in admin.create_topics([NewTopic(_TOPIC, partitions, 1)]).values():
         future.result(30)
 
@@ -154,6 +155,7 @@ def _consume(bootstrap: str, options: argparse.Namespace, progress: Progress) ->
             "group.id": "moldau-demo",
             "enable.auto.commit": False,
             "fetch.message.max.bytes": 4_000_000,
+            "queued.min.messages": 1_000_000,
             "queued.max.messages.kbytes": 200_000,
         }
     )
