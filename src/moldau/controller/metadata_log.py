@@ -48,6 +48,7 @@ BOOTSTRAP_FILE: Final = "bootstrap.checkpoint"
 
 READ_BYTES: Final = 8 * 1024 * 1024
 SNAPSHOTS_KEPT: Final = 2
+FOREVER: Final = 2**63 - 1
 SLOW_REPLAY_RECORDS: Final = 4000
 """About a tenth of a second of replaying, from which on a snapshot is worth its while."""
 
@@ -198,12 +199,18 @@ class MetadataLog:
         return snapshot
 
     def trim(self) -> None:
-        """Remove snapshots nobody needs and, beyond the retention, the log that the newest one covers."""
+        """Remove snapshots nobody needs and, beyond the retention, the segments that those kept cover.
+
+        The older of the kept ones keeps its log too, in case the newest turns out damaged.
+        """
         snapshots = newest_first(self._files.names(self.directory))
         for old in snapshots[SNAPSHOTS_KEPT:]:
             self._files.unlink(os.path.join(self.directory, snapshot_name(old)))
         if snapshots and self.partition.size_in_bytes > self._keep_bytes:
-            self.partition.advance_log_start(snapshots[0].end_offset)
+            covered = snapshots[:SNAPSHOTS_KEPT][-1].end_offset
+            following = [segment.base_offset for segment in self.partition.segments[1:]]
+            self.partition.delete_segments(sum(base <= covered for base in following), self._clock.now_ms())
+            self.partition.delete_retired(FOREVER)
 
 
 def _settled(
