@@ -291,11 +291,7 @@ class Connection:
     @property
     def _has_to_wait(self) -> bool:
         return (
-            self._held is not None
-            or self._is_choked
-            or self._is_starved
-            or self.is_closed
-            or self._server.is_draining
+            self._held is not None or self._is_choked or self._is_starved or self.is_closed or self._server.is_draining
         )
 
     # Replies
