@@ -59,7 +59,9 @@ def free_port() -> int:
 
 def java_command(class_name: str, arguments: Sequence[str] = (), *, flags: Sequence[str] = QUICK_START) -> list[str]:
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    return ["java", *flags, quiet, "-cp", f"{libs()}/*", class_name, *arguments]
+    # Java 17 takes the first two for its standard streams, later ones the third; by default it would ask the locale.
+    unicode = [f"-D{name}=UTF-8" for name in ("file.encoding", "sun.stdout.encoding", "stdout.encoding")]
+    return ["java", *flags, quiet, *unicode, "-cp", f"{libs()}/*", class_name, *arguments]
 
 
 def run_tool(
@@ -67,7 +69,12 @@ def run_tool(
 ) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's tools to its end, e.g. `run_tool("org.apache.kafka.tools.TopicCommand", [...])`."""
     return subprocess.run(
-        java_command(class_name, arguments), input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False
+        java_command(class_name, arguments),
+        input=stdin,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=timeout_s,
+        check=False,
     )
 
 
