@@ -9,7 +9,6 @@ broker's time in the batch, or the disk to have it. What is checked is `broker.b
 
 from __future__ import annotations
 
-from time import time_ns
 from typing import TYPE_CHECKING
 
 from moldau.broker.batch_rules import checked_header
@@ -18,6 +17,7 @@ from moldau.broker.parked_fetches import ParkedFetches
 from moldau.broker.partition import Partition, Topic
 from moldau.broker.produce import CarefulProduce
 from moldau.core.errors import MoldauError
+from moldau.log.errors import StorageError
 from moldau.net.replies import Handled
 from moldau.protocol.produce import FIRST_WITH_TOPIC_IDS, decode_one_batch, decode_produce_request
 from moldau.protocol.record_batch import TRANSACTIONAL_BIT
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ProduceHandler"]
 
 FIRST_WITH_PREPARED_REPLY = 5
+_NO_OFFSET = bytes(8)
 
 
 class ProduceHandler:
@@ -36,6 +37,7 @@ class ProduceHandler:
     def __init__(self, broker: Broker, parked: ParkedFetches, careful: CarefulProduce) -> None:
         self._by_name = broker.partitions.by_name
         self._by_id = broker.partitions.by_id
+        self._now_ms = broker.clock.now_ms
         self._parked = parked
         self._careful = careful
 
@@ -88,7 +90,7 @@ class ProduceHandler:
     ) -> int:
         """Append one batch if nothing about it is special; -1 sends it the careful way, which finds out what is."""
         partition_log = partition.log
-        now_ms = time_ns() // 1_000_000
+        now_ms = self._now_ms()
         try:
             header = checked_header(view, first, last, version, topic.rules)
             if (
@@ -100,6 +102,10 @@ class ProduceHandler:
             if header[9] >= 0 and partition_log.producers.check(header) is not None:
                 return -1
             base_offset = partition_log.append(view[first:last], header, partition.leader_epoch, now_ms)
+        except StorageError:
+            # The offset was stamped before the disk refused; the careful way must find the batch as it came.
+            view[first : first + 8] = _NO_OFFSET
+            return -1
         except MoldauError:
             return -1
         partition_log.high_watermark = partition_log.log_end_offset
