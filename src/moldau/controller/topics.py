@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from moldau.controller.errors import RefusedError, refusal_of
 from moldau.controller.image import BrokerImage, MetadataImage, ResourceType, TopicImage
@@ -85,6 +85,9 @@ class TopicResult:
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
+Named = TypeVar("Named", NewTopic, MorePartitions)
+
+
 class TopicDecision(NamedTuple):
     records: list[MetadataRecord]
     results: list[TopicResult]
@@ -106,7 +109,7 @@ def created_topics(
     asked = Counter(topic.name for topic in topics)
     metric_names = _metric_names(image) if any("." in name or "_" in name for name in asked) else {}
     partitions = 0
-    for topic in topics:
+    for topic in _each_once(topics):
         try:
             if asked[topic.name] > 1:
                 raise RefusedError(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is asked for more than once.")
@@ -125,6 +128,11 @@ def created_topics(
         decision.records.extend(records)
         decision.results.append(result)
     return decision
+
+
+def _each_once(topics: Sequence[Named]) -> Iterable[Named]:
+    """A name asked for twice is answered once."""
+    return {topic.name: topic for topic in topics}.values()
 
 
 def _metric_names(image: MetadataImage) -> dict[str, str]:
@@ -258,7 +266,7 @@ def _directory(broker: BrokerImage) -> uuid.UUID | None:
 def created_partitions(image: MetadataImage, topics: Sequence[MorePartitions], *, random: Random) -> TopicDecision:
     decision = TopicDecision([], [])
     asked = Counter(topic.name for topic in topics)
-    for topic in topics:
+    for topic in _each_once(topics):
         try:
             if asked[topic.name] > 1:
                 raise RefusedError(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is asked for more than once.")
@@ -316,18 +324,17 @@ def deleted_topics(image: MetadataImage, topics: Sequence[TopicRef]) -> TopicDec
     decision = TopicDecision([], [])
     resolved = [_resolved(image, ref) for ref in topics]
     asked = Counter(result.name for result in resolved if result.name is not None)
+    twice = {name for name, count in asked.items() if count > 1}
     for result in resolved:
-        if result.name is not None and asked[result.name] > 1 and result.error is ErrorCode.NONE:
-            result = TopicResult(
-                name=result.name,
-                topic_id=result.topic_id,
-                error=ErrorCode.INVALID_REQUEST,
-                message=f"Topic '{result.name}' is named more than once.",
-            )
+        if result.name in twice:
+            continue
         if result.error is ErrorCode.NONE:
-            assert result.topic_id is not None
             decision.records.append(RemoveTopicRecord(topic_id=result.topic_id))
         decision.results.append(result)
+    decision.results.extend(
+        TopicResult(name=name, error=ErrorCode.INVALID_REQUEST, message=f"Topic '{name}' is named more than once.")
+        for name in sorted(twice)
+    )
     return decision
 
 

@@ -129,8 +129,9 @@ def test_names_also_collide_within_one_request() -> None:
 def test_a_name_asked_for_twice_is_refused_and_the_others_are_not() -> None:
     topics = [NewTopic(name="t"), NewTopic(name="u"), NewTopic(name="t")]
     decision = created_topics(cluster(), topics, BrokerConfig(), random=Random(1))
-    errors = [result.error for result in decision.results]
-    assert errors == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+    errors = {result.name: result.error for result in decision.results}
+    assert errors == {"t": ErrorCode.INVALID_REQUEST, "u": ErrorCode.NONE}
+    assert len(decision.results) == 2
 
 
 def test_an_assignment_decides_replicas_and_leader() -> None:
@@ -193,6 +194,16 @@ def test_topics_are_deleted_by_name_or_id_with_their_settings() -> None:
     assert delta.image.topic_names == {}
     assert delta.image.configs == {}
     assert [topic.name for topic in delta.deleted_topics] == ["a", "b"]
+
+
+def test_a_topic_named_twice_is_not_deleted_and_answered_once() -> None:
+    image = with_topics(cluster(), NewTopic(name="a"), NewTopic(name="b"))
+    decision = deleted_topics(image, [TopicRef("a"), TopicRef("b"), TopicRef(None, image.topics["a"].topic_id)])
+    assert {result.name: result.error for result in decision.results} == {
+        "a": ErrorCode.INVALID_REQUEST,
+        "b": ErrorCode.NONE,
+    }
+    assert len(decision.records) == 1
 
 
 def test_what_cannot_be_deleted_says_why() -> None:

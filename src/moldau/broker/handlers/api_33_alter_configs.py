@@ -5,38 +5,24 @@ What is not named goes back to its default. Start at `handle`.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+from functools import partial
+
+from moldau.broker.config_changes import ChangeOf, alter
 from moldau.broker.context import Broker, RequestContext
-from moldau.controller.configs import ConfigResult, replaced
+from moldau.controller.configs import replaced
 from moldau.controller.image import ConfigResource
-from moldau.core.errors import MoldauError
 from moldau.protocol.messages import Message
 
 __all__ = ["handle"]
 
 
-async def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
-    wanted = [
-        (
-            ConfigResource(resource.resource_type, resource.resource_name),
-            [(config.name, config.value) for config in resource.configs],
-        )
-        for resource in request.resources
-    ]
-    try:
-        results = await broker.controller.alter_configs(
-            lambda image: [replaced(image, resource, settings) for resource, settings in wanted],
-            validate_only=request.validate_only,
-        )
-    except MoldauError as error:
-        results = [ConfigResult(resource, error.code, str(error)) for resource, _ in wanted]
-    return Message(
-        responses=[
-            Message(
-                error_code=result.error,
-                error_message=result.message,
-                resource_type=result.resource.type,
-                resource_name=result.resource.name,
-            )
-            for result in results
-        ]
-    )
+def handle(request: Message, call: RequestContext, broker: Broker) -> Awaitable[Message]:
+    changes = [_change(resource) for resource in request.resources]
+    return alter(changes, broker, validate_only=request.validate_only)
+
+
+def _change(asked: Message) -> tuple[ConfigResource, ChangeOf]:
+    resource = ConfigResource(asked.resource_type, asked.resource_name)
+    settings = [(config.name, config.value) for config in asked.configs]
+    return resource, partial(replaced, resource=resource, settings=settings)

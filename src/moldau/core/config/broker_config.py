@@ -143,13 +143,13 @@ class BrokerConfig:
         for layer in self._layers:
             if key.name in layer:
                 return key.parse(layer[key.name])
-            for name, factor in key.synonyms:
+            for name, factor, _ in key.synonyms:
                 if name in layer:
                     return _scaled(BROKER_KEYS[name].parse(layer[name]), factor)
         return self._default(key)
 
     def _default(self, key: ConfigKey) -> Any:
-        for name, factor in key.synonyms:
+        for name, factor, _ in key.synonyms:
             default = BROKER_KEYS[name].default
             if default is not None:
                 return _scaled(default, factor)

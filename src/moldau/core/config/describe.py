@@ -106,7 +106,7 @@ def _own_default(key: ConfigKey) -> str | None:
 def _synonyms(key: ConfigKey, config: BrokerConfig, name: str | None = None) -> list[ConfigSynonym]:
     """Every place that sets `name` or one of its other spellings, from the first that sets it itself."""
     name = name or key.name
-    names = [name, *(synonym.name for synonym in key.synonyms)]
+    names = [name, *(synonym.name for synonym in key.synonyms if synonym.is_told)]
     if name.startswith(LISTENER_PREFIX):
         names.append(key.name)
     layers = (

@@ -61,10 +61,12 @@ class Dynamic(Enum):
 
 
 class UnitSynonym(NamedTuple):
-    """A coarser spelling of the same setting: its value times `factor` is a value of the finer key."""
+    """Another spelling of the same setting: its value times `factor` is a value of the key that names it."""
 
     name: str
     factor: int = 1
+    is_told: bool = True
+    """Whether DescribeConfigs lists it; an older name of the same key is not told."""
 
 
 class ConfigKey(NamedTuple):

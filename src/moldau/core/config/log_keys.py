@@ -132,7 +132,12 @@ TOPIC_DEFAULTS = [
 
 HOUSEKEEPING = [
     ConfigKey(
-        "log.dirs", LIST, None, "The data folders; log.dir when not given.", None, synonyms=(UnitSynonym("log.dir"),)
+        "log.dirs",
+        LIST,
+        None,
+        "The data folders; log.dir when not given.",
+        None,
+        synonyms=(UnitSynonym("log.dir", is_told=False),),
     ),
     ConfigKey("log.dir", LIST, ["/tmp/kafka-logs"], "The data folder, where log.dirs is not given."),
     ConfigKey("cordoned.log.dirs", LIST, [], "Data folders that get no new partitions.", None, Dynamic.BROKER),

@@ -21,7 +21,12 @@ IDENTITY = [
         each_of("broker", "controller"),
     ),
     ConfigKey(
-        "node.id", INT, None, "This node's number in the cluster.", at_least(0), synonyms=(UnitSynonym("broker.id"),)
+        "node.id",
+        INT,
+        None,
+        "This node's number in the cluster.",
+        at_least(0),
+        synonyms=(UnitSynonym("broker.id", is_told=False),),
     ),
     ConfigKey("broker.id", INT, -1, "The older name of node.id; both must agree if both are given."),
     ConfigKey("broker.id.generation.enable", BOOLEAN, True, "Let a ZooKeeper-era file without broker.id be given one."),
@@ -63,6 +68,7 @@ IDENTITY = [
         "The protocol brokers use among themselves, where no inter.broker.listener.name is given.",
         one_of(*SECURITY_PROTOCOLS),
     ),
+    ConfigKey("config.providers", LIST, [], "Who may fill in ${provider:...} in values."),
     ConfigKey("early.start.listeners", LIST, None, "Listeners that open before the authorizer has loaded."),
     ConfigKey(
         "cluster.id",
