@@ -39,15 +39,15 @@ def normalize_servers(servers: str) -> str:
 
     Raises `InvalidConfigError` where an entry is not `host:port`.
     """
-    entries = [entry.strip() for entry in servers.split("/", 1)[0].split(",") if entry.strip()]
+    entries = [entry.strip() for entry in servers.split(",") if entry.strip()]
     if not entries:
         raise InvalidConfigError("No bootstrap server was given: write host:port, for example localhost:9092")
     return ",".join(_normalize_server(entry) for entry in entries)
 
 
 def _normalize_server(entry: str) -> str:
-    host, colon, port = entry.rpartition(":")
-    host = host.rpartition("://")[2]
+    address = entry.rpartition("://")[2].partition("/")[0]
+    host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise InvalidConfigError(
             f"Invalid url in bootstrap.servers: {entry} (write host:port, for example localhost:9092)"

@@ -8,6 +8,7 @@ Pure, on bytes. Start at `LineReader.parse`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
 from typing import NamedTuple
 
 from moldau.cli.options import parse_bool
@@ -77,26 +78,26 @@ class LineReader:
         return None if text == self.null_marker else text
 
     def _check(self) -> None:
-        """Separators that look alike would make a line mean two things."""
-        named: dict[str, bytes | None] = {}
-        if self.parse_headers:
-            named["headers.delimiter"] = self.headers_delimiter
-            named["headers.separator"] = self.headers_separator
-            named["headers.key.separator"] = self.headers_key_separator
-        if self.null_marker is not None:
-            named["null.marker"] = self.null_marker
-            named["key.separator"] = self.key_separator if self.parse_key else None
-        seen: dict[bytes, str] = {}
-        for name, text in named.items():
-            if text is None:
-                continue
-            if text in seen:
-                raise ToolError(f"{seen[text]} and {name} may not be equal")
-            seen[text] = name
-        empty = [name for name, text in (("key.separator", self.key_separator), *named.items()) if text == b""]
-        empty = [name for name in empty if name != "null.marker"]
-        if empty:
-            raise ToolError(f"{empty[0]} must not be empty")
+        """Separators that look alike would make a line mean two things; the key's may be that of the headers' end."""
+        headers = {
+            "headers.delimiter": self.headers_delimiter,
+            "headers.separator": self.headers_separator,
+            "headers.key.separator": self.headers_key_separator,
+        }
+        used = headers if self.parse_headers else {}
+        _refuse_equal(list(used.items()))
+        keyed = {**used, "key.separator": self.key_separator} if self.parse_key else used
+        for name, text in keyed.items():
+            if not text:
+                raise ToolError(f"{name} must not be empty")
+            if self.null_marker is not None:
+                _refuse_equal([("null.marker", self.null_marker), (name, text)])
+
+
+def _refuse_equal(named: list[tuple[str, bytes]]) -> None:
+    for (name, text), (other, other_text) in combinations(named, 2):
+        if text == other_text:
+            raise ToolError(f"{name} and {other} may not be equal")
 
 
 def _missing(what: str, number: int, line: bytes) -> ToolError:

@@ -1,0 +1,138 @@
+"""What is printed for a record."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+import pytest
+
+from moldau.cli.console.deserializers import deserializer_named, render_double
+from moldau.cli.console.formatter import formatter_for
+from moldau.cli.console.people import json_line
+from moldau.cli.tool import ToolError
+
+
+@dataclass
+class FakeMessage:
+    key_bytes: bytes | None = b"k"
+    value_bytes: bytes | None = b"v"
+    header_pairs: list[tuple[str, bytes | None]] = field(default_factory=list)
+    stamp: tuple[int, int] = (1, 1690000000000)
+    epoch: int | None = 0
+
+    def key(self) -> bytes | None:
+        return self.key_bytes
+
+    def value(self) -> bytes | None:
+        return self.value_bytes
+
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        return self.header_pairs
+
+    def timestamp(self) -> tuple[int, int]:
+        return self.stamp
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return 5
+
+    def leader_epoch(self) -> int | None:
+        return self.epoch
+
+    def topic(self) -> str:
+        return "t"
+
+
+def render(message: FakeMessage, **properties: str) -> bytes:
+    return formatter_for(None, {key.replace("_", "."): value for key, value in properties.items()})(message)
+
+
+def test_only_the_value_is_shown_by_default() -> None:
+    assert render(FakeMessage()) == b"v\n"
+    assert render(FakeMessage(value_bytes=None)) == b"null\n"
+
+
+def test_everything_in_kafkas_order() -> None:
+    names = ("key", "timestamp", "partition", "offset", "epoch", "headers")
+    shown = {f"print_{name}": "true" for name in names}
+    message = FakeMessage(header_pairs=[("a", b"1"), ("b", None)])
+    assert render(message, **shown) == b"CreateTime:1690000000000\tPartition:0\tOffset:5\tEpoch:0\ta:1,b:null\tk\tv\n"
+    assert b"NO_HEADERS" in render(FakeMessage(), print_headers="true")
+    assert render(FakeMessage(stamp=(2, 7)), print_timestamp="true") == b"LogAppendTime:7\tv\n"
+    assert render(FakeMessage(stamp=(0, -1)), print_timestamp="true") == b"NO_TIMESTAMP\tv\n"
+
+
+def test_separators_and_the_word_for_null_can_be_chosen() -> None:
+    message = FakeMessage(key_bytes=None)
+    assert render(message, print_key="true", key_separator=",") == b"null,v\n"
+    assert render(message, print_key="true", null_literal="-", line_separator="|") == b"-\tv|"
+    assert render(message, print_value="false") == b""
+
+
+def test_keys_and_values_have_deserializers() -> None:
+    message = FakeMessage(key_bytes=struct.pack(">i", 7), value_bytes=struct.pack(">q", -3))
+    long_name = "org.apache.kafka.common.serialization.LongDeserializer"
+    assert render(message, print_key="true", key_deserializer="Integer", value_deserializer=long_name) == b"7\t-3\n"
+
+
+def test_bytes_of_the_wrong_size_are_an_error() -> None:
+    with pytest.raises(ValueError, match="Size of data received by IntegerDeserializer is not 4"):
+        render(FakeMessage(), value_deserializer="Integer")
+
+
+def test_unknown_classes_are_refused_by_name() -> None:
+    with pytest.raises(ToolError, match=r"com\.acme\.Reader"):
+        deserializer_named("com.acme.Reader")
+    with pytest.raises(ToolError, match="Fancy"):
+        formatter_for("com.acme.Fancy", {})
+
+
+@pytest.mark.parametrize(
+    "name", ["kafka.tools.DefaultMessageFormatter", "kafka.tools.ConsoleConsumer$NoOpMessageFormatter"]
+)
+def test_formatters_go_by_their_last_name(name: str) -> None:
+    assert formatter_for(name, {})(FakeMessage()) == (b"" if "NoOp" in name else b"v\n")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1.0"),
+        (0.1, "0.1"),
+        (1e10, "1.0E10"),
+        (12345678.5, "1.23456785E7"),
+        (1e-5, "1.0E-5"),
+        (0.001, "0.001"),
+        (-2.5e-10, "-2.5E-10"),
+        (float("nan"), "NaN"),
+        (float("-inf"), "-Infinity"),
+        (0.0, "0.0"),
+    ],
+)
+def test_doubles_look_as_in_java(value: float, text: str) -> None:
+    assert render_double(value) == text
+    deserialize = deserializer_named("Double")
+    assert deserialize is not None
+    assert deserialize(struct.pack(">d", value)) == text.encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        ("Float", struct.pack(">f", 0.1), b"0.1"),
+        ("Short", b"\x00\x05", b"5"),
+        ("Boolean", b"\x01", b"true"),
+        ("UUID", b"0744f91e-62de-4924-88d6-3f357b1cb789", b"0744f91e-62de-4924-88d6-3f357b1cb789"),
+    ],
+)
+def test_the_other_deserializers(name: str, content: bytes, text: bytes) -> None:
+    deserialize = deserializer_named(name)
+    assert deserialize is not None
+    assert deserialize(content) == text
+
+
+def test_a_json_line_keeps_what_is_not_text_as_base64() -> None:
+    assert b'"value": {"base64": "/w=="}' in json_line(FakeMessage(value_bytes=b"\xff"))
