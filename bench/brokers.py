@@ -134,6 +134,8 @@ class Moldau(BrokerProcess):
             "node.id": "1",
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
             "log.dirs": str(self.data),
+            # Two of them may run at once, and both would want the default port of the metrics.
+            "metrics.http.port": "0",
         }
 
     def _command(self) -> list[str]:
