@@ -9,13 +9,13 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from tests.integration.raw_client import RawClient, batch_of, fetch_request, produce_request
 
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
 from moldau.protocol.record_batch import BatchHeader
 from moldau.protocol.records import decode_records, split_batches
 from moldau.testing.broker import Broker
-from tests.integration.raw_client import RawClient, batch_of, fetch_request, produce_request
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA = 0, 1, 2, 3
 DELETE_RECORDS, INIT_PRODUCER_ID, OFFSET_FOR_LEADER_EPOCH = 21, 22, 23

@@ -18,6 +18,7 @@ from moldau.broker.parked_fetches import ParkedFetches
 from moldau.broker.produce import CarefulProduce
 from moldau.broker.producer_ids import ProducerIds
 from moldau.broker.router import Router
+from moldau.broker.slow_appends import SlowAppends
 
 __all__ = ["DataPlane"]
 
@@ -32,10 +33,11 @@ class DataPlane:
         self.group_commit = GroupCommit(loop, on_fatal)
         self.cold_reads = ColdReads(loop)
         self.sessions = FetchSessions(broker.config.value("max.incremental.fetch.session.cache.slots"))
-        self.produce = CarefulProduce(broker, loop, self.parked, self.group_commit)
+        self.slow_appends = SlowAppends(loop, broker.partitions.append_lock)
+        self.produce = CarefulProduce(broker, loop, self.parked, self.group_commit, self.slow_appends)
         self.router = Router(
             broker,
-            produce=ProduceHandler(broker, self.parked, self.produce),
+            produce=ProduceHandler(broker, self.parked, self.produce, self.slow_appends),
             fetch=FetchHandler(broker, self.parked, self.cold_reads, self.sessions),
         )
         broker.data_plane = self
@@ -49,5 +51,6 @@ class DataPlane:
 
     def _end_threads(self) -> None:
         self.produce.close()
+        self.slow_appends.close()
         self.group_commit.close()
         self.cold_reads.close()

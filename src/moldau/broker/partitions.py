@@ -7,6 +7,7 @@ Start at `Partitions.follow`.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,8 @@ class Partitions:
         self.by_id: dict[bytes, Topic] = {}
         self.deleted_topics = TopicStats()
         """Sum over topics that are gone, so that totals over all topics never fall."""
+        self.append_lock = threading.Lock()
+        """Held by a thread while it appends in the loop's place, and by the loop for whatever else changes a log."""
         self.on_change: Callable[[Partition], None] = lambda partition: None
         """Told when a partition changed its leader or went away: parked fetches have to look again."""
 
@@ -55,6 +58,10 @@ class Partitions:
 
     def follow(self, name: str, image: TopicImage | None) -> None:
         """Make this broker's share of one topic what the metadata says; `None` for a deleted topic."""
+        with self.append_lock:
+            self._follow(name, image)
+
+    def _follow(self, name: str, image: TopicImage | None) -> None:
         topic = self.by_name.get(name.encode())
         if topic is not None and (image is None or image.topic_id != topic.topic_id):
             self._drop(topic)
@@ -78,11 +85,13 @@ class Partitions:
         """A topic's configuration changed, or a broker-wide default it inherits."""
         topic = self.by_name.get(name.encode())
         if topic is not None:
-            topic.configure(self._config_of(name))
+            with self.append_lock:
+                topic.configure(self._config_of(name))
 
     def configure_all(self) -> None:
-        for topic in self.by_name.values():
-            topic.configure(self._config_of(topic.name))
+        with self.append_lock:
+            for topic in self.by_name.values():
+                topic.configure(self._config_of(topic.name))
 
     def _log_of(self, topic: Topic, index: int) -> PartitionLog:
         topic_partition = TopicPartition(topic.name, index)

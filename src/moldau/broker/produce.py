@@ -11,6 +11,7 @@ import asyncio
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from moldau.broker.batch_rules import RefusedBatchError, checked_header, stamp_append_time
@@ -19,6 +20,7 @@ from moldau.broker.group_commit import GroupCommit
 from moldau.broker.leaders import leader_endpoints
 from moldau.broker.parked_fetches import ParkedFetches
 from moldau.broker.partition import Partition, Topic
+from moldau.broker.slow_appends import SlowAppends
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.net.replies import CloseConnectionError, Handled, ReplySlot
 from moldau.protocol.produce import (
@@ -30,7 +32,6 @@ from moldau.protocol.produce import (
 from moldau.protocol.record_batch import CODEC_MASK, HEADER, TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
-    from moldau.log.partition_log import PartitionLog
     from moldau.net.connection import Connection
 
 __all__ = ["CarefulProduce"]
@@ -46,7 +47,18 @@ _client_id_length = struct.Struct(">h").unpack_from
 class _Item:
     """One partition of a request, on its way from bytes to an outcome."""
 
-    __slots__ = ("batch", "header", "index", "is_body_wanted", "outcome", "partition", "topic", "topic_key")
+    __slots__ = (
+        "batch",
+        "error",
+        "header",
+        "index",
+        "is_appended",
+        "is_body_wanted",
+        "outcome",
+        "partition",
+        "topic",
+        "topic_key",
+    )
 
     def __init__(self, topic_key: bytes, topic: Topic | None, index: int) -> None:
         self.topic_key = topic_key
@@ -56,6 +68,9 @@ class _Item:
         self.batch: memoryview | bytearray = bytearray()
         self.header: tuple[int, ...] = ()
         self.is_body_wanted = False
+        self.is_appended = False
+        self.error: MoldauError | None = None
+        """Why the log did not take it."""
         self.outcome: ProducedPartition | None = None
 
     def refuse(self, error: MoldauError) -> None:
@@ -87,12 +102,18 @@ class CarefulProduce:
     """One per broker."""
 
     def __init__(
-        self, broker: Broker, loop: asyncio.AbstractEventLoop, parked: ParkedFetches, group_commit: GroupCommit
+        self,
+        broker: Broker,
+        loop: asyncio.AbstractEventLoop,
+        parked: ParkedFetches,
+        group_commit: GroupCommit,
+        slow_appends: SlowAppends,
     ) -> None:
         self._broker = broker
         self._loop = loop
         self._parked = parked
         self._group_commit = group_commit
+        self._slow_appends = slow_appends
         self._body_threads: ThreadPoolExecutor | None = None
 
     def handle(  # noqa: PLR0917
@@ -155,7 +176,7 @@ class CarefulProduce:
             slot.connection.close(str(error))
             return
         if not isinstance(answer, ReplySlot):
-            slot.complete(answer if isinstance(answer, bytes) else None)
+            slot.complete(answer)
 
     def _open(self, item: _Item, now_ms: int) -> None:
         for refused, error in _open_all([item], now_ms):
@@ -164,13 +185,56 @@ class CarefulProduce:
     # Appending and answering
 
     def _append_and_answer(self, connection: Connection, call: _Call, slot: ReplySlot | None = None) -> Handled:
-        """Append what was not refused; the answer is there at once unless the disk has to have it first."""
-        unflushed: list[PartitionLog] = []
-        for item in call.pending():
-            try:
-                self._append(item, call.now_ms, unflushed)
-            except MoldauError as error:
-                self._refuse(item, error, 0)
+        """Append what was not refused; the answer is there at once unless a disk has to be waited for."""
+        items = call.pending()
+        if self._slow_appends.is_on and items:
+            return self._append_in_thread(connection, call, items, slot)
+        began = perf_counter()
+        for item in items:
+            _append(item, call.now_ms)
+        self._slow_appends.note(perf_counter() - began)
+        return self._answer(connection, call, items, slot)
+
+    def _append_in_thread(
+        self, connection: Connection, call: _Call, items: list[_Item], slot: ReplySlot | None
+    ) -> ReplySlot:
+        """Let the thread append while the kernel makes writers wait; later requests line up behind this one."""
+        waiting = slot or ReplySlot(connection, holds_back=self._slow_appends.is_full)
+        for item in items:
+            if isinstance(item.batch, memoryview):
+                # The frame is only lent to us.
+                item.batch = bytearray(item.batch)
+
+        def append() -> None:
+            for item in items:
+                _append(item, call.now_ms)
+
+        def answer() -> None:
+            self._complete(waiting, call, items)
+
+        self._slow_appends.submit(append, answer, sum(len(item.batch) for item in items))
+        return waiting
+
+    def _complete(self, slot: ReplySlot, call: _Call, items: list[_Item]) -> None:
+        try:
+            answer = self._answer(slot.connection, call, items, slot)
+        except CloseConnectionError as error:
+            slot.connection.close(str(error))
+            return
+        if not isinstance(answer, ReplySlot):
+            slot.complete(answer)
+
+    def _answer(self, connection: Connection, call: _Call, items: list[_Item], slot: ReplySlot | None) -> Handled:
+        """Let readers see what was appended, and answer once the disk has what it must have."""
+        unflushed = []
+        for item in items:
+            if item.error is not None:
+                self._refuse(item, item.error, 0)
+            elif item.partition is not None:
+                if item.is_appended:
+                    self._publish(item.partition, item)
+                if _has_to_flush(item.partition):
+                    unflushed.append(item.partition.log)
         if call.acks == 0:
             _close_on_failure(call)
             return None
@@ -181,38 +245,15 @@ class CarefulProduce:
         self._group_commit.flush_then(unflushed, lambda: waiting.complete(reply))
         return waiting
 
-    def _append(self, item: _Item, now_ms: int, unflushed: list[PartitionLog]) -> None:
-        partition, header = item.partition, item.header
-        assert partition is not None
-        if not partition.is_leader:
-            raise RefusedBatchError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} moved away")
-        partition_log, topic = partition.log, partition.topic
-        duplicate = partition_log.producers.check(header) if header[9] >= 0 else None
-        append_time_ms = -1
-        if duplicate is not None:
-            base_offset = duplicate.base_offset
-            if topic.rules.uses_append_time:
-                append_time_ms = duplicate.timestamp
-        else:
-            batch = memoryview(item.batch)
-            if topic.rules.uses_append_time:
-                append_time_ms = now_ms
-                header = stamp_append_time(batch, header, now_ms)
-            base_offset = partition_log.append(batch, header, partition.leader_epoch, now_ms)
-            self._appended(partition, header, len(batch))
-        if topic.rules.may_flush and _has_to_flush(partition):
-            unflushed.append(partition_log)
-        item.outcome = ProducedPartition(item.index, 0, base_offset, append_time_ms, partition_log.log_start_offset)
-
-    def _appended(self, partition: Partition, header: tuple[int, ...], size: int) -> None:
+    def _publish(self, partition: Partition, item: _Item) -> None:
         if partition.is_alone:
             partition.log.high_watermark = partition.log.log_end_offset
         if partition.waiting:
             self._parked.mark(partition)
         stats = partition.topic.stats
         stats.produce_requests += 1
-        stats.messages_in += header[12]
-        stats.bytes_in += size
+        stats.messages_in += item.header[12]
+        stats.bytes_in += len(item.batch)
 
     def _refuse(self, item: _Item, error: MoldauError, size: int) -> None:
         item.refuse(error)
@@ -323,8 +364,36 @@ def _open_all(items: list[_Item], now_ms: int) -> list[tuple[_Item, RefusedBatch
     return refused
 
 
+def _append(item: _Item, now_ms: int) -> None:
+    """Put one batch into its log, or find out why not. The loop does this, or the thread for slow appends."""
+    partition, header = item.partition, item.header
+    assert partition is not None
+    try:
+        if not partition.is_leader:
+            raise RefusedBatchError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition.topic_partition} moved away")
+        log, uses_append_time = partition.log, partition.topic.rules.uses_append_time
+        duplicate = log.producers.check(header) if header[9] >= 0 else None
+        append_time_ms = -1
+        if duplicate is not None:
+            base_offset = duplicate.base_offset
+            if uses_append_time:
+                append_time_ms = duplicate.timestamp
+        else:
+            batch = memoryview(item.batch)
+            if uses_append_time:
+                append_time_ms = now_ms
+                header = stamp_append_time(batch, header, now_ms)
+            base_offset = log.append(batch, header, partition.leader_epoch, now_ms)
+            item.is_appended = True
+        item.outcome = ProducedPartition(item.index, 0, base_offset, append_time_ms, log.log_start_offset)
+    except MoldauError as error:
+        item.error = error
+
+
 def _has_to_flush(partition: Partition) -> bool:
     config = partition.topic.config
+    if not partition.topic.rules.may_flush:
+        return False
     return config.moldau_flush_on_ack or partition.log.unflushed_messages >= config.flush_messages
 
 

@@ -64,24 +64,10 @@ class RequestStats:
 
 
 class BrokerStats:
-    """All counters that belong to no single topic."""
+    """All counters that belong to no single topic. What waits, and where, is asked of `broker.data_plane`."""
 
     def __init__(self) -> None:
         self.requests: dict[int, RequestStats] = {}
-        self.parked_fetches = 0
-        """Gauge: fetches waiting for data or time."""
-        self.expired_fetches = 0
-        self.waiting_produces = 0
-        """Gauge: produce replies waiting for a flush."""
-        self.fetch_sessions = 0
-        """Gauge."""
-        self.fetch_session_partitions = 0
-        """Gauge."""
-        self.fetch_session_evictions = 0
-        self.flushes_on_ack = 0
-        self.cold_reads = 0
-        self.slow_appends = 0
-        """Appends that the kernel held up for want of clean pages."""
         self.no_key_compacted_records = 0
         self.invalid_magic_records = 0
         self.invalid_crc_records = 0

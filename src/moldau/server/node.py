@@ -164,7 +164,15 @@ class Node:
         return self._config if self.broker is None else self.broker.config
 
     def _call_on_loop(self, function: Callable[[], None]) -> None:
-        self._loop.call_soon_threadsafe(function)
+        self._loop.call_soon_threadsafe(self._between_appends, function)
+
+    def _between_appends(self, function: Callable[[], None]) -> None:
+        """The loop is the one that appends, except while a thread does it in its place (`broker.slow_appends`)."""
+        if self.broker is None:
+            function()
+            return
+        with self.broker.partitions.append_lock:
+            function()
 
     def _log_manager(self, directories: list[str]) -> LogManager:
         config, maintenance = self._config, self._maintenance

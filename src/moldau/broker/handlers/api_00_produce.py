@@ -9,6 +9,7 @@ broker's time in the batch, or the disk to have it. What is checked is `broker.b
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from moldau.broker.batch_rules import checked_header
@@ -16,6 +17,7 @@ from moldau.broker.context import Broker
 from moldau.broker.parked_fetches import ParkedFetches
 from moldau.broker.partition import Partition, Topic
 from moldau.broker.produce import CarefulProduce
+from moldau.broker.slow_appends import LARGE_BYTES, SlowAppends
 from moldau.core.errors import MoldauError
 from moldau.log.errors import StorageError
 from moldau.net.replies import Handled
@@ -34,12 +36,21 @@ _NO_OFFSET = bytes(8)
 class ProduceHandler:
     """One per broker; called by the router for each Produce frame."""
 
-    def __init__(self, broker: Broker, parked: ParkedFetches, careful: CarefulProduce) -> None:
-        self._by_name = broker.partitions.by_name
-        self._by_id = broker.partitions.by_id
+    def __init__(
+        self, broker: Broker, parked: ParkedFetches, careful: CarefulProduce, slow_appends: SlowAppends
+    ) -> None:
+        self._partitions = broker.partitions
         self._now_ms = broker.clock.now_ms
         self._parked = parked
         self._careful = careful
+        self._slow_appends = slow_appends
+        slow_appends.on_switch = self._switch
+        self._switch(is_slow=False)
+
+    def _switch(self, is_slow: bool) -> None:
+        """While a thread appends nothing may take the short way, so the short way finds no topic."""
+        self._by_name = {} if is_slow else self._partitions.by_name
+        self._by_id = {} if is_slow else self._partitions.by_id
 
     def __call__(  # noqa: PLR0917  (positional, because it is called for every frame)
         self,
@@ -101,7 +112,12 @@ class ProduceHandler:
                 return -1
             if header[9] >= 0 and partition_log.producers.check(header) is not None:
                 return -1
-            base_offset = partition_log.append(view[first:last], header, partition.leader_epoch, now_ms)
+            if last - first < LARGE_BYTES:
+                base_offset = partition_log.append(view[first:last], header, partition.leader_epoch, now_ms)
+            else:
+                began = perf_counter()
+                base_offset = partition_log.append(view[first:last], header, partition.leader_epoch, now_ms)
+                self._slow_appends.note(perf_counter() - began)
         except StorageError:
             # The offset was stamped before the disk refused; the careful way must find the batch as it came.
             view[first : first + 8] = _NO_OFFSET

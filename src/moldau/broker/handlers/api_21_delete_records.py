@@ -55,5 +55,6 @@ def _deleted(broker: Broker, topic_partition: TopicPartition, offset: int) -> tu
     target = log.high_watermark if offset == UP_TO_HIGH_WATERMARK else offset
     if target < 0 or target > log.high_watermark:
         return ErrorCode.OFFSET_OUT_OF_RANGE, UNKNOWN_LOW_WATERMARK
-    log.advance_log_start(target)
+    with broker.partitions.append_lock:
+        log.advance_log_start(target)
     return ErrorCode.NONE, log.log_start_offset
