@@ -99,6 +99,12 @@ class Files:
         with open(path, "rb", buffering=0) as file:
             return file.readall()
 
+    def read_tail(self, path: str, length: int) -> bytes:
+        """The last `length` bytes of a file, or all of a shorter one."""
+        with open(path, "rb", buffering=0) as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - length))
+            return file.read(length)
+
     def write_file(self, path: str, data: bytes, *, sync: bool = False) -> None:
         """Replace a file's content in place: for what can be rebuilt after a crash, such as indexes."""
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)

@@ -7,6 +7,7 @@ Pure; `log.partition_log` loads and saves it as `leader-epoch-checkpoint`. Start
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Final
 
 __all__ = ["UNDEFINED_EPOCH", "UNDEFINED_OFFSET", "LeaderEpochs"]
@@ -16,13 +17,19 @@ UNDEFINED_OFFSET: Final = -1
 
 
 class LeaderEpochs:
-    """Epochs and their start offsets, both increasing."""
+    """Epochs and their start offsets, both increasing.
 
-    __slots__ = ("_epochs", "_starts")
+    One thread changes it at a time; others may read meanwhile, because the two lists are replaced together.
+    """
 
-    def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
-        self._epochs = [epoch for epoch, _ in entries or ()]
-        self._starts = [start for _, start in entries or ()]
+    __slots__ = ("_known",)
+
+    def __init__(self, entries: Sequence[tuple[int, int]] = ()) -> None:
+        self._known: tuple[list[int], list[int]] = ([], [])
+        self._replace(entries)
+
+    def _replace(self, entries: Sequence[tuple[int, int]]) -> None:
+        self._known = ([epoch for epoch, _ in entries], [start for _, start in entries])
 
     @classmethod
     def parse(cls, text: str) -> LeaderEpochs:
@@ -44,59 +51,54 @@ class LeaderEpochs:
 
     @property
     def entries(self) -> list[tuple[int, int]]:
-        return list(zip(self._epochs, self._starts, strict=True))
+        return list(zip(*self._known, strict=True))
 
     @property
     def latest(self) -> int:
-        return self._epochs[-1] if self._epochs else UNDEFINED_EPOCH
+        epochs = self._known[0]
+        return epochs[-1] if epochs else UNDEFINED_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Note that `epoch` begins at `start_offset`; return whether anything changed.
 
         Older entries that begin there or later never got a record and give way.
         """
-        if epoch < 0 or (self._epochs and self._epochs[-1] == epoch and self._starts[-1] <= start_offset):
+        entries = self.entries
+        if epoch < 0 or (entries and entries[-1][0] == epoch and entries[-1][1] <= start_offset):
             return False
-        while self._epochs and (self._epochs[-1] >= epoch or self._starts[-1] >= start_offset):
-            self._epochs.pop()
-            self._starts.pop()
-        self._epochs.append(epoch)
-        self._starts.append(start_offset)
+        while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start_offset):
+            entries.pop()
+        self._replace([*entries, (epoch, start_offset)])
         return True
 
     def epoch_of(self, offset: int) -> int:
         """The epoch that wrote `offset`, or -1 when it lies before all we know."""
-        index = bisect_right(self._starts, offset) - 1
-        return self._epochs[index] if index >= 0 else UNDEFINED_EPOCH
+        epochs, starts = self._known
+        index = bisect_right(starts, offset) - 1
+        return epochs[index] if index >= 0 else UNDEFINED_EPOCH
 
     def end_offset_of(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest known epoch up to `epoch`, and the offset where the next one begins."""
-        if epoch < 0 or not self._epochs or epoch > self._epochs[-1]:
+        epochs, starts = self._known
+        if epoch < 0 or not epochs or epoch > epochs[-1]:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
-        following = bisect_right(self._epochs, epoch)
-        if following == len(self._epochs):
+        following = bisect_right(epochs, epoch)
+        if following == len(epochs):
             return epoch, log_end_offset
-        known = self._epochs[following - 1] if following else epoch
-        return known, self._starts[following]
+        return epochs[following - 1] if following else epoch, starts[following]
 
     def truncate_end(self, offset: int) -> bool:
         """Drop epochs that begin at or after `offset`; return whether any did."""
-        before = len(self._epochs)
-        while self._starts and self._starts[-1] >= offset:
-            self._epochs.pop()
-            self._starts.pop()
-        return len(self._epochs) != before
+        entries = self.entries
+        kept = [entry for entry in entries if entry[1] < offset]
+        self._replace(kept)
+        return len(kept) != len(entries)
 
     def truncate_start(self, offset: int) -> bool:
         """Forget what lies wholly below `offset`; the epoch that covers it now begins there."""
-        index = bisect_right(self._starts, offset) - 1
-        if index < 0 or (index == 0 and self._starts[0] == offset):
+        entries = self.entries
+        covering = bisect_right(entries, offset, key=lambda entry: entry[1]) - 1
+        if covering < 0 or (covering == 0 and entries[0][1] == offset):
             return False
-        del self._epochs[:index]
-        del self._starts[:index]
-        self._starts[0] = offset
+        self._replace([(entries[covering][0], offset), *entries[covering + 1 :]])
         return True
-
-    def clear(self) -> None:
-        self._epochs.clear()
-        self._starts.clear()

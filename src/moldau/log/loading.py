@@ -19,15 +19,12 @@ from moldau.log.config import LogConfig
 from moldau.log.files import Files
 from moldau.log.leader_epochs import LeaderEpochs
 from moldau.log.log_state import LogEvents
-from moldau.log.offset_index import OffsetIndex
 from moldau.log.partition_files import EpochFile, Snapshots, track_batch
 from moldau.log.partition_log import PartitionLog
 from moldau.log.producer_state import ProducerStates
-from moldau.log.recovery import BatchCheck, next_valid_batch
+from moldau.log.recovery import SegmentCheck, next_valid_batch
 from moldau.log.segment import EXTENSIONS, Segment, parse_base_offset
 from moldau.log.swaps import tidied
-from moldau.log.time_index import TimeIndex
-from moldau.log.txn_index import TxnIndex
 from moldau.protocol.record_batch import NO_TIMESTAMP
 
 __all__ = ["LastRun", "create_log", "open_log"]
@@ -127,7 +124,7 @@ def open_log(
         clock=clock,
         events=events,
     )
-    opened.adopt(loader.epochs, loader.producers)
+    opened.adopt(loader.epochs, loader.producers, is_saved=loader.are_epochs_saved)
     if loader.problem is not None:
         opened.take_offline(loader.problem)
     return opened
@@ -185,6 +182,7 @@ class _Loader:
         self.end_offset = segments[0].base_offset
         self.epochs: LeaderEpochs | None = None
         """Built by recovery; `None` when the checkpoint file can be believed."""
+        self.are_epochs_saved = False
         self.producers: ProducerStates | None = None
         self.problem: str | None = None
         """Why the partition has to stay offline."""
@@ -218,6 +216,7 @@ class _Loader:
                 segment.force_time_entry()
         base_offset = self.segments[first].base_offset
         self.epochs = EpochFile(self.files, self.directory).epochs
+        saved = self.epochs.entries
         self.epochs.truncate_end(base_offset)
         self.producers = self._producers_before(first)
         self.end_offset = base_offset
@@ -226,6 +225,9 @@ class _Loader:
                 break
         self.snapshots.discard_above(self.end_offset)
         self.epochs.truncate_end(self.end_offset)
+        self.are_epochs_saved = saved == self.epochs.entries
+        for segment in self.segments:
+            segment.release()
 
     def _recover_segment(self, index: int) -> bool:
         """Check one segment; return whether to go on with the next."""
@@ -262,7 +264,7 @@ class _Loader:
                 segment = self.segments[index].path(".log")
                 log.warning("%s: offsets %d to %d are missing behind it", segment, end_offset, following - 1)
 
-    def _valid_data_behind(self, index: int, check: BatchCheck, size: int) -> str | None:
+    def _valid_data_behind(self, index: int, check: SegmentCheck, size: int) -> str | None:
         """Where readable batches lie behind the damage, as words for the operator; `None` without any."""
         segment = self.segments[index]
         found = next_valid_batch(self.files, segment.file.fd, size, check.position, check.next_offset)
@@ -280,19 +282,18 @@ class _Loader:
 
     def _rebuild(
         self, segment: Segment, producers: ProducerStates, epochs: LeaderEpochs | None, *, check_crc: bool
-    ) -> BatchCheck:
+    ) -> SegmentCheck:
         """Walk a segment and build anew all that describes it."""
-        size, interval_bytes = segment.size, self.config.index_interval_bytes
-        segment.size, segment.max_timestamp, segment.first_timestamp = 0, NO_TIMESTAMP, None
-        segment.start_indexes(OffsetIndex(segment.base_offset), TimeIndex(segment.base_offset), TxnIndex())
-        segment.index_after = interval_bytes
-        check = BatchCheck(self.files, segment.file.fd, size, segment.base_offset, check_crc=check_crc)
-        for position, header, batch in check:
-            segment.note_batch(header, position, interval_bytes)
-            if epochs is not None and header.partition_leader_epoch > epochs.latest:
-                epochs.assign(header.partition_leader_epoch, header.base_offset)
-            if header.producer_id >= 0:
-                track_batch(producers, segment, batch, header, header.base_offset, self._now_ms)
+
+        def on_epoch(epoch: int, base_offset: int) -> None:
+            if epochs is not None and epoch > epochs.latest:
+                epochs.assign(epoch, base_offset)
+
+        def on_producer(batch: memoryview, header: tuple[int, ...]) -> None:
+            track_batch(producers, segment, batch, header, header[0], self._now_ms)
+
+        check = SegmentCheck(segment, self.config.index_interval_bytes)
+        check.run(on_epoch, on_producer, check_crc=check_crc)
         return check
 
     def start_over(self, offset: int) -> None:

@@ -87,6 +87,7 @@ class LogState:
         "last_flush_ms",
         "log_end_offset",
         "log_start_offset",
+        "needs_recovery",
         "offline_error",
         "recovery_point",
         "segments",
@@ -124,6 +125,8 @@ class LogState:
         self.offline_error: StorageError | None = None
         """Why this partition takes no requests; names the file and the position."""
         self.is_closed = False
+        self.needs_recovery = False
+        """Whether the next start must not trust the files although this run ended in order."""
         self._write = self.files.write
         self._active: Segment | None = None
         """The last segment once it is open for appending; `None` before, and again when offline or closed."""
@@ -215,6 +218,7 @@ class LogState:
     def take_offline(self, reason: str) -> None:
         """Refuse everything from now on, with `reason`."""
         self.offline_error = StorageError(f"{self.topic_partition} is offline: {reason}")
+        self.needs_recovery = True
         self._active = None
         log.error("%s", self.offline_error)
 

@@ -6,19 +6,26 @@ Start at `LogUpkeep.flush`.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import uuid
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from moldau.log.errors import FatalDiskError, OffsetOutOfRangeError, StorageError
 from moldau.log.leader_epochs import LeaderEpochs
-from moldau.log.log_state import LogState
+from moldau.log.log_state import LogState, base_offset_of
 from moldau.log.producer_state import ProducerStates
 from moldau.log.retention import SegmentFacts, deletable
 from moldau.log.segment import Segment
 
 __all__ = ["LogUpkeep"]
+
+_OUT_OF_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
+_PASSING: Final = _OUT_OF_FILES | {errno.ENOSPC, errno.EDQUOT}
+"""Errors that go away again when somebody makes room."""
 
 log = logging.getLogger("moldau.log")
 
@@ -35,10 +42,10 @@ class LogUpkeep(LogState):
         if topic_id is not None:
             self._metadata.save(topic_id)
 
-    def adopt(self, epochs: LeaderEpochs | None, producers: ProducerStates | None) -> None:
+    def adopt(self, epochs: LeaderEpochs | None, producers: ProducerStates | None, *, is_saved: bool) -> None:
         """Take over what recovery found out; `None` means that the files can be believed."""
         if epochs is not None:
-            self._epoch_file.start(epochs)
+            self._epoch_file.start(epochs, is_saved=is_saved)
         self._producers = producers
 
     # --- flushing ---------------------------------------------------------------------------------------
@@ -47,37 +54,46 @@ class LogUpkeep(LogState):
         """Put all that is appended so far on disk; return the offset below which everything is.
 
         Only segments that begin below `before`, when given. A sync that fails is fatal: the kernel may have
-        dropped the pages, so trying again would prove nothing.
+        dropped the pages, so trying again would prove nothing. The recovery point follows, but not past a
+        closed segment whose indexes could not be saved: recovery has to find those in order.
         """
         with self._flush_lock:
             # The end first: whatever lies below it is in the segments we see afterwards.
             end, truncations, segments = self.log_end_offset, self._truncations, self.segments
             try:
-                end = self._sync_segments(segments, end, before)
+                synced, described = self._sync_segments(segments, end, before)
                 self._sync_directory_once()
-                self._epoch_file.save()
             except OSError as error:
                 if self.is_closed:  # deleted meanwhile, and its files moved away
                     return self.recovery_point
-                fatal = FatalDiskError(f"{self.topic_partition}: cannot put {self.directory} on disk: {error}")
-                self.events.on_fatal(fatal)
-                raise fatal from error
+                if error.errno in _OUT_OF_FILES:
+                    raise StorageError(f"{self.topic_partition}: cannot open a file to sync: {error}") from error
+                raise self._fatal(error) from error
+            if not self._save("the leader epochs", self._epoch_file.save):
+                described = self.recovery_point
             with self._lock:
                 if truncations == self._truncations:
-                    self.recovery_point = max(self.recovery_point, end)
-                    self._flush_at = self.recovery_point + self._config.flush_messages
+                    self.recovery_point = max(self.recovery_point, described)
+                    self._flush_at = synced + self._config.flush_messages
             self.last_flush_ms = self.clock.monotonic_ms()
-            return self.recovery_point
+            return synced
 
-    def _sync_segments(self, segments: Sequence[Segment], end: int, before: int | None) -> int:
-        """Oldest first, so that a crash in between leaves no hole; return the offset reached."""
-        for index, segment in enumerate(segments):
+    def _sync_segments(self, segments: Sequence[Segment], end: int, before: int | None) -> tuple[int, int]:
+        """Oldest first, so that a crash in between leaves no hole.
+
+        Return the offset up to which all is on disk, and up to which all that describes it is as well.
+        """
+        described: int | None = None
+        first = max(0, bisect_right(segments, self.recovery_point, key=base_offset_of) - 1)
+        for segment in segments[first:]:
             if before is not None and segment.base_offset >= before:
-                return segment.base_offset
-            is_last = index + 1 == len(segments)
-            if is_last or segments[index + 1].base_offset > self.recovery_point:
-                segment.sync()
-        return end
+                end = segment.base_offset
+                break
+            is_closed = segment is not segments[-1]
+            if is_closed and described is None and not self._save_indexes(segment):
+                described = segment.base_offset
+            segment.sync()
+        return end, end if described is None else described
 
     def _sync_directory_once(self) -> None:
         """The first flush of a new partition puts its directory and its topic id on disk as well."""
@@ -89,16 +105,21 @@ class LogUpkeep(LogState):
         self.files.sync_directory(os.path.dirname(self.directory))
         self._is_directory_synced = True
 
+    def _fatal(self, error: OSError) -> FatalDiskError:
+        fatal = FatalDiskError(f"{self.topic_partition}: cannot put {self.directory} on disk: {error}")
+        self.events.on_fatal(fatal)
+        return fatal
+
     def finish_roll(self, segment: Segment) -> None:
         """Put a closed segment on disk with all that belongs to it, and move the recovery point past it."""
-        if self.is_closed or segment not in self.segments:
-            return
-        self._save("the indexes", lambda: segment.save_indexes(sync=True))
-        self._save("a producer snapshot", self._snapshots.save)
-        self.flush(before=segment.base_offset + 1)
+        if not self.is_closed and segment in self.segments:
+            self._save("a producer snapshot", self._snapshots.save)
+            self.flush(before=segment.base_offset + 1)
+
+    # --- saving what is kept behind ---------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write what is kept behind: indexes, snapshots, epochs. Called with every checkpoint."""
+        """Write indexes, snapshots and epochs. Called with every checkpoint."""
         if self.offline_error is None and not self.is_closed:
             for segment in self.segments:
                 if not segment.is_index_saved:
@@ -106,28 +127,45 @@ class LogUpkeep(LogState):
             self._save("a producer snapshot", self._snapshots.save)
             self._save("the leader epochs", self._epoch_file.save)
 
-    def _save(self, what: str, write: Callable[[], None]) -> None:
-        """A full disk must not stop the broker for files that can be written later or rebuilt."""
+    def _save(self, what: str, write: Callable[[], None]) -> bool:
+        """Try to write; a full disk must not stop the broker for files that can be written later or rebuilt."""
         try:
             write()
         except OSError as error:
+            if error.errno not in _PASSING and not self.is_closed:
+                raise self._fatal(error) from error
             log.error("%s: cannot save %s, will try again: %s", self.topic_partition, what, error)
+            return False
+        return True
+
+    def _save_indexes(self, segment: Segment) -> bool:
+        return self._save("the indexes", lambda: segment.save_indexes(sync=True))
+
+    # --- closing ----------------------------------------------------------------------------------------
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether closing has anything to write that was appended since the last flush."""
+        return self.unflushed_messages > 0 and self.offline_error is None and not self.is_closed
 
     def close(self) -> None:
-        """Put everything on disk in the form a clean start expects, and let go of all files."""
+        """Put everything on disk in the form a clean start expects, and let go of all files.
+
+        What cannot be saved leaves `needs_recovery` set, so that the next start does not trust the files.
+        """
         if self.is_closed:
             return
         if self.offline_error is None:
             if self._active is not None or self.recovery_point < self.log_end_offset:
                 self.flush()
             for segment in self.segments:
-                if not segment.is_index_saved:
+                if not segment.is_index_saved or not segment.is_index_synced:
                     segment.force_time_entry()
-                    self._save("the indexes", lambda segment=segment: segment.save_indexes(sync=True))  # type: ignore[misc]
+                    self.needs_recovery |= not self._save_indexes(segment)
             if self._producers is not None and self.log_end_offset > self.segments[0].base_offset:
                 self._snapshots.keep(self.log_end_offset, self._producers)
             self._save("a producer snapshot", self._snapshots.save)
-            self._save("the leader epochs", self._epoch_file.save)
+            self.needs_recovery |= not self._save("the leader epochs", self._epoch_file.save)
         self.abandon()
 
     def abandon(self) -> None:
@@ -150,27 +188,31 @@ class LogUpkeep(LogState):
             raise OffsetOutOfRangeError(
                 f"{self.topic_partition}: cannot delete up to {offset}, the high watermark is {self.high_watermark}"
             )
-        if offset > self.log_start_offset:
+        self._move_start(offset)
+
+    def _move_start(self, offset: int) -> None:
+        """Producers stay until they expire: a resend is recognised even after its original was deleted."""
+        with self._lock:
+            if offset <= self.log_start_offset:
+                return
             self.log_start_offset = offset
-            self._epoch_file.truncate_start(offset)
-            self.producers.drop_below(offset)
-
-    def retention_facts(self) -> list[SegmentFacts]:
-        segments = self.segments
-        ends = [segment.base_offset for segment in segments[1:]] + [self.log_end_offset]
-        return [
-            SegmentFacts(segment.base_offset, end, segment.size, self._newest_ms(segment))
-            for segment, end in zip(segments, ends, strict=True)
-        ]
-
-    def _newest_ms(self, segment: Segment) -> int:
-        timestamp = segment.newest_timestamp().timestamp
-        return timestamp if timestamp >= 0 else segment.modified_ms()
+        self._epoch_file.truncate_start(offset)
 
     def deletable_segments(self, now_ms: int) -> int:
         """How many leading segments retention lets go; all of them only after a roll."""
+        segments = self.segments
+        ends = [segment.base_offset for segment in segments[1:]] + [self.log_end_offset]
+        facts = [
+            SegmentFacts(segment.base_offset, end, segment.size) for segment, end in zip(segments, ends, strict=True)
+        ]
+
+        def newest_ms(index: int) -> int:
+            timestamp = segments[index].newest_timestamp().timestamp
+            return timestamp if timestamp >= 0 else segments[index].modified_ms()
+
         return deletable(
-            self.retention_facts(),
+            facts,
+            newest_ms,
             self._config,
             log_start_offset=self.log_start_offset,
             high_watermark=self.high_watermark,
@@ -185,10 +227,7 @@ class LogUpkeep(LogState):
             first_offset = self.segments[0].base_offset
         if gone:
             log.info("%s: deleting %d segments below offset %d", self.topic_partition, len(gone), first_offset)
-            if first_offset > self.log_start_offset:
-                self.log_start_offset = first_offset
-                self._epoch_file.truncate_start(first_offset)
-                self.producers.drop_below(first_offset)
+            self._move_start(first_offset)
             self._retire(gone, now_ms)
 
     def _retire(self, segments: Sequence[Segment], now_ms: int) -> None:
@@ -261,8 +300,8 @@ class LogUpkeep(LogState):
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove everything and go on at `offset`."""
-        fresh_needs_room = self.segments
-        self._retire(fresh_needs_room, self.clock.now_ms())
+        # Out of the way first: the new segment may want a name that an old one has.
+        self._retire(self.segments, self.clock.now_ms())
         fresh = self._begin_segment(offset, self.clock.now_ms())
         with self._lock:
             self._truncations += 1

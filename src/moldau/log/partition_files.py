@@ -33,7 +33,7 @@ METADATA_FILE: Final = "partition.metadata"
 class EpochFile:
     """The leader epochs of a partition and the checkpoint they are kept in."""
 
-    __slots__ = ("_epochs", "_files", "_lock", "_path", "_pending", "is_saved")
+    __slots__ = ("_epochs", "_files", "_lock", "_path", "_pending", "_saving", "is_saved")
 
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files
@@ -41,6 +41,8 @@ class EpochFile:
         self._epochs: LeaderEpochs | None = None
         self._pending: tuple[int, int] | None = None
         self._lock = threading.Lock()
+        """Guards the epochs, which the maintenance thread truncates; never held while writing."""
+        self._saving = threading.Lock()
         self.is_saved = True
 
     @property
@@ -60,40 +62,46 @@ class EpochFile:
             log.error("%s is corrupt and ignored: %s", self._path, error)
             return LeaderEpochs()
 
-    def start(self, epochs: LeaderEpochs) -> None:
+    def start(self, epochs: LeaderEpochs, *, is_saved: bool = False) -> None:
         """Take over epochs that recovery has put together."""
-        self._epochs, self.is_saved = epochs, False
+        self._epochs, self.is_saved = epochs, is_saved
 
     def begin(self, epoch: int, start_offset: int) -> None:
         """A leader begins an epoch. Nothing is saved before a record is: thousands of partitions begin one
         at every start, and most will not see a record."""
-        if self._epochs is None:
-            self._pending = (epoch, start_offset)
-        else:
-            self._epochs.assign(epoch, start_offset)
+        with self._lock:
+            if self._epochs is None:
+                self._pending = (epoch, start_offset)
+            else:
+                self._epochs.assign(epoch, start_offset)
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """The first record of an epoch was written."""
-        self.epochs.assign(epoch, start_offset)
-        self.is_saved = False
+        with self._lock:
+            self.epochs.assign(epoch, start_offset)
+            self.is_saved = False
 
     def truncate_end(self, offset: int) -> None:
-        if self.epochs.truncate_end(offset):
-            self.is_saved = False
+        with self._lock:
+            if self.epochs.truncate_end(offset):
+                self.is_saved = False
 
     def truncate_start(self, offset: int) -> None:
-        if self.epochs.truncate_start(offset):
-            self.is_saved = False
+        with self._lock:
+            if self.epochs.truncate_start(offset):
+                self.is_saved = False
 
     def clear(self) -> None:
-        self.start(LeaderEpochs())
+        with self._lock:
+            self.start(LeaderEpochs())
 
     def save(self) -> None:
-        with self._lock:
-            if self.is_saved:
-                return
-            text = self.epochs.render()
-            self.is_saved = True
+        with self._saving:
+            with self._lock:
+                if self.is_saved:
+                    return
+                text = self.epochs.render()
+                self.is_saved = True
             try:
                 self._files.atomic_write(self._path, text.encode())
             except OSError:
@@ -132,7 +140,7 @@ class PartitionMetadata:
 
     def save(self, topic_id: uuid.UUID) -> None:
         """Write the file unsynced; the partition's first flush puts it on disk with everything else."""
-        self._files.atomic_write(self.path, f"version: 0\ntopic_id: {render_uuid(topic_id)}\n".encode(), sync=False)
+        self._files.write_file(self.path, f"version: 0\ntopic_id: {render_uuid(topic_id)}\n".encode())
         self._topic_id, self._is_loaded = topic_id, True
 
 
@@ -172,11 +180,11 @@ class Snapshots:
                     self._files.unlink(self.path(offset))
 
     def discard_above(self, offset: int) -> None:
-        self.discard([known for known in self.offsets if known > offset])
+        self.discard([known for known in list(self.offsets) if known > offset])
 
     def newest(self, end_offset: int) -> tuple[int, ProducerStates]:
         """The newest usable snapshot up to `end_offset`, and what it holds; (0, nothing) without one."""
-        for offset in sorted((known for known in self.offsets if known <= end_offset), reverse=True):
+        for offset in sorted((known for known in list(self.offsets) if known <= end_offset), reverse=True):
             try:
                 data = self._pending.get(offset) or self._files.read_file(self.path(offset))
                 return offset, ProducerStates.decode(data)

@@ -203,7 +203,7 @@ class ProducerStates:
             return None
         completed = self._completed
         while completed and completed[0].last_offset < high_watermark:
-            completed.popleft()
+            completed.popleft()  # decided for everybody, and so no more of interest
         candidates = [transaction.first_offset for transaction in completed]
         candidates.extend(list(self._open)[:1])
         return min(candidates, default=None)
@@ -211,14 +211,6 @@ class ProducerStates:
     def stable_offset_after(self, completed: CompletedTransaction) -> int:
         """The last stable offset once `completed` is decided: what its index entry carries."""
         return next(iter(self._open), completed.last_offset + 1)
-
-    def drop_below(self, log_start_offset: int) -> None:
-        """Forget decided transactions that lie below the new log start.
-
-        Producers stay until they expire: a resend is still recognised after its original was deleted.
-        """
-        while self._completed and self._completed[0].last_offset < log_start_offset:
-            self._completed.popleft()
 
     def expire(self, now_ms: int, max_age_ms: int) -> int:
         """Forget producers that have been silent for `max_age_ms` and have no open transaction."""

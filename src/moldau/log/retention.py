@@ -6,7 +6,7 @@ Start at `deletable`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, takewhile
 from typing import NamedTuple
 
@@ -22,12 +22,11 @@ class SegmentFacts(NamedTuple):
     end_offset: int
     """The next segment's base offset, or the log end offset for the last one."""
     size: int
-    newest_timestamp_ms: int
-    """Of its records; the file's own time where no record has one."""
 
 
 def deletable(
     segments: Sequence[SegmentFacts],
+    newest_timestamp_ms: Callable[[int], int],
     config: LogConfig,
     *,
     log_start_offset: int,
@@ -36,6 +35,8 @@ def deletable(
 ) -> int:
     """How many leading segments may go, by any rule; all of them means that a new one must be rolled first.
 
+    `newest_timestamp_ms` tells the time of a segment's newest record, or of its file where no record has one;
+    it may have to read, and is asked for no more segments than needed.
     Never one with offsets at or above the high watermark, and never an empty last one.
     """
     replicated = len(list(takewhile(lambda segment: segment.end_offset <= high_watermark, segments)))
@@ -44,7 +45,7 @@ def deletable(
     wanted = superseded(segments, log_start_offset)
     if config.is_deleted:
         wanted = max(wanted, outgrown(segments, config.retention_bytes))
-        wanted = max(wanted, expired(segments, config.retention_ms, now_ms=now_ms))
+        wanted = max(wanted, expired(len(segments), newest_timestamp_ms, config.retention_ms, now_ms=now_ms))
     return min(wanted, replicated)
 
 
@@ -62,7 +63,7 @@ def outgrown(segments: Sequence[SegmentFacts], max_bytes: int) -> int:
     return len(list(takewhile(lambda size: size <= excess, sizes)))
 
 
-def expired(segments: Sequence[SegmentFacts], max_age_ms: int, *, now_ms: int) -> int:
+def expired(count: int, newest_timestamp_ms: Callable[[int], int], max_age_ms: int, *, now_ms: int) -> int:
     """Leading segments whose newest record is older than `max_age_ms`; -1 keeps all.
 
     Stops at the first one still young enough, so the log never gets a hole.
@@ -70,4 +71,4 @@ def expired(segments: Sequence[SegmentFacts], max_age_ms: int, *, now_ms: int) -
     if max_age_ms < 0:
         return 0
     cutoff_ms = now_ms - max_age_ms
-    return len(list(takewhile(lambda segment: segment.newest_timestamp_ms < cutoff_ms, segments)))
+    return len(list(takewhile(lambda index: newest_timestamp_ms(index) < cutoff_ms, range(count))))

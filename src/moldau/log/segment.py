@@ -30,6 +30,7 @@ __all__ = ["EXTENSIONS", "INT32_MAX", "Segment", "file_name", "parse_base_offset
 
 INT32_MAX: Final = 2**31 - 1
 NEVER: Final = 2**63 - 1
+TIME_ENTRY_BYTES: Final = 12
 INDEX_INTERVAL_BYTES: Final = 4096
 """For indexes rebuilt where nobody knows the topic's own `index.interval.bytes`."""
 EXTENSIONS: Final = (".log", ".index", ".timeindex", ".txnindex")
@@ -58,6 +59,7 @@ class Segment:
     """`size`, the timestamps and the roll limits are public because `PartitionLog.append` keeps them."""
 
     __slots__ = (
+        "_append_file",
         "_file",
         "_offset_index",
         "_time_index",
@@ -71,6 +73,7 @@ class Segment:
         "index_after",
         "is_entry_synced",
         "is_index_saved",
+        "is_index_synced",
         "last_offset_allowed",
         "max_timestamp",
         "max_timestamp_offset",
@@ -105,8 +108,13 @@ class Segment:
         self.is_entry_synced = True
         """Whether the directory entry of the log file is known to be on disk."""
         self.is_index_saved = True
+        self.is_index_synced = True
+        """Whether the saved index files are on disk for sure; means nothing while they are not saved."""
         self.fd = -1
         """The open file's number, for appending; only while this is the segment appended to."""
+        self._append_file: SegmentFile | None = None
+        """Keeps `fd` open whatever happens to `_file`, which readers on other threads may replace: a number
+        closed under an append could by then belong to another file."""
         self._file: SegmentFile | None = None
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
@@ -125,6 +133,7 @@ class Segment:
         """Make an empty segment on disk."""
         segment = cls(files, directory, base_offset, suffix=suffix)
         segment._file = SegmentFile(files.open_append(segment.path(".log")))
+        segment._append_file = segment._file
         segment.fd = segment._file.fd
         segment.start_indexes(OffsetIndex(base_offset), TimeIndex(base_offset), TxnIndex())
         segment.created_ms = now_ms
@@ -148,7 +157,7 @@ class Segment:
 
     def release(self) -> None:
         """Let go of the descriptor and of indexes that are on disk; both come back when needed."""
-        self._file = None
+        self._file = self._append_file = None
         self.fd = -1
         if self.is_index_saved:
             self._offset_index = self._time_index = self._txn_index = None
@@ -218,8 +227,7 @@ class Segment:
     def _rebuilt(self) -> tuple[OffsetIndex, TimeIndex]:
         """Both indexes from the headers of the log file."""
         scratch = Segment(self.files, self.directory, self.base_offset)
-        scratch.start_indexes(OffsetIndex(self.base_offset), TimeIndex(self.base_offset), TxnIndex())
-        scratch.index_after = INDEX_INTERVAL_BYTES
+        scratch.begin_rebuild(INDEX_INTERVAL_BYTES)
         for position, header in self.headers():
             scratch.note_batch(header, position, INDEX_INTERVAL_BYTES)
         scratch.force_time_entry()
@@ -229,6 +237,12 @@ class Segment:
         """Take over freshly built indexes; they reach the disk with the next `save_indexes`."""
         self._offset_index, self._time_index, self._txn_index = offsets, times, aborted
         self.is_index_saved = False
+
+    def begin_rebuild(self, interval_bytes: int) -> None:
+        """Forget all that describes the file; whoever calls goes on to walk over it."""
+        self.size, self.max_timestamp, self.first_timestamp = 0, NO_TIMESTAMP, None
+        self.start_indexes(OffsetIndex(self.base_offset), TimeIndex(self.base_offset), TxnIndex())
+        self.index_after = interval_bytes
 
     def note_batch(self, header: BatchHeader, position: int, interval_bytes: int) -> None:
         """Account for a batch that lies at `position`: timestamps and, when due, index entries.
@@ -271,27 +285,37 @@ class Segment:
         """
         if is_last:
             self.force_time_entry()
-        if self.is_index_saved:
+        if self.is_index_saved and (self.is_index_synced or not sync):
             return
+        if self.is_index_saved:
+            for extension in (".index", ".timeindex", ".txnindex"):
+                if self.files.exists(self.path(extension)):
+                    self.files.sync_file(self.path(extension))
+        else:
+            self._write_indexes(sync)
+        self.is_index_synced = sync
+
+    def _write_indexes(self, sync: bool) -> None:
         # Before the bytes are taken: what an append adds meanwhile must count as unsaved again.
         self.is_index_saved = True
         try:
-            self._save(".index", bytes(self.offset_index.entries), sync)
-            self._save(".timeindex", bytes(self.time_index.entries), sync)
+            self._write_index(".index", bytes(self.offset_index.entries), sync)
+            self._write_index(".timeindex", bytes(self.time_index.entries), sync)
             if self.txn_index.entries or self.files.exists(self.path(".txnindex")):
-                self._save(".txnindex", bytes(self.txn_index.entries), sync)
+                self._write_index(".txnindex", bytes(self.txn_index.entries), sync)
         except OSError:
             self.is_index_saved = False
             raise
 
-    def _save(self, extension: str, data: bytes, sync: bool) -> None:
+    def _write_index(self, extension: str, data: bytes, sync: bool) -> None:
         self.files.write_file(self.path(extension), data, sync=sync and bool(data))
 
     # --- appending --------------------------------------------------------------------------------------
 
     def open_for_append(self, interval_bytes: int, now_ms: int) -> None:
         """Get ready to be the segment appended to; `PartitionLog` sets the roll limits."""
-        self.fd = self.file.fd
+        self._append_file = held = self.file
+        self.fd = held.fd
         self.created_ms = self.created_ms or now_ms
         self.index_after = self.offset_index.last.position + interval_bytes
         self.newest_timestamp()
@@ -304,7 +328,8 @@ class Segment:
         """Cut the file and the indexes before the first batch that reaches `offset`."""
         position = self.find(offset)
         if position is not None:
-            self.files.truncate(self.file.fd, position)
+            held = self.file
+            self.files.truncate(held.fd, position)
             self.size = position
         self.tail = []
         self.first_timestamp = None
@@ -319,8 +344,7 @@ class Segment:
 
     def headers(self, position: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
         """Walk the batch headers from the batch at `position` on, with their positions."""
-        held = self.file
-        return headers(self.files, held.fd, position, self.size if end is None else end)
+        return headers(self.files, self.file, position, self.size if end is None else end)
 
     def read(self, position: int, length: int) -> bytes:
         held = self.file
@@ -384,17 +408,31 @@ class Segment:
     def newest_timestamp(self) -> TimestampOffset:
         """The newest timestamp and the last offset of its batch; timestamp -1 when there is none."""
         if self.max_timestamp is None:
-            last = self.time_index.last
-            start = self.offset_index.lookup(last.offset).position if last.timestamp >= 0 else 0
-            for _, header in self.headers(start if self._is_index_lagging() else self.size):
-                if header.max_timestamp > last.timestamp:
-                    last = TimestampOffset(header.max_timestamp, header.last_offset)
+            last = self._last_time_entry()
+            if last is None:
+                last = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+                for _, header in self.headers():
+                    if header.max_timestamp > last.timestamp:
+                        last = TimestampOffset(header.max_timestamp, header.last_offset)
             self.max_timestamp, self.max_timestamp_offset = last
         return TimestampOffset(self.max_timestamp, self.max_timestamp_offset)
 
-    def _is_index_lagging(self) -> bool:
-        """Whether batches behind the last time entry may be newer: true unless the segment was closed well."""
-        return not self.time_index.entries or not self.is_index_saved
+    def _last_time_entry(self) -> TimestampOffset | None:
+        """The last entry of the time index as its segment was closed; `None` when there is none to trust.
+
+        Read alone unless the index is in memory: retention asks for it, and for nothing else.
+        """
+        if self._time_index is not None or not self.is_index_saved:
+            return self.time_index.last if self.time_index.entries and self.is_index_saved else None
+        path = self.path(".timeindex")
+        try:
+            data = self.files.read_tail(path, TIME_ENTRY_BYTES)
+            if self.files.size(path) % TIME_ENTRY_BYTES == 0 and data.strip(b"\0"):
+                return TimeIndex.decode(self.base_offset, data).last
+        except (FileNotFoundError, CorruptIndexError):
+            pass
+        # Empty, not written to its end, or damaged: load it, which mends it.
+        return self.time_index.last if self.time_index.entries else None
 
     def modified_ms(self) -> int:
         return self.files.modified_ms(self.path(".log"))
