@@ -9,14 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from moldau.log.batch_scan import headers
 from moldau.log.cleaned_transactions import AbortedRange
 from moldau.log.cleaning_job import CleaningJob, Source
 from moldau.log.files import Files
 from moldau.log.segment import Segment, parse_base_offset
 from moldau.log.segment_cleaner import CLEANED_SUFFIX
 from moldau.protocol.record_batch import TRANSACTIONAL_BIT, BatchHeader
-from moldau.protocol.records import ControlType, Record, decode_records, encode_batch, end_transaction_marker
+from moldau.protocol.records import (
+    ControlType,
+    Record,
+    decode_records,
+    encode_batch,
+    end_transaction_marker,
+    split_batches,
+)
 
 START_MS = 1_700_000_000_000
 
@@ -160,12 +166,10 @@ def swap(directory: Path, base_offsets: tuple[int, ...]) -> None:
 def batches_on_disk(directory: Path) -> list[tuple[BatchHeader, bytes]]:
     found = []
     for base in segment_bases(directory):
-        path = directory / f"{base:020d}.log"
-        data = path.read_bytes()
-        with path.open("rb") as file:
-            for position, header in headers(Files(), file.fileno(), 0, len(data)):
-                found.append((header, data[position : position + header.size_in_bytes]))
-        assert sum(len(batch) for header, batch in found if header.base_offset >= base) == len(data)
+        data = (directory / f"{base:020d}.log").read_bytes()
+        batches = [(header, bytes(batch)) for header, batch in split_batches(data)]
+        assert sum(len(batch) for _, batch in batches) == len(data)
+        found += batches
     return found
 
 

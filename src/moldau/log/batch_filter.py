@@ -88,13 +88,12 @@ class BatchFilter:
         base_offset, end_offset, newest = header.base_offset, self.end_offset, self.newest.get
         kept, has_tombstone = [], False
         for span in record_spans(body, header):
-            offset = base_offset + span.offset_delta
-            if offset < end_offset and (
-                span.key is None or offset < newest(span.key) or not (span.has_value or tombstones_stay)
-            ):
+            _, _, _, _, delta, key, has_value = span
+            offset = base_offset + delta
+            if offset < end_offset and (key is None or offset < newest(key) or not (has_value or tombstones_stay)):
                 continue
             kept.append(span)
-            has_tombstone |= not span.has_value
+            has_tombstone |= not has_value
         if not kept:
             return self._without_records(header)
         needs_horizon = has_tombstone and horizon_ms is None
@@ -136,14 +135,14 @@ class BatchFilter:
         self.records_kept += len(kept)
         attributes, base_timestamp = header.attributes, header.base_timestamp
         if horizon_ms is None or header.delete_horizon_ms == horizon_ms:
-            records = b"".join([body[span.start : span.end] for span in kept])
+            records = b"".join([body[start:end] for start, _, end, *_ in kept])
         else:
             attributes, base_timestamp = attributes | DELETE_HORIZON_BIT, horizon_ms
             shift = header.base_timestamp - horizon_ms
-            records = b"".join([restamped(body, span, span.timestamp_delta + shift) for span in kept])
+            records = b"".join([restamped(body, span, span[3] + shift) for span in kept])
         newest_ms = header.max_timestamp
         if not header.has_log_append_time:
-            newest_ms = header.base_timestamp + max(span.timestamp_delta for span in kept)
+            newest_ms = header.base_timestamp + max(stamp_delta for _, _, _, stamp_delta, *_ in kept)
         changed = header._replace(
             attributes=attributes, base_timestamp=base_timestamp, max_timestamp=newest_ms, records_count=len(kept)
         )
@@ -154,7 +153,8 @@ def marker_type(header: BatchHeader, batch: memoryview) -> int | None:
     """The type in a control batch's record, `None` if the record is gone."""
     if header.records_count == 0:
         return None
-    return control_type(next(record_spans(unpacked_body(batch, header), header)).key)
+    _, _, _, _, _, key, _ = next(record_spans(unpacked_body(batch, header), header))
+    return control_type(key)
 
 
 def _assembled(header: BatchHeader, body: bytes) -> bytes:

@@ -8,7 +8,6 @@ Start at `record_spans`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from moldau.protocol.compression import DEFAULT_LIMIT, DecompressionError, decompress
 from moldau.protocol.record_batch import BATCH_OVERHEAD, BatchHeader
@@ -17,18 +16,11 @@ from moldau.protocol.records import InvalidRecordError
 __all__ = ["RecordSpan", "record_spans", "restamped", "unpacked_body"]
 
 
-class RecordSpan(NamedTuple):
-    """One record inside the unpacked body of its batch."""
+RecordSpan = tuple[int, int, int, int, int, bytes | None, bool]
+"""One record inside the unpacked body of its batch: where its length field begins, where its offset delta begins,
+where it ends; its timestamp delta, its offset delta, its key, and whether it has a value.
 
-    start: int
-    """Where its length field begins."""
-    after_timestamp: int
-    """Where its offset delta begins."""
-    end: int
-    timestamp_delta: int
-    offset_delta: int
-    key: bytes | None
-    has_value: bool
+A plain tuple: a class costs as much as reading the record does."""
 
 
 def unpacked_body(batch: bytes | memoryview, header: BatchHeader, limit: int = DEFAULT_LIMIT) -> bytes:
@@ -41,62 +33,65 @@ def unpacked_body(batch: bytes | memoryview, header: BatchHeader, limit: int = D
 
 
 def record_spans(body: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
-    """Walk the records of an unpacked body; raises `InvalidRecordError` where they are not what the header says."""
-    position = 0
+    """Walk the records of an unpacked body; raises `InvalidRecordError` where they are not what the header says.
+
+    The loop that cleaning lives in: varints of one and two bytes, which is nearly all of them, are read in place.
+    """
+    position, body_end = 0, len(body)
     try:
         for _ in range(header.records_count):
-            span = _span(body, position)
-            yield span
-            position = span.end
+            start = position
+            size = body[position]
+            position += 1
+            if size > 0x7F:
+                byte = body[position]
+                position += 1
+                size = size & 0x7F | byte << 7
+                if byte > 0x7F:
+                    size, position = _varint(body, start)
+            end = position + (size >> 1)
+            stamp = body[position + 1]
+            position += 2
+            if stamp > 0x7F:
+                stamp, position = _varint(body, position - 1)
+            after_timestamp = position
+            delta = body[position]
+            position += 1
+            if delta > 0x7F:
+                byte = body[position]
+                position += 1
+                delta = delta & 0x7F | byte << 7
+                if byte > 0x7F:
+                    delta, position = _varint(body, after_timestamp)
+            key_size = body[position]
+            position += 1
+            if key_size > 0x7F:
+                key_size, position = _varint(body, position - 1)
+            if key_size & 1:
+                key = None
+            else:
+                key_start = position
+                position += key_size >> 1
+                key = body[key_start:position]
+            if size & 1 or end > body_end or position >= end:
+                raise _damaged(header, f"a record at byte {start} whose lengths contradict each other")
+            has_value = body[position] != 1
+            position = end
+            stamp_delta = (stamp >> 1) ^ -(stamp & 1)
+            yield start, after_timestamp, end, stamp_delta, (delta >> 1) ^ -(delta & 1), key, has_value
     except IndexError:
         raise _damaged(header, "the last record is cut short") from None
-    if position != len(body):
-        raise _damaged(header, f"{len(body) - position} bytes off after {header.records_count} records")
+    if position != body_end:
+        raise _damaged(header, f"{body_end - position} bytes off after {header.records_count} records")
 
 
 def restamped(body: bytes, span: RecordSpan, timestamp_delta: int) -> bytes:
     """The same record with another timestamp delta, for a batch whose base timestamp changed."""
-    attributes_at = _varint(body, span.start)[1]
+    start, after_timestamp, end, *_ = span
+    attributes_at = _varint(body, start)[1]
     stamped = body[attributes_at : attributes_at + 1] + _encoded(timestamp_delta)
-    rest = body[span.after_timestamp : span.end]
+    rest = body[after_timestamp:end]
     return _encoded(len(stamped) + len(rest)) + stamped + rest
-
-
-def _span(body: bytes, start: int) -> RecordSpan:
-    """Read one record up to its value's length; one-byte varints, the usual case, in place."""
-    size = body[start]
-    position = start + 1
-    if size > 0x7F:
-        size, position = _varint(body, start)
-    end = position + (size >> 1)
-    stamp = body[position + 1]
-    position += 2
-    if stamp > 0x7F:
-        stamp, position = _varint(body, position - 1)
-    after_timestamp = position
-    delta = body[position]
-    position += 1
-    if delta > 0x7F:
-        delta, position = _varint(body, position - 1)
-    key_size = body[position]
-    position += 1
-    if key_size > 0x7F:
-        key_size, position = _varint(body, position - 1)
-    key = None
-    if not key_size & 1:
-        key = body[position : position + (key_size >> 1)]
-        position += key_size >> 1
-    if size & 1 or end > len(body) or position >= end:
-        raise InvalidRecordError(f"a record at byte {start} whose lengths contradict each other")
-    return RecordSpan(
-        start,
-        after_timestamp,
-        end,
-        (stamp >> 1) ^ -(stamp & 1),
-        (delta >> 1) ^ -(delta & 1),
-        key,
-        body[position] != 1,
-    )
 
 
 def _varint(body: bytes, position: int) -> tuple[int, int]:

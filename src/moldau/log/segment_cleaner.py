@@ -110,11 +110,11 @@ class _NewestOffsets:
         marker = marker_type(header, batch) if header.is_control else None
         is_removable = self._transactions.is_removable(header, marker)
         if not header.is_control and not is_removable and header.last_offset >= self._job.first_dirty_offset:
-            for span in record_spans(unpacked_body(batch, header), header):
-                offset = header.base_offset + span.offset_delta
-                if span.key is None or not self._job.first_dirty_offset <= offset < self._job.upper_bound:
-                    continue
-                if not self.newest.put(span.key, offset):
+            base_offset, put = header.base_offset, self.newest.put
+            first, upper_bound = self._job.first_dirty_offset, self._job.upper_bound
+            for _, _, _, _, delta, key, _ in record_spans(unpacked_body(batch, header), header):
+                offset = base_offset + delta
+                if key is not None and first <= offset < upper_bound and not put(key, offset):
                     self.end_offset = offset
                     return False
         return True
