@@ -36,7 +36,7 @@ from moldau.log.lookups import FoundOffset, max_timestamp_offset, offset_for_tim
 from moldau.log.partition_files import track_batch
 from moldau.log.segment import NEVER, Segment
 from moldau.log.txn_index import AbortedTransaction
-from moldau.protocol.record_batch import LOG_OVERHEAD
+from moldau.protocol.record_batch import CONTROL_BIT, LOG_OVERHEAD
 
 __all__ = ["LogEvents", "LogSlice", "PartitionLog"]
 
@@ -105,7 +105,10 @@ class PartitionLog(LogUpkeep):
         active.tail.append(base_offset << 32 | position)
         active.size = end
         if header[9] >= 0:
-            track_batch(self.producers, active, batch, header, base_offset, now_ms)
+            if header[5] & CONTROL_BIT:
+                track_batch(self.producers, active, batch, header, base_offset, now_ms)
+            else:
+                self._producers.update(header, base_offset, now_ms)  # type: ignore[union-attr]  # loaded with `active`
         if leader_epoch != self._latest_epoch:
             self._note_epoch(leader_epoch, base_offset)
         self.log_end_offset = next_offset = last_offset + 1

@@ -55,7 +55,9 @@ class CompletedTransaction(NamedTuple):
     is_aborted: bool
 
 
-class _Batch(NamedTuple):
+class ProducedBatch(NamedTuple):
+    """A batch as remembered to recognise its resend."""
+
     first_sequence: int
     last_sequence: int
     last_offset: int
@@ -67,19 +69,20 @@ class ProducerState:
     """One producer on one partition."""
 
     __slots__ = (
-        "batches",
         "coordinator_epoch",
         "last_append_ms",
         "next_sequence",
         "producer_epoch",
         "producer_id",
+        "recent",
         "txn_first_offset",
     )
 
     def __init__(self, producer_id: int, producer_epoch: int) -> None:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
-        self.batches: tuple[_Batch, ...] = ()
+        self.recent: tuple[tuple[int, int, int, int, int], ...] = ()
+        """The newest batches, oldest first, with `ProducedBatch`'s fields; plain because every append makes one."""
         self.next_sequence = 0
         self.last_append_ms = -1
         self.coordinator_epoch = -1
@@ -88,16 +91,21 @@ class ProducerState:
     def start_epoch(self, producer_epoch: int) -> None:
         """A newer instance: its sequences begin anew."""
         self.producer_epoch = producer_epoch
-        self.batches = ()
+        self.recent = ()
         self.next_sequence = 0
 
     @property
+    def batches(self) -> tuple[ProducedBatch, ...]:
+        """The newest batches, oldest first."""
+        return tuple(map(ProducedBatch._make, self.recent))
+
+    @property
     def last_sequence(self) -> int:
-        return self.batches[-1].last_sequence if self.batches else -1
+        return ProducedBatch._make(self.recent[-1]).last_sequence if self.recent else -1
 
     @property
     def last_offset(self) -> int:
-        return self.batches[-1].last_offset if self.batches else -1
+        return ProducedBatch._make(self.recent[-1]).last_offset if self.recent else -1
 
 
 class ProducerStates:
@@ -166,9 +174,9 @@ class ProducerStates:
             entry.start_epoch(producer_epoch)
         last_sequence = (sequence + delta) & _SEQUENCE_MASK
         entry.next_sequence = (last_sequence + 1) & _SEQUENCE_MASK
-        entry.batches = (
-            *entry.batches[1 - _BATCHES_KEPT :],
-            _Batch(sequence, last_sequence, base_offset + delta, delta, header[8]),
+        entry.recent = (
+            *entry.recent[1 - _BATCHES_KEPT :],
+            (sequence, last_sequence, base_offset + delta, delta, header[8]),
         )
         entry.last_append_ms = now_ms
         if header[5] & TRANSACTIONAL_BIT and entry.txn_first_offset is None:
@@ -255,7 +263,7 @@ class ProducerStates:
         entry.coordinator_epoch = coordinator_epoch
         if last_sequence >= 0:
             first_sequence = (last_sequence - offset_delta) & _SEQUENCE_MASK
-            entry.batches = (_Batch(first_sequence, last_sequence, last_offset, offset_delta, timestamp),)
+            entry.recent = (ProducedBatch(first_sequence, last_sequence, last_offset, offset_delta, timestamp),)
             entry.next_sequence = (last_sequence + 1) & _SEQUENCE_MASK
         if txn_first_offset >= 0:
             entry.txn_first_offset = txn_first_offset
@@ -263,7 +271,7 @@ class ProducerStates:
 
 
 def _encoded_entry(entry: ProducerState) -> bytes:
-    last = entry.batches[-1] if entry.batches else _Batch(-1, -1, -1, 0, -1)
+    last = ProducedBatch._make(entry.recent[-1] if entry.recent else (-1, -1, -1, 0, -1))
     return _ENTRY.pack(
         entry.producer_id,
         entry.producer_epoch,
