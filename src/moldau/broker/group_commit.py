@@ -79,8 +79,10 @@ class GroupCommit:
             callback()
 
     def close(self) -> None:
-        """Let the sync under way finish and end the thread."""
+        """Sync for everybody who waits, then end the thread. Nobody may ask for more."""
         if self._thread is not None:
+            if self._waiting:
+                self._begin_round()
             self._rounds.put(None)
             self._thread.join()
             self._thread = None

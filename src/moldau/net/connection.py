@@ -439,18 +439,6 @@ class Connection:
         """Whether a request is still being answered, so that idleness is not the client's."""
         return bool(self._slots or self._outgoing)
 
-    @property
-    def is_replying(self) -> bool:
-        """Whether a reply is being sent, or will be as soon as something already begun is done."""
-        return bool(self._outgoing) or any(
-            not (isinstance(reply, ReplySlot) and reply.holds_back) for reply in self._slots
-        )
-
-    def stop_reading(self) -> None:
-        """Handle nothing further; replies under way still leave."""
-        self._is_choked = True
-        self._pause_reading()
-
     def close(self, reason: str, *, level: int = logging.WARNING) -> None:
         """Close now; nothing more is read or sent, and whoever was preparing a reply is told."""
         if self.is_closed:

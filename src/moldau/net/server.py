@@ -26,7 +26,6 @@ RequestHandler = Callable[[Connection, memoryview, int, int], Handled]
 """`(connection, buffer, start, end)`: the frame without its length. The buffer is lent for the call only."""
 
 TICK_SECONDS = 1.0
-DRAIN_STEP_S = 0.005
 ACCEPT_TURN = 64
 """Connections taken per turn, so that a storm of them leaves room for those already here."""
 
@@ -189,18 +188,6 @@ class Server:
         self.is_draining = True
         for connection in self.connections:
             connection.drain()
-
-    async def drain(self, timeout_s: float) -> None:
-        """Take nothing further and let replies under way leave, as far as they do in time.
-
-        Requests that only wait for something to happen, such as parked fetches, are not waited for.
-        """
-        self.stop_listening()
-        for connection in self.connections:
-            connection.stop_reading()
-        deadline = self.loop.time() + timeout_s
-        while any(connection.is_replying for connection in self.connections) and self.loop.time() < deadline:
-            await asyncio.sleep(DRAIN_STEP_S)
 
     def close(self) -> None:
         """Close every socket."""
