@@ -35,6 +35,9 @@ __all__ = ["ROUTES", "ApiRange", "Route", "Router", "announced"]
 
 log = logging.getLogger(__name__)
 
+SAMPLED_BY = 63
+"""Produces and fetches are timed when these bits of their correlation id are zero: one in 64."""
+
 HANDLERS_PACKAGE = "moldau.broker.handlers"
 
 Handle = Callable[["Message", RequestContext, Broker], "Message | Awaitable[Message]"]
@@ -127,7 +130,13 @@ class Router:
             if body > end:
                 raise MalformedRequestError("the header is longer than its frame")
             by_version[version] += 1
-            return handler(connection, view, start, body, end, version, correlation_id)
+            if correlation_id & SAMPLED_BY:
+                return handler(connection, view, start, body, end, version, correlation_id)
+            began = perf_counter()
+            handled = handler(connection, view, start, body, end, version, correlation_id)
+            if not isinstance(handled, ReplySlot):
+                self._broker.stats.of(api_key).sample((perf_counter() - began) * 1000, end - start)
+            return handled
         except (MalformedRequestError, struct.error) as error:
             raise CloseConnectionError(f"malformed request: {error}") from error
 
@@ -139,7 +148,9 @@ class Router:
         route = ROUTES.get(api_key)
         if route is None:
             raise CloseConnectionError(f"API key {api_key} is unknown or not supported")
-        self._broker.stats.of(api_key).by_version[version] += 1
+        stats = self._broker.stats.of(api_key)
+        stats.by_version[version] += 1
+        stats.recent_request_bytes.append(len(frame))
         call = RequestContext(
             api_key,
             version,

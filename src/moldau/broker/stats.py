@@ -58,6 +58,11 @@ class RequestStats:
         """From the whole request received to its reply handed to the socket."""
         self.recent_request_bytes: deque[int] = deque(maxlen=RECENT_SAMPLES)
 
+    def sample(self, total_ms: float, request_bytes: int) -> None:
+        """Take one request as an example of many."""
+        self.recent_total_ms.append(total_ms)
+        self.recent_request_bytes.append(request_bytes)
+
     @property
     def count(self) -> int:
         return self.by_version.total()

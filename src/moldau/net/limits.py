@@ -25,6 +25,8 @@ class Limits:
     """Kafka key: `max.connections.per.ip`. Over it a new connection is closed at once."""
     per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
     """Kafka key: `max.connections.per.ip.overrides`."""
+    max_connections_per_second: int = 2_147_483_647
+    """Kafka key: `max.connection.creation.rate`. Over it new connections wait for the next second."""
     idle_ms: int = 600_000
     """Kafka key: `connections.max.idle.ms`; negative for never."""
     listen_backlog: int = 50
@@ -43,6 +45,7 @@ class Limits:
             max_connections=value("max.connections"),
             max_connections_per_ip=value("max.connections.per.ip"),
             per_ip_overrides=parse_overrides(value("max.connections.per.ip.overrides")),
+            max_connections_per_second=value("max.connection.creation.rate"),
             idle_ms=value("connections.max.idle.ms"),
             listen_backlog=value("socket.listen.backlog.size"),
             receive_buffer_bytes=_chosen_buffer(value("socket.receive.buffer.bytes")),

@@ -52,6 +52,7 @@ class Server:
         self.expired_connections = 0
         self.connections_by_listener: Counter[str] = Counter()
         self._by_host: Counter[str] = Counter()
+        self._accepted_this_tick = 0
         self._listening: dict[int, tuple[socket.socket, str]] = {}
         self._is_accepting = True
         self.is_draining = False
@@ -82,6 +83,9 @@ class Server:
 
     def _accept(self, sock: socket.socket, listener_name: str) -> None:
         for _ in range(ACCEPT_TURN):
+            if self._accepted_this_tick >= self.limits.max_connections_per_second:
+                self._stop_accepting(f"{self._accepted_this_tick} came within a second (max.connection.creation.rate)")
+                return
             if len(self.connections) >= self.limits.max_connections:
                 self._stop_accepting(f"{len(self.connections)} connections are open, the limit (max.connections)")
                 return
@@ -112,6 +116,7 @@ class Server:
         self._by_host[host] += 1
         self.connections_by_listener[listener_name] += 1
         self.accepted_connections += 1
+        self._accepted_this_tick += 1
         self.connections.add(Connection(self, accepted, listener_name, (host, peer[1])))
 
     def _stop_accepting(self, reason: str) -> None:
@@ -123,7 +128,11 @@ class Server:
             self.loop.remove_reader(fd)
 
     def _accept_again(self) -> None:
-        if self._is_accepting or len(self.connections) >= self.limits.max_connections:
+        if (
+            self._is_accepting
+            or len(self.connections) >= self.limits.max_connections
+            or self._accepted_this_tick >= self.limits.max_connections_per_second
+        ):
             return
         self._is_accepting = True
         for fd, (sock, listener_name) in self._listening.items():
@@ -161,6 +170,7 @@ class Server:
 
     def _on_tick(self) -> None:
         self.tick += 1
+        self._accepted_this_tick = 0
         self._ticker = self.loop.call_later(TICK_SECONDS, self._on_tick)
         self._accept_again()
         idle_ticks = self.limits.idle_ms / 1000 / TICK_SECONDS

@@ -306,3 +306,14 @@ def test_connections_over_the_limit_wait_in_the_backlog() -> None:
             assert await second.receive() == b"echo 2"
 
     run(story)
+
+
+def test_connections_over_the_rate_wait_for_the_next_second() -> None:
+    async def story() -> None:
+        async with serving(echo, max_connections_per_second=2) as (server, connect):
+            peers = [await connect() for _ in range(3)]
+            for peer in peers:
+                assert await peer.ask(b"x") == [b"echo x"]
+            assert server.tick >= 1
+
+    run(story)

@@ -28,6 +28,7 @@ def test_kafkas_default_buffer_leaves_the_size_to_the_kernel() -> None:
         "max.connections": 5,
         "max.connections.per.ip": 5,
         "max.connections.per.ip.overrides": "",
+        "max.connection.creation.rate": 5,
         "connections.max.idle.ms": 1,
         "socket.listen.backlog.size": 50,
         "socket.receive.buffer.bytes": 102_400,

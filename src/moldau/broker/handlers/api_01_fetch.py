@@ -209,7 +209,8 @@ class FetchHandler:
                     topic.stats.failed_fetch_requests += 1
                 if is_consumer:
                     topic.stats.bytes_out += fetched.records_length
-        self._stats.recent_total_ms.append((perf_counter() - call.started) * 1000)
+        if call.slot is not None:
+            self._stats.recent_total_ms.append((perf_counter() - call.started) * 1000)
 
 
 def _touch_all(fetched: Iterable[Fetched]) -> None:
