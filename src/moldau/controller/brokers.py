@@ -64,9 +64,24 @@ def unfencing(image: MetadataImage, node_id: int, broker_epoch: int) -> Iterator
     for topic in image.topics.values():
         for number, partition in topic.partitions.items():
             if _takes_up(partition, node_id):
-                yield PartitionChangeRecord(partition_id=number, topic_id=topic.topic_id, leader=node_id)
+                yield _election(topic.topic_id, number, partition, node_id)
 
 
 def _takes_up(partition: PartitionImage, node_id: int) -> bool:
-    """It led when it went away, or nobody leads and it is in sync."""
-    return partition.leader == node_id or (partition.leader == NO_LEADER and node_id in partition.isr)
+    """It led when it went away, or nobody leads and it is in sync, or was when the last one left (KIP-966)."""
+    if partition.leader != NO_LEADER:
+        return partition.leader == node_id
+    return node_id in partition.isr or (not partition.isr and node_id in partition.eligible_leader_replicas)
+
+
+def _election(topic_id: uuid.UUID, number: int, partition: PartitionImage, node_id: int) -> PartitionChangeRecord:
+    if node_id in partition.isr:
+        return PartitionChangeRecord(partition_id=number, topic_id=topic_id, leader=node_id)
+    return PartitionChangeRecord(
+        partition_id=number,
+        topic_id=topic_id,
+        leader=node_id,
+        isr=(node_id,),
+        eligible_leader_replicas=(),
+        last_known_elr=(),
+    )
