@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from moldau.broker.context import Broker
 from moldau.broker.topic_configs import TopicConfigs
@@ -17,13 +17,16 @@ from moldau.controller.image import CLUSTER_DEFAULT, ConfigResource, MetadataIma
 from moldau.controller.replay import ImageDelta
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import MoldauError
+from moldau.core.ids import TopicPartition
 
 __all__ = ["MetadataPublisher"]
 
 log = logging.getLogger(__name__)
 
 TURN_S = 0.005
-"""How long partitions are made or dropped before clients get their turn."""
+"""How long partitions are taken up or dropped before clients get their turn."""
+FEW_PARTITIONS = 8
+"""Up to here making their folders is quicker than asking a thread to."""
 
 
 class MetadataPublisher:
@@ -74,6 +77,7 @@ class MetadataPublisher:
         self._broker.image = image
 
     async def _follow_changes(self, delta: ImageDelta) -> None:
+        await self._create_logs(delta)
         turn_ends = time.monotonic() + TURN_S
         names = [topic.name for topic in delta.deleted_topics]
         names += sorted({one.topic for one in delta.partitions} - set(names))
@@ -82,6 +86,30 @@ class MetadataPublisher:
             if time.monotonic() > turn_ends:
                 await asyncio.sleep(0)
                 turn_ends = time.monotonic() + TURN_S
+
+    async def _create_logs(self, delta: ImageDelta) -> None:
+        """Make the folders of many new partitions in a thread: a file system takes its time over thousands.
+
+        Nobody else creates or deletes logs meanwhile, since the controller commits one change at a time.
+        """
+        replaced = {topic.name for topic in delta.deleted_topics}
+        missing = [
+            one
+            for one in delta.partitions
+            if one.topic not in replaced
+            and self._broker.node_id in delta.image.topics[one.topic].partitions[one.partition].replicas
+            and self._broker.logs.get(one) is None
+        ]
+        if len(missing) > FEW_PARTITIONS:
+            await asyncio.get_running_loop().run_in_executor(None, self._create_all, missing, delta.image)
+
+    def _create_all(self, missing: Sequence[TopicPartition], image: MetadataImage) -> None:
+        for topic_partition in sorted(missing):
+            try:
+                self._broker.logs.create(topic_partition, image.topics[topic_partition.topic].topic_id)
+            except MoldauError as error:
+                log.error("%s could not be created: %s", topic_partition, error)
+                return
 
     def _follow(self, name: str, image: MetadataImage) -> None:
         """One topic whose folder cannot be made or renamed must not keep the others from being served."""
