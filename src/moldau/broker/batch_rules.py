@@ -72,6 +72,7 @@ class BatchRules:
     may_flush: bool
     """Whether an acknowledgement may have to wait for the disk."""
     is_header_enough: bool
+    """Whether a batch goes into the log as it came once its header has passed."""
 
     @classmethod
     def of(cls, config: LogConfig) -> BatchRules:
@@ -89,7 +90,7 @@ class BatchRules:
             codec=codec,
             level=_level(config, codec),
             may_flush=may_flush,
-            is_header_enough=not (uses_append_time or config.opens_bodies or may_flush),
+            is_header_enough=not (uses_append_time or config.opens_bodies),
         )
 
 

@@ -37,7 +37,7 @@ class DataPlane:
         self.produce = CarefulProduce(broker, loop, self.parked, self.group_commit, self.slow_appends)
         self.router = Router(
             broker,
-            produce=ProduceHandler(broker, self.parked, self.produce, self.slow_appends),
+            produce=ProduceHandler(broker, self.parked, self.group_commit, self.slow_appends, self.produce),
             fetch=FetchHandler(broker, self.parked, self.cold_reads, self.sessions),
         )
         broker.data_plane = self

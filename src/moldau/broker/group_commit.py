@@ -1,8 +1,8 @@
 """Acknowledged means on disk: many produces share one sync.
 
-While one sync runs in a thread of its own, appends go on and whoever needs the disk lines up for the next one; it
-covers everything appended before it began. A sync that fails is fatal and acknowledges nothing.
-Start at `GroupCommit.flush_then`.
+While one round of syncs runs in a thread of its own, appends go on and whoever needs the disk lines up for the next
+one; it covers everything appended before it began. The logs of a round are synced side by side, because file systems
+commit such syncs together. A sync that fails is fatal and acknowledges nothing. Start at `GroupCommit.flush_then`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import asyncio
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["GroupCommit"]
 
 log = logging.getLogger(__name__)
+
+HELPERS = 7
 
 Round = tuple[set["PartitionLog"], list[Callable[[], None]]]
 
@@ -35,6 +38,7 @@ class GroupCommit:
         self._is_flushing = False
         self._rounds: queue.SimpleQueue[Round | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._helpers: ThreadPoolExecutor | None = None
         self.rounds = 0
         """Syncs so far, each for any number of produces."""
 
@@ -43,7 +47,7 @@ class GroupCommit:
         """Gauge: produces that no running sync covers yet."""
         return len(self._waiting)
 
-    def flush_then(self, logs: list[PartitionLog], callback: Callable[[], None]) -> None:
+    def flush_then(self, logs: Iterable[PartitionLog], callback: Callable[[], None]) -> None:
         """Call `callback` on the loop once everything appended to `logs` so far is on disk."""
         self._dirty.update(logs)
         self._waiting.append(callback)
@@ -62,13 +66,21 @@ class GroupCommit:
         while (round_ := self._rounds.get()) is not None:
             logs, callbacks = round_
             try:
-                for partition_log in logs:
-                    partition_log.flush()
+                self._flush_all(logs)
             except Exception as error:
                 log.critical("a group commit failed, nothing in it is acknowledged: %s", error)
                 self._on_fatal(error)
                 continue
             self._loop.call_soon_threadsafe(self._finish_round, callbacks)
+
+    def _flush_all(self, logs: set[PartitionLog]) -> None:
+        first, *others = logs
+        if others and self._helpers is None:
+            self._helpers = ThreadPoolExecutor(max_workers=HELPERS, thread_name_prefix="moldau-group-commit-helper")
+        helped = [self._helpers.submit(other.flush) for other in others] if self._helpers is not None else []
+        first.flush()
+        for flush in helped:
+            flush.result()
 
     def _finish_round(self, callbacks: list[Callable[[], None]]) -> None:
         self.rounds += 1
@@ -86,3 +98,6 @@ class GroupCommit:
             self._rounds.put(None)
             self._thread.join()
             self._thread = None
+        if self._helpers is not None:
+            self._helpers.shutdown()
+            self._helpers = None

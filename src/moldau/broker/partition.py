@@ -100,7 +100,7 @@ class Partition:
         self.is_alone = False
         """Whether no other replica has to have a record before it counts as committed."""
         self.is_plain = False
-        """Whether an append needs nothing but its header checked: no special topic, no flush, no one to wait for."""
+        """Whether an append needs nothing but its header checked: no special topic, no replica to wait for."""
         self.waiting: set[ParkedFetch] = set()
 
     def __repr__(self) -> str:
@@ -138,6 +138,12 @@ class Partition:
     def has_enough_replicas(self) -> bool:
         """Whether the in-sync replicas reach `min.insync.replicas`, which never asks for more than there are."""
         return len(self.isr) >= min(self.topic.config.min_insync_replicas, len(self.replicas))
+
+    @property
+    def has_to_flush(self) -> bool:
+        """Whether what was just appended may be acknowledged only once it is on disk."""
+        config = self.topic.config
+        return config.moldau_flush_on_ack or self.log.unflushed_messages >= config.flush_messages
 
     def fetchable_end(self, isolation_level: int, replica_id: int) -> int:
         """Where a reader has to stop: followers at the log's end, consumers at the high watermark or below."""

@@ -233,7 +233,7 @@ class CarefulProduce:
             elif item.partition is not None:
                 if item.is_appended:
                     self._publish(item.partition, item)
-                if _has_to_flush(item.partition):
+                if item.partition.has_to_flush:
                     unflushed.append(item.partition.log)
         if call.acks == 0:
             _close_on_failure(call)
@@ -388,13 +388,6 @@ def _append(item: _Item, now_ms: int) -> None:
         item.outcome = ProducedPartition(item.index, 0, base_offset, append_time_ms, log.log_start_offset)
     except MoldauError as error:
         item.error = error
-
-
-def _has_to_flush(partition: Partition) -> bool:
-    config = partition.topic.config
-    if not partition.topic.rules.may_flush:
-        return False
-    return config.moldau_flush_on_ack or partition.log.unflushed_messages >= config.flush_messages
 
 
 def _close_on_failure(call: _Call) -> None:

@@ -38,6 +38,22 @@ def test_one_sync_covers_all_who_came_before_it_began() -> None:
     asyncio.run(story())
 
 
+def test_the_logs_of_a_round_are_synced_side_by_side() -> None:
+    async def story() -> None:
+        commit, done = GroupCommit(asyncio.get_running_loop(), print), []
+        logs = [SlowLog() for _ in range(3)]
+        meeting = threading.Barrier(3)
+        for log in logs:
+            log.go.wait = lambda _: bool(meeting.wait(10)) or True  # type: ignore[method-assign,assignment,misc]
+        commit.flush_then(logs, lambda: done.append(1))  # type: ignore[arg-type]
+        while not done:
+            await asyncio.sleep(0.001)
+        assert [log.flushes for log in logs] == [1, 1, 1]
+        commit.close()
+
+    asyncio.run(story())
+
+
 def test_a_failed_sync_acknowledges_nothing_and_is_fatal() -> None:
     async def story() -> None:
         fatal: list[BaseException] = []

@@ -3,8 +3,8 @@
     versions 3 to 13; 0 to 2 are announced but close the connection, because only magic 2 is accepted
 
 Nearly every request takes the short way, `_produce_plain`: one batch for a topic that asks for nothing special. The
-careful way, `broker.produce`, does the same for any number of partitions and for topics that want bodies opened, the
-broker's time in the batch, or the disk to have it. What is checked is `broker.batch_rules`.
+careful way, `broker.produce`, does the same for any number of partitions and for topics that want bodies opened or the
+broker's time in the batch. What is checked is `broker.batch_rules`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 from moldau.broker.batch_rules import checked_header
 from moldau.broker.context import Broker
+from moldau.broker.group_commit import GroupCommit
 from moldau.broker.parked_fetches import ParkedFetches
 from moldau.broker.partition import Partition, Topic
 from moldau.broker.produce import CarefulProduce
 from moldau.broker.slow_appends import LARGE_BYTES, SlowAppends
 from moldau.core.errors import MoldauError
 from moldau.log.errors import StorageError
-from moldau.net.replies import Handled
+from moldau.net.replies import Handled, ReplySlot
 from moldau.protocol.produce import FIRST_WITH_TOPIC_IDS, decode_one_batch, decode_produce_request
 from moldau.protocol.record_batch import TRANSACTIONAL_BIT
 
@@ -37,11 +38,17 @@ class ProduceHandler:
     """One per broker; called by the router for each Produce frame."""
 
     def __init__(
-        self, broker: Broker, parked: ParkedFetches, careful: CarefulProduce, slow_appends: SlowAppends
+        self,
+        broker: Broker,
+        parked: ParkedFetches,
+        group_commit: GroupCommit,
+        slow_appends: SlowAppends,
+        careful: CarefulProduce,
     ) -> None:
         self._partitions = broker.partitions
         self._now_ms = broker.clock.now_ms
         self._parked = parked
+        self._group_commit = group_commit
         self._careful = careful
         self._slow_appends = slow_appends
         slow_appends.on_switch = self._switch
@@ -73,19 +80,24 @@ class ProduceHandler:
                     if base_offset >= 0:
                         if not acks:
                             return None
-                        reply = topic.replies.get(version) or topic.reply(version)
-                        log_start_offset = partition.log.log_start_offset
-                        return reply.pack(
-                            reply.size,
+                        prepared = topic.replies.get(version) or topic.reply(version)
+                        log = partition.log
+                        reply = prepared.pack(
+                            prepared.size,
                             correlation_id,
-                            reply.prefix,
+                            prepared.prefix,
                             index,
                             0,
                             base_offset,
                             -1,
-                            log_start_offset,
-                            reply.suffix,
+                            log.log_start_offset,
+                            prepared.suffix,
                         )
+                        if not topic.rules.may_flush or not partition.has_to_flush:
+                            return reply
+                        slot = ReplySlot(connection, holds_back=False)
+                        self._group_commit.flush_then((log,), lambda: slot.complete(reply))
+                        return slot
         request = decode_produce_request(view, body, end, version)
         return self._careful.handle(connection, view, start, request, version, correlation_id)
 
