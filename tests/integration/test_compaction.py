@@ -22,7 +22,14 @@ def broker() -> Iterator[Broker]:
 
 
 def read_all(bootstrap: str) -> list[tuple[int, bytes, bytes]]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.partition.eof": True})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "reader",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        }
+    )
     try:
         consumer.assign([TopicPartition("salaries", 0, 0)])
         found = []

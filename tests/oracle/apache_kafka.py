@@ -120,10 +120,12 @@ class ApacheKafka:
         return self.directory / "server.properties"
 
     def format(self) -> None:
-        """Write the configuration and format the data folder, unless that happened before."""
+        """Write the configuration and format the data folder, unless that happened before, by whomever."""
         self.log_dir.mkdir(parents=True, exist_ok=True)
         self.properties_file.write_text("".join(f"{key}={value}\n" for key, value in self._settings().items()))
-        arguments = ["format", "--ignore-formatted", "-t", "bW9sZGF1LW9yYWNsZS0wMQ", "-c", str(self.properties_file)]
+        if (self.log_dir / "meta.properties").exists():
+            return
+        arguments = ["format", "-t", "bW9sZGF1LW9yYWNsZS0wMQ", "-c", str(self.properties_file)]
         done = run_tool("kafka.tools.StorageTool", arguments)
         if done.returncode:
             raise RuntimeError(f"Apache Kafka could not format {self.log_dir}: {done.stdout}{done.stderr}")
