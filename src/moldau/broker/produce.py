@@ -8,7 +8,9 @@ short way that most requests take is `broker.handlers.api_00_produce`. Start at 
 from __future__ import annotations
 
 import asyncio
+import logging
 import struct
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from moldau.net.connection import Connection
 
 __all__ = ["CarefulProduce"]
+
+log = logging.getLogger(__name__)
 
 ADMIN_CLIENT_ID = b"__admin_client"
 INLINE_BODY_BYTES = 8 * 1024
@@ -168,15 +172,13 @@ class CarefulProduce:
     ) -> None:
         if done.cancelled():
             return
-        try:
+
+        def answer() -> Handled:
             for item, error in done.result():
                 self._refuse(item, error, len(item.batch))
-            answer = self._append_and_answer(slot.connection, call, slot)
-        except CloseConnectionError as error:
-            slot.connection.close(str(error))
-            return
-        if not isinstance(answer, ReplySlot):
-            slot.complete(answer)
+            return self._append_and_answer(slot.connection, call, slot)
+
+        _complete(slot, answer)
 
     def _open(self, item: _Item, now_ms: int) -> None:
         for refused, error in _open_all([item], now_ms):
@@ -210,19 +212,10 @@ class CarefulProduce:
                 _append(item, call.now_ms)
 
         def answer() -> None:
-            self._complete(waiting, call, items)
+            _complete(waiting, lambda: self._answer(connection, call, items, waiting))
 
         self._slow_appends.submit(append, answer, sum(len(item.batch) for item in items))
         return waiting
-
-    def _complete(self, slot: ReplySlot, call: _Call, items: list[_Item]) -> None:
-        try:
-            answer = self._answer(slot.connection, call, items, slot)
-        except CloseConnectionError as error:
-            slot.connection.close(str(error))
-            return
-        if not isinstance(answer, ReplySlot):
-            slot.complete(answer)
 
     def _answer(self, connection: Connection, call: _Call, items: list[_Item], slot: ReplySlot | None) -> Handled:
         """Let readers see what was appended, and answer once the disk has what it must have."""
@@ -364,6 +357,20 @@ def _open_all(items: list[_Item], now_ms: int) -> list[tuple[_Item, RefusedBatch
     return refused
 
 
+def _complete(slot: ReplySlot, answer: Callable[[], Handled]) -> None:
+    """Fill the slot with the answer, unless that has to wait for something else in the same slot."""
+    try:
+        answered = answer()
+    except CloseConnectionError as error:
+        slot.connection.close(str(error))
+    except Exception:
+        log.exception("a produce failed")
+        slot.abandon()
+    else:
+        if not isinstance(answered, ReplySlot):
+            slot.complete(answered)
+
+
 def _append(item: _Item, now_ms: int) -> None:
     """Put one batch into its log, or find out why not. The loop does this, or the thread for slow appends."""
     partition, header = item.partition, item.header
@@ -371,8 +378,8 @@ def _append(item: _Item, now_ms: int) -> None:
     try:
         if not partition.is_leader:
             raise RefusedBatchError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition.topic_partition} moved away")
-        log, uses_append_time = partition.log, partition.topic.rules.uses_append_time
-        duplicate = log.producers.check(header) if header[9] >= 0 else None
+        partition_log, uses_append_time = partition.log, partition.topic.rules.uses_append_time
+        duplicate = partition_log.producers.check(header) if header[9] >= 0 else None
         append_time_ms = -1
         if duplicate is not None:
             base_offset = duplicate.base_offset
@@ -383,9 +390,9 @@ def _append(item: _Item, now_ms: int) -> None:
             if uses_append_time:
                 append_time_ms = now_ms
                 header = stamp_append_time(batch, header, now_ms)
-            base_offset = log.append(batch, header, partition.leader_epoch, now_ms)
+            base_offset = partition_log.append(batch, header, partition.leader_epoch, now_ms)
             item.is_appended = True
-        item.outcome = ProducedPartition(item.index, 0, base_offset, append_time_ms, log.log_start_offset)
+        item.outcome = ProducedPartition(item.index, 0, base_offset, append_time_ms, partition_log.log_start_offset)
     except MoldauError as error:
         item.error = error
 

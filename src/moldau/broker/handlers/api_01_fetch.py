@@ -10,6 +10,7 @@ to wait for the disk are done by a thread; meanwhile the connection waits and no
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from moldau.net.connection import Connection
 
 __all__ = ["FetchHandler"]
+
+log = logging.getLogger(__name__)
 
 INLINE_BYTES = 16 * 1024
 """Slices up to this size are copied into the reply: one `send` is cheaper than three system calls for a `sendfile`."""
@@ -113,25 +116,27 @@ class FetchHandler:
         def retry(changed: Collection[Partition] | None) -> bool:
             """Look again: at what changed, or at everything when the time is up."""
             nonlocal latest
-            if changed is None:
-                self._complete(call, call.reader.read())
-                return True
-            latest = call.reader.read(latest, changed)
-            if latest.size < call.request.min_bytes and not latest.has_to_answer:
-                return False
-            self._complete(call, latest)
+            try:
+                latest = call.reader.read() if changed is None else call.reader.read(latest, changed)
+                if changed is not None and latest.size < call.request.min_bytes and not latest.has_to_answer:
+                    return False
+                self._complete(slot, self._answer(call, latest))
+            except Exception:
+                log.exception("a parked fetch failed")
+                slot.abandon()
             return True
 
-        fetch = ParkedFetch(call.reader.partitions, retry)
         slot = call.wait()
+        fetch = ParkedFetch(call.reader.partitions, retry)
         slot.on_close = lambda: self._parked.leave(fetch)
         self._parked.park(fetch, call.request.max_wait_ms)
         return slot
 
-    def _complete(self, call: _Call, result: ReadResult) -> None:
-        answer = self._answer(call, result)
-        if call.slot is not None and not isinstance(answer, ReplySlot):
-            call.slot.complete(answer)
+    @staticmethod
+    def _complete(slot: ReplySlot, answer: Handled) -> None:
+        """Fill the slot, unless the answer has to wait for something else in the same slot."""
+        if not isinstance(answer, ReplySlot):
+            slot.complete(answer)
 
     # Cold reads
 
@@ -160,13 +165,11 @@ class FetchHandler:
         def done(future: asyncio.Future[ReadResult]) -> None:
             if future.cancelled() or slot.connection.is_closed:
                 return
-            error = future.exception()
-            if error is not None:
-                slot.connection.close(f"a read failed: {error}")
-                return
-            answer = then(future.result())
-            if not isinstance(answer, ReplySlot):
-                slot.complete(answer)
+            try:
+                self._complete(slot, then(future.result()))
+            except Exception:
+                log.exception("a cold read failed")
+                slot.abandon()
 
         self._cold_reads.run(read).add_done_callback(done)
         return slot
