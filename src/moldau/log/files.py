@@ -11,9 +11,26 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
 __all__ = ["FileLock", "Files", "SegmentFile"]
+
+
+_KEEP_SIZE = 1
+
+
+@cache
+def _fallocate() -> Callable[[int, int, int, int], int] | None:
+    """The C library's `fallocate`; Python's own changes the file's length."""
+    import ctypes
+
+    try:
+        function = ctypes.CDLL(None).fallocate
+    except (AttributeError, OSError):
+        return None
+    function.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+    return cast("Callable[[int, int, int, int], int]", function)
 
 
 class SegmentFile:
@@ -75,6 +92,15 @@ class Files:
 
     def truncate(self, fd: int, size: int) -> None:
         os.ftruncate(fd, size)
+
+    def preallocate(self, fd: int, size: int) -> None:
+        """Reserve room up to `size` without changing the file's length; where that is not possible, do nothing.
+
+        A reservation is given back by truncating the file to the length it has.
+        """
+        allocate = _fallocate()
+        if allocate is not None:
+            allocate(fd, _KEEP_SIZE, 0, size)
 
     def sync(self, fd: int) -> None:
         """Put a file's bytes and length on disk."""

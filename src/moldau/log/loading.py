@@ -25,6 +25,7 @@ from moldau.log.producer_state import ProducerStates
 from moldau.log.recovery import SegmentCheck, next_valid_batch
 from moldau.log.segment import EXTENSIONS, Segment, parse_base_offset
 from moldau.log.swaps import tidied
+from moldau.log.txn_index import ENTRY as TXN_ENTRY
 from moldau.protocol.record_batch import NO_TIMESTAMP
 
 __all__ = ["LastRun", "create_log", "open_log"]
@@ -200,6 +201,8 @@ class _Loader:
 
     def _has_indexes(self, segment: Segment, names: frozenset[str]) -> bool:
         stem = f"{segment.base_offset:020d}"
+        if f"{stem}.txnindex" in names and self.files.size(segment.path(".txnindex")) % TXN_ENTRY.size:
+            return False  # only a replay can tell which transactions were aborted
         return f"{stem}.index" in names and f"{stem}.timeindex" in names
 
     def _producers_before(self, index: int) -> ProducerStates:

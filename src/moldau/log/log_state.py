@@ -232,8 +232,14 @@ class LogState:
                 f"{self.topic_partition}: cannot begin a segment in {self.directory}: {error.strerror}"
             ) from error
         self._roll_jitter_ms = random.randint(0, max(0, self._config.segment_jitter_ms))
-        self._set_roll_limits(segment)
+        self._get_ready(segment)
         return segment
+
+    def _get_ready(self, active: Segment) -> None:
+        """Prepare a segment that is open for appending."""
+        self._set_roll_limits(active)
+        if self._config.preallocate:
+            self.files.preallocate(active.fd, self._config.segment_bytes)
 
     def _set_roll_limits(self, active: Segment) -> None:
         """Turn configuration into numbers that an append can compare with.

@@ -113,6 +113,8 @@ class LogUpkeep(LogState):
     def finish_roll(self, segment: Segment) -> None:
         """Put a closed segment on disk with all that belongs to it, and move the recovery point past it."""
         if not self.is_closed and segment in self.segments:
+            if self._config.preallocate:
+                segment.give_back()
             self._save("a producer snapshot", self._snapshots.save)
             self.flush(before=segment.base_offset + 1)
 
@@ -158,6 +160,8 @@ class LogUpkeep(LogState):
         if self.offline_error is None:
             if self._active is not None or self.recovery_point < self.log_end_offset:
                 self.flush()
+            if self._config.preallocate and self._active is not None:
+                self._active.give_back()
             for segment in self.segments:
                 if not segment.is_index_saved or not segment.is_index_synced:
                     segment.force_time_entry()

@@ -165,7 +165,7 @@ class PartitionLog(LogUpkeep):
             raise StorageError(
                 f"{self.topic_partition}: cannot open {active.path('.log')}: {error.strerror}"
             ) from error
-        self._set_roll_limits(active)
+        self._get_ready(active)
         self._active = active
         return active
 

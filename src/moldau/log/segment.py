@@ -324,6 +324,11 @@ class Segment:
             self.first_timestamp = header.max_timestamp
             break
 
+    def give_back(self) -> None:
+        """Free the room that was preallocated behind the last batch."""
+        held = self.file
+        self.files.truncate(held.fd, self.size)
+
     def truncate(self, offset: int) -> None:
         """Cut the file and the indexes before the first batch that reaches `offset`."""
         position = self.find(offset)

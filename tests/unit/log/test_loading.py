@@ -120,6 +120,15 @@ def test_damaged_indexes_are_rebuilt_when_needed(
     assert path(log, 5, extension).stat().st_size != 3
 
 
+def test_a_damaged_transaction_index_is_rebuilt(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    append(log, producer_id=7, is_transactional=True)
+    append(log, marker(7, commit=False))
+    log.close()
+    path(log, 0, ".txnindex").write_bytes(b"123")
+    assert reopened(log, clean_run(log)).aborted_transactions(0, 2) == [(7, 0, 1, 2)]
+
+
 def test_missing_snapshots_are_rebuilt_by_replay(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log.close()

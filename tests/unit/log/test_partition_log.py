@@ -435,3 +435,18 @@ def test_closing_twice_and_reopening_clean(tmp_path: Path) -> None:
     again = reopened(log, clean_run(log))
     assert base_offsets(again) == list(range(0, 120, 3))
     assert append(again, data_batch(3)) == 120
+
+
+def test_preallocation_reserves_room_and_gives_it_back(tmp_path: Path) -> None:
+    log = new_log(tmp_path, preallocate=True, segment_bytes=1 << 20)
+    append(log)
+    reserved = log_file(log).stat()
+    assert reserved.st_size == log.size_in_bytes
+    if reserved.st_blocks * 512 < 1 << 20:
+        pytest.skip("this file system does not preallocate")
+    log.roll()
+    assert log_file(log).stat().st_blocks * 512 < 1 << 20
+    append(log)
+    log.close()
+    assert log_file(log, 1).stat().st_blocks * 512 < 1 << 20
+    assert base_offsets(reopened(log)) == [0, 1]
