@@ -79,7 +79,7 @@ class MetadataLog:
     def last_epoch(self) -> int:
         """The epoch of the newest batch, or of the snapshot the log begins after."""
         snapshot_epoch = self.last_snapshot.epoch if self.last_snapshot is not None else 0
-        newest = self.partition.end_offset_for_epoch(2**31 - 1)[0]
+        newest = self.partition.leader_epochs.latest
         return max(newest, snapshot_epoch, 0)
 
     # --- reading ------------------------------------------------------------------------------------
