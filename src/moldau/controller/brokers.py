@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from moldau.controller.features import SUPPORTED
 from moldau.controller.image import NO_LEADER, Endpoint, MetadataImage, PartitionImage
@@ -27,8 +27,7 @@ __all__ = ["BrokerRegistration", "registration", "unfencing"]
 UNFENCED = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRegistration:
+class BrokerRegistration(NamedTuple):
     """What a starting broker says of itself."""
 
     node_id: int

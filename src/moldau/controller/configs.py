@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -50,8 +49,7 @@ class ResourceChange(NamedTuple):
     ops: tuple[ConfigOp, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigResult:
+class ConfigResult(NamedTuple):
     resource: ConfigResource
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None

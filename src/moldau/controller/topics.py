@@ -9,8 +9,8 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from random import Random
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from moldau.controller.errors import RefusedError, refusal_of
@@ -49,19 +49,17 @@ class Assignment(NamedTuple):
     replicas: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTopic:
+class NewTopic(NamedTuple):
     name: str
     partitions: int = BROKER_DEFAULT
     replication_factor: int = BROKER_DEFAULT
     assignments: tuple[Assignment, ...] = ()
-    configs: Mapping[str, str | None] = field(default_factory=dict)
+    configs: Mapping[str, str | None] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MorePartitions:
+class MorePartitions(NamedTuple):
     name: str
-    count: int
+    total: int
     """The total after the change."""
     assignments: tuple[tuple[int, ...], ...] | None = None
     """Replicas of each new partition, or `None` to have them placed."""
@@ -74,15 +72,14 @@ class TopicRef(NamedTuple):
     topic_id: uuid.UUID | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicResult:
+class TopicResult(NamedTuple):
     name: str | None
     topic_id: uuid.UUID | None = None
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
     partitions: int = -1
     replication_factor: int = -1
-    configs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, str] = MappingProxyType({})
 
 
 Named = TypeVar("Named", NewTopic, MorePartitions)
@@ -275,7 +272,7 @@ def created_partitions(image: MetadataImage, topics: Sequence[MorePartitions], *
             code, message = refusal_of(error)
             decision.results.append(TopicResult(name=topic.name, error=code, message=message))
             continue
-        decision.results.append(TopicResult(name=topic.name, partitions=topic.count))
+        decision.results.append(TopicResult(name=topic.name, partitions=topic.total))
     return decision
 
 
@@ -290,19 +287,19 @@ def _grown(image: MetadataImage, topic: MorePartitions, random: Random) -> Itera
 
 
 def _check_growth(topic: MorePartitions, present: int) -> None:
-    if topic.count == present:
+    if topic.total == present:
         raise RefusedError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
-    if topic.count < present:
+    if topic.total < present:
         raise RefusedError(
             ErrorCode.INVALID_PARTITIONS,
-            f"The topic {topic.name} currently has {present} partition(s); {topic.count} would not be an increase.",
+            f"The topic {topic.name} currently has {present} partition(s); {topic.total} would not be an increase.",
         )
-    if topic.count - present > PARTITIONS_PER_REQUEST:
+    if topic.total - present > PARTITIONS_PER_REQUEST:
         raise RefusedError(ErrorCode.POLICY_VIOLATION, f"More than {PARTITIONS_PER_REQUEST} partitions in one request.")
-    if topic.assignments is not None and len(topic.assignments) != topic.count - present:
+    if topic.assignments is not None and len(topic.assignments) != topic.total - present:
         raise RefusedError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"{topic.count - present} partition(s) are to be added, but {len(topic.assignments)} are assigned.",
+            f"{topic.total - present} partition(s) are to be added, but {len(topic.assignments)} are assigned.",
         )
 
 
@@ -311,7 +308,7 @@ def _replicas_of_new_partitions(
 ) -> Sequence[tuple[int, ...]]:
     factor = len(found.partitions[0].replicas)
     if topic.assignments is None:
-        return _placed(image, topic.count - len(found.partitions), factor, random)
+        return _placed(image, topic.total - len(found.partitions), factor, random)
     for index, replicas in enumerate(topic.assignments):
         _check_assignment(image, len(found.partitions) + index, replicas, factor)
     return topic.assignments

@@ -150,7 +150,7 @@ def test_replicas_on_fenced_brokers_are_not_in_sync() -> None:
 
 def test_partitions_are_added_after_those_there_are() -> None:
     image = with_topics(cluster(), NewTopic(name="t", partitions=2))
-    decision = created_partitions(image, [MorePartitions(name="t", count=5)], random=Random(1))
+    decision = created_partitions(image, [MorePartitions(name="t", total=5)], random=Random(1))
     grown = replayed(image, decision.records, offset=20, epoch=1).image
     assert sorted(grown.topics["t"].partitions) == [0, 1, 2, 3, 4]
 
@@ -158,20 +158,20 @@ def test_partitions_are_added_after_those_there_are() -> None:
 @pytest.mark.parametrize(
     ("more", "error", "message"),
     [
-        (MorePartitions(name="t", count=3), ErrorCode.INVALID_PARTITIONS, "Topic already has 3 partition(s)."),
+        (MorePartitions(name="t", total=3), ErrorCode.INVALID_PARTITIONS, "Topic already has 3 partition(s)."),
         (
-            MorePartitions(name="t", count=2),
+            MorePartitions(name="t", total=2),
             ErrorCode.INVALID_PARTITIONS,
             "The topic t currently has 3 partition(s); 2 would not be an increase.",
         ),
-        (MorePartitions(name="u", count=2), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Topic 'u' does not exist."),
+        (MorePartitions(name="u", total=2), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Topic 'u' does not exist."),
         (
-            MorePartitions(name="t", count=5, assignments=((1,),)),
+            MorePartitions(name="t", total=5, assignments=((1,),)),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "2 partition(s) are to be added, but 1 are assigned.",
         ),
         (
-            MorePartitions(name="t", count=4, assignments=((7,),)),
+            MorePartitions(name="t", total=4, assignments=((7,),)),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "The assignment of partition 3 names a broker that is not registered: [7].",
         ),

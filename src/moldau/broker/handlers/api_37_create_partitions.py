@@ -25,4 +25,4 @@ def _more_partitions(topic: Message) -> MorePartitions:
     assignments = None
     if topic.assignments is not None:
         assignments = tuple(tuple(one.broker_ids) for one in topic.assignments)
-    return MorePartitions(name=topic.name, count=topic.count, assignments=assignments)
+    return MorePartitions(name=topic.name, total=topic.count, assignments=assignments)
