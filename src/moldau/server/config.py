@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from moldau.core.config.providers import substituted
 from moldau.core.errors import StartupError
 from moldau.core.properties import parse_properties
 
@@ -56,7 +57,7 @@ def gather(
         settings |= load_file(file)
     settings |= settings_from_environment(environ)
     settings |= parse_overrides(overrides)
-    return settings
+    return substituted(settings, environ)
 
 
 def laptop_defaults(environ: Mapping[str, str]) -> dict[str, str]:

@@ -190,7 +190,7 @@ def _can_be_read(name: str, text: str) -> bool:
 
 
 def _is_unknown(name: str) -> bool:
-    return base_key(name) is None and not name.startswith(("confluent.", "ksql.", LISTENER_PREFIX))
+    return base_key(name) is None and not name.startswith(("confluent.", "ksql.", "config.providers.", LISTENER_PREFIX))
 
 
 def _scaled(value: Any, factor: int) -> Any:
