@@ -226,6 +226,13 @@ class _Loader:
         for index in range(first, len(self.segments)):
             if not self._recover_segment(index):
                 break
+        if self.end_offset < recovery_point:
+            log.error(
+                "%s ends at offset %d, but everything below %d was on disk: the disk or somebody lost it",
+                self.directory,
+                self.end_offset,
+                recovery_point,
+            )
         self.snapshots.discard_above(self.end_offset)
         self.epochs.truncate_end(self.end_offset)
         self.are_epochs_saved = saved == self.epochs.entries
@@ -237,6 +244,11 @@ class _Loader:
         segment, is_last = self.segments[index], index + 1 == len(self.segments)
         assert self.producers is not None
         size = segment.size
+        if size == 0:
+            segment.begin_rebuild(self.config.index_interval_bytes)
+            self.end_offset = max(self.end_offset, segment.base_offset)
+            self._note_gap(index, segment.base_offset)
+            return True
         check = self._rebuild(segment, self.producers, self.epochs, check_crc=True)
         if not is_last:
             segment.force_time_entry()

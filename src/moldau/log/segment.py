@@ -293,7 +293,7 @@ class Segment:
                     self.files.sync_file(self.path(extension))
         else:
             self._write_indexes(sync)
-        self.is_index_synced = sync
+        self.is_index_synced = sync or not (self.offset_index.entries or self.time_index.entries)
 
     def _write_indexes(self, sync: bool) -> None:
         # Before the bytes are taken: what an append adds meanwhile must count as unsaved again.

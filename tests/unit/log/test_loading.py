@@ -267,6 +267,13 @@ def test_with_consent_the_log_is_cut_at_the_damage(tmp_path: Path) -> None:
     assert base_offsets(reopened(again)) == list(range(8))
 
 
+def test_losing_what_was_synced_is_an_error_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = filled(tmp_path)
+    os.truncate(path(log, 15), 2 * SIZE)
+    assert reopened(log, LastRun(False, 20)).log_end_offset == 17
+    assert "everything below 20 was on disk" in caplog.text
+
+
 def test_an_empty_segment_behind_a_torn_one_goes(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log.roll()
