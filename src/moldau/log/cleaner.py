@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.errors import MoldauError
 from moldau.core.ids import TopicPartition
-from moldau.log.checkpoints import CLEANER_OFFSETS, load_checkpoint, save_checkpoint
+from moldau.log.cleaner_checkpoints import CleanerCheckpoints
 from moldau.log.cleaning_errors import CleaningFailedError, CleaningStoppedError
 from moldau.log.compaction import CleanableLog, SegmentFacts, cleanable_log, cleanable_range, filthiest
 from moldau.log.config import INT64_MAX
@@ -83,7 +83,7 @@ class Cleaner:
         self._make_worker = make_worker or _new_worker
         self._workers: dict[int, CleanerWorker] = {}
         """By thread; there only while that thread has work."""
-        self._checkpoints: dict[str, dict[TopicPartition, int]] = {}
+        self._checkpoints = CleanerCheckpoints(self._files)
         self._in_progress: set[TopicPartition] = set()
         self._last_looked_ms: int | None = None
         self.uncleanable: dict[TopicPartition, str] = {}
@@ -163,11 +163,14 @@ class Cleaner:
     def _take_filthiest(self, now_ms: int) -> tuple[PartitionLog, CleanableLog] | None:
         with self._lock:
             self._last_looked_ms = now_ms
-            logs = {each.topic_partition: each for each in self._logs() if _is_cleanable(each)}
+            logs = {each.topic_partition: each for each in self._logs()}
+            for partition in self._checkpoints.note_logs(logs):
+                self.uncleanable.pop(partition, None)
+                self.last_rounds.pop(partition, None)
             waiting = [
                 each
                 for partition, each in logs.items()
-                if partition not in self.uncleanable and partition not in self._in_progress
+                if _is_cleanable(each) and partition not in self.uncleanable and partition not in self._in_progress
             ]
             candidates = [found for each in waiting if (found := self._weighed(each, now_ms)) is not None]
             self.max_dirty_percent = int(100 * max((found.dirty_ratio for found in candidates), default=0.0))
@@ -188,11 +191,10 @@ class Cleaner:
 
     def _weighed_closely(self, target: PartitionLog, now_ms: int) -> CleanableLog:
         config, segments = target.config, target.segments
-        checkpoint = self._checkpoint_of(target).get(target.topic_partition)
         facts = [_facts(segment, config.min_compaction_lag_ms, config.max_compaction_lag_ms) for segment in segments]
         span = cleanable_range(
             facts,
-            checkpoint=checkpoint,
+            checkpoint=self._checkpoints.offset_of(target),
             log_start_offset=target.log_start_offset,
             log_end_offset=target.log_end_offset,
             # A log with one segment has nothing to clean; its producers need not be loaded to say so.
@@ -217,7 +219,7 @@ class Cleaner:
         )
         result = cleaning.run(self._worker(), now_ms)
         with self._lock:
-            self._checkpoint(target, result.end_offset)
+            self._checkpoints.save(target, result.end_offset)
             self._note_round(target, result, cleaning.groups, time.monotonic() - started)
 
     def _done_elsewhere(self, job: Callable[[], None]) -> None:
@@ -251,23 +253,6 @@ class Cleaner:
         else:
             self.uncleanable[partition] = str(error)
             log.error("%s: marked uncleanable until the next start: %s", partition, error)
-
-    # --- checkpoints ------------------------------------------------------------------------------------
-
-    def _checkpoint_of(self, target: PartitionLog) -> dict[TopicPartition, int]:
-        log_dir = os.path.dirname(target.directory)
-        if log_dir not in self._checkpoints:
-            self._checkpoints[log_dir] = load_checkpoint(self._files, os.path.join(log_dir, CLEANER_OFFSETS))
-        return self._checkpoints[log_dir]
-
-    def _checkpoint(self, target: PartitionLog, end_offset: int) -> None:
-        """Remember where the next round begins; partitions that are gone leave the file with this."""
-        log_dir, offsets = os.path.dirname(target.directory), self._checkpoint_of(target)
-        offsets[target.topic_partition] = end_offset
-        present = {each.topic_partition for each in self._logs()}
-        for partition in [partition for partition in offsets if partition not in present]:
-            del offsets[partition]
-        save_checkpoint(self._files, os.path.join(log_dir, CLEANER_OFFSETS), offsets)
 
     # --- metrics ----------------------------------------------------------------------------------------
 

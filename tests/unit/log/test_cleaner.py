@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -151,6 +152,31 @@ def test_partitions_that_are_gone_leave_the_checkpoint(tmp_path: Path) -> None:
     users.roll()
     clean_once(cleaner_of(users), users)
     assert load_checkpoint(Files(), str(tmp_path / CLEANER_OFFSETS)) == {PARTITION: 1}
+
+
+def test_a_topic_made_anew_inherits_nothing_from_its_namesake(tmp_path: Path) -> None:
+    current: list[Partition] = []
+    cleaner = Cleaner(lambda: [each.log for each in current], make_worker=InlineWorker)
+    for _ in range(2):
+        shutil.rmtree(tmp_path / "users-0", ignore_errors=True)
+        users = Partition(tmp_path)
+        current[:] = [users]
+        for value in (b"1", b"2", b"3"):
+            users.put((b"a", value))
+        users.roll()
+        assert clean_once(cleaner, users)
+        assert contents(users.log) == [(2, b"a", b"3")]
+
+
+def test_a_partition_made_anew_is_no_longer_uncleanable(tmp_path: Path) -> None:
+    first, second = Partition(tmp_path / "a"), Partition(tmp_path / "b")
+    current = [first]
+    cleaner = Cleaner(lambda: [each.log for each in current], make_worker=InlineWorker, clock=first.clock)
+    assert not clean_once(cleaner, first)
+    cleaner.uncleanable[PARTITION] = "a reason"
+    current[0] = second
+    assert not clean_once(cleaner, second)
+    assert cleaner.uncleanable == {}
 
 
 def test_tombstones_stay_visible_until_their_horizon(tmp_path: Path) -> None:
