@@ -127,5 +127,6 @@ class MetadataPublisher:
         broker.config = broker.config.with_dynamic(image.cluster_config, image.broker_config(broker.node_id))
         self._topic_configs.image = image
         self._topic_configs.config = broker.config
+        broker.logs.producer_id_expiration_ms = broker.config.value("producer.id.expiration.ms")
         for callback in self._on_config:
             callback(broker.config)

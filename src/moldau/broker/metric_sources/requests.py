@@ -110,7 +110,8 @@ def _waiting(broker: Broker) -> Iterator[Family]:
     yield gauge(cache, "NumIncrementalFetchPartitionsCached", sessions.partitions, "Partitions in them.")
     yield meter(cache, "IncrementalFetchSessionEvictionsPerSec", sessions.evictions, "Sessions that made room.")
     yield plain_counter("moldau_flushes_on_ack_total", group_commit.rounds, "Syncs that acknowledgements waited for.")
-    yield plain_counter("moldau_cold_reads_total", data_plane.cold_reads.count, "Reads that had to wait for the disk.")
+    yield plain_counter("moldau_cold_reads_total", data_plane.cold_reads.count, "Reads that waited for the disk.")
+    yield plain_counter("moldau_slow_appends_total", data_plane.slow_appends.count, "Appends that the kernel held up.")
 
 
 def _connections(server: Server) -> Iterator[Family]:

@@ -8,7 +8,7 @@ __all__ = ["NETWORK_KEYS"]
 
 BOOLEAN, STRING, INT = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
 LONG, LIST, CLASS = ConfigType.LONG, ConfigType.LIST, ConfigType.CLASS
-CLUSTER, BROKER = Dynamic.CLUSTER, Dynamic.BROKER
+CLUSTER = Dynamic.CLUSTER
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -41,24 +41,18 @@ IDENTITY = [
         ["PLAINTEXT://:9092"],
         "Where to listen, as NAME://host:port. No host is the default interface, 0.0.0.0 all of them, "
         "and port 0 a free one.",
-        None,
-        BROKER,
     ),
     ConfigKey(
         "advertised.listeners",
         LIST,
         None,
         "What clients are told to connect to; the listeners themselves when not given.",
-        None,
-        BROKER,
     ),
     ConfigKey(
         "listener.security.protocol.map",
         STRING,
         ",".join(f"{name}:{name}" for name in ("SASL_SSL", "PLAINTEXT", "SSL", "SASL_PLAINTEXT")),
         "Which security protocol each listener name speaks, as NAME:PROTOCOL.",
-        None,
-        BROKER,
     ),
     ConfigKey("inter.broker.listener.name", STRING, None, "The listener brokers use among themselves."),
     ConfigKey(
