@@ -129,7 +129,7 @@ def _producer_line(entry: tuple[int, ...]) -> str:
 def _dump_offset_checkpoint(path: Path, problems: Problems) -> Iterator[str]:
     """Kafka's tool has no words for the text files; ours are those of its other lines."""
     try:
-        offsets = parse_checkpoint(path.read_text())
+        offsets = parse_checkpoint(path.read_text("utf-8"))
     except ValueError as error:
         raise DumpError(f"{path} is corrupt: {error}") from None
     for (topic, partition), offset in offsets.items():
@@ -137,8 +137,8 @@ def _dump_offset_checkpoint(path: Path, problems: Problems) -> Iterator[str]:
 
 
 def _dump_leader_epochs(path: Path, problems: Problems) -> Iterator[str]:
-    lines = path.read_text().splitlines()
     try:
+        lines = path.read_text("utf-8").splitlines()
         entries = [tuple(map(int, line.split())) for line in lines[2:] if line]
         if lines[0] != "0" or len(entries) != int(lines[1]):
             raise ValueError(f"{lines[1]} entries announced, {len(entries)} found")

@@ -70,7 +70,7 @@ def _compare_time(
     positions: list[tuple[int, int]],
 ) -> None:
     log_path = path.with_suffix(".log")
-    start = max((position for indexed, position in positions if indexed <= offset), default=0)
+    start = max((position for indexed, position in positions if indexed <= offset and position >= 0), default=0)
     found = next(
         ((h, batch) for _, h, batch in batches_from(log_path, start, _size(log_path)) if h.last_offset >= offset), None
     )
@@ -93,6 +93,8 @@ def _newest_timestamp(header: BatchHeader, batch: bytes) -> int:
 
 
 def _first_batch(log_path: Path, position: int, max_message_bytes: int) -> BatchHeader:
+    if position < 0:
+        raise DumpError(f"Invalid position: {position} in read from {log_path}")
     end = min(_size(log_path), position + max_message_bytes)
     found = next(batches_from(log_path, position, end), None)
     if found is None:
