@@ -249,6 +249,13 @@ def test_a_fetch_waits_for_min_bytes(broker: Broker, client: RawClient, topic: s
         assert len(found.records) >= 300
 
 
+def test_nobody_waits_for_more_than_may_be_sent(client: RawClient, topic: str) -> None:
+    client.produce(topic, batch_of(bytes(5000)))
+    began = time.monotonic()
+    client.fetch(topic, 0, max_wait_ms=20_000, min_bytes=2**30, max_bytes=2000)
+    assert time.monotonic() - began < 10
+
+
 def test_requests_behind_a_parked_fetch_wait_for_it(broker: Broker, client: RawClient, topic: str) -> None:
     with RawClient(broker.port) as reader:
         reader.send(

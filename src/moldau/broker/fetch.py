@@ -55,7 +55,7 @@ class Reader:
     ) -> None:
         self._request = request
         self._version = version
-        self._max_bytes = min(request.max_bytes, max_bytes)
+        self._max_bytes = max_bytes
         self.wanted = wanted
         self._targets = [(topics.get(topic_key), partition) for topic_key, partition in wanted]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from moldau.broker.batch_rules import BatchRules
 from moldau.broker.stats import TopicStats
+from moldau.controller.image import INTERNAL_TOPICS
 from moldau.core.ids import TopicPartition
 from moldau.log.config import LogConfig
 from moldau.protocol.produce import OnePartitionReply
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
     from moldau.controller.image import PartitionImage
     from moldau.log.partition_log import PartitionLog
 
-__all__ = ["INTERNAL_TOPICS", "Partition", "Topic"]
-
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+__all__ = ["Partition", "Topic"]
 
 
 class Topic:

@@ -22,7 +22,7 @@ from moldau.broker.group_commit import GroupCommit
 from moldau.broker.leaders import leader_endpoints
 from moldau.broker.parked_fetches import ParkedFetches
 from moldau.broker.partition import Partition, Topic
-from moldau.broker.slow_appends import SlowAppends
+from moldau.broker.slow_appends import SlowAppends, sleeps
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.net.replies import CloseConnectionError, Handled, ReplySlot
 from moldau.protocol.produce import (
@@ -191,10 +191,10 @@ class CarefulProduce:
         items = call.pending()
         if self._slow_appends.is_on and items:
             return self._append_in_thread(connection, call, items, slot)
-        began = perf_counter()
+        sleeps_before, began = sleeps(), perf_counter()
         for item in items:
             _append(item, call.now_ms)
-        self._slow_appends.note(perf_counter() - began)
+        self._slow_appends.note(perf_counter() - began, sleeps_before)
         return self._answer(connection, call, items, slot)
 
     def _append_in_thread(

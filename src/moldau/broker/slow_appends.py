@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
+import resource
 import threading
 from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
-__all__ = ["SlowAppends"]
+__all__ = ["LARGE_BYTES", "SlowAppends", "sleeps"]
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,11 @@ QUEUED_BYTES: Final = 32 * 1024 * 1024
 """With more than this waiting to be written, connections wait instead of sending more."""
 
 Job = tuple[Callable[[], None], Callable[[], None], int]
+
+
+def sleeps() -> int:
+    """How often this thread has given up the processor of its own accord, as a writer does whom the kernel stops."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
 
 
 class SlowAppends:
@@ -56,9 +62,13 @@ class SlowAppends:
     def is_full(self) -> bool:
         return self._pending_bytes > QUEUED_BYTES
 
-    def note(self, elapsed_s: float) -> None:
-        """The loop appended something large and it took this long."""
-        if elapsed_s < SLOW_S:
+    def note(self, elapsed_s: float, sleeps_before: int) -> None:
+        """An append took this long; `sleeps_before` is what `sleeps` said when it began.
+
+        Without a sleep in between it was not the kernel that held the write up: the machine was busy, and a thread
+        would only have made that worse.
+        """
+        if elapsed_s < SLOW_S or sleeps() == sleeps_before:
             return
         self.count += 1
         self._last_slow = self._loop.time()
@@ -79,15 +89,18 @@ class SlowAppends:
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
             append, then, size = job
-            began = perf_counter()
             with self._lock:
+                began = perf_counter()
                 append()
-            self._loop.call_soon_threadsafe(self._finish, then, size, perf_counter() - began)
+                elapsed_s = perf_counter() - began
+            self._loop.call_soon_threadsafe(self._finish, then, size, elapsed_s)
 
     def _finish(self, then: Callable[[], None], size: int, elapsed_s: float) -> None:
         self._pending -= 1
         self._pending_bytes -= size
-        self.note(elapsed_s)
+        if elapsed_s >= SLOW_S:
+            self.count += 1
+            self._last_slow = self._loop.time()
         then()
         if not self._pending and self._loop.time() - self._last_slow > CALM_S:
             log.info("the disk keeps up: the loop appends again")

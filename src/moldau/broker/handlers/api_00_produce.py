@@ -18,7 +18,7 @@ from moldau.broker.group_commit import GroupCommit
 from moldau.broker.parked_fetches import ParkedFetches
 from moldau.broker.partition import Partition, Topic
 from moldau.broker.produce import CarefulProduce
-from moldau.broker.slow_appends import LARGE_BYTES, SlowAppends
+from moldau.broker.slow_appends import LARGE_BYTES, SlowAppends, sleeps
 from moldau.core.errors import MoldauError
 from moldau.log.errors import StorageError
 from moldau.net.replies import Handled, ReplySlot
@@ -127,9 +127,9 @@ class ProduceHandler:
             if last - first < LARGE_BYTES:
                 base_offset = partition_log.append(view[first:last], header, partition.leader_epoch, now_ms)
             else:
-                began = perf_counter()
+                sleeps_before, began = sleeps(), perf_counter()
                 base_offset = partition_log.append(view[first:last], header, partition.leader_epoch, now_ms)
-                self._slow_appends.note(perf_counter() - began)
+                self._slow_appends.note(perf_counter() - began, sleeps_before)
         except StorageError:
             # The offset was stamped before the disk refused; the careful way must find the batch as it came.
             view[first : first + 8] = _NO_OFFSET

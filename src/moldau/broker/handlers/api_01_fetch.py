@@ -40,7 +40,17 @@ INLINE_BYTES = 16 * 1024
 class _Call:
     """A fetch being answered."""
 
-    __slots__ = ("connection", "context", "correlation_id", "reader", "request", "slot", "started", "version")
+    __slots__ = (
+        "connection",
+        "context",
+        "correlation_id",
+        "min_bytes",
+        "reader",
+        "request",
+        "slot",
+        "started",
+        "version",
+    )
 
     def __init__(
         self, connection: Connection, version: int, correlation_id: int, request: FetchRequest, context: FetchContext
@@ -49,6 +59,7 @@ class _Call:
         self.version = version
         self.correlation_id = correlation_id
         self.request = request
+        self.min_bytes = request.min_bytes
         self.context = context
         self.reader: Reader
         self.slot: ReplySlot | None = None
@@ -90,13 +101,11 @@ class FetchHandler:
             return _joined(parts, size)
         call = _Call(connection, version, correlation_id, request, context)
         topics = self._broker.partitions
-        call.reader = Reader(
-            request,
-            version,
-            context.wanted,
-            topics.by_id if version >= FIRST_WITH_TOPIC_IDS else topics.by_name,
-            self._broker.config.value("fetch.max.bytes"),
-        )
+        max_bytes = min(request.max_bytes, self._broker.config.value("fetch.max.bytes"))
+        # Nobody can wait for more than may be sent.
+        call.min_bytes = min(request.min_bytes, max(max_bytes, 0))
+        by_key = topics.by_id if version >= FIRST_WITH_TOPIC_IDS else topics.by_name
+        call.reader = Reader(request, version, context.wanted, by_key, max_bytes)
         if not call.reader.is_lookup_cheap():
             return self._read_in_thread(call)
         return self._answer_or_wait(call, call.reader.read())
@@ -118,7 +127,7 @@ class FetchHandler:
             nonlocal latest
             try:
                 latest = call.reader.read() if changed is None else call.reader.read(latest, changed)
-                if changed is not None and latest.size < call.request.min_bytes and not latest.has_to_answer:
+                if changed is not None and latest.size < call.min_bytes and not latest.has_to_answer:
                     return False
                 self._complete(slot, self._answer(call, latest))
             except Exception:
