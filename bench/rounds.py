@@ -42,7 +42,7 @@ def measure_all(
         for round_number in range(scale.rounds):
             order = brokers if round_number % 2 == 0 else list(reversed(brokers))
             for broker in order:
-                if not settle():
+                if not settle(scale.settle_s):
                     say("  the machine did not get quiet; measuring all the same")
                 try:
                     numbers = workload.measure(broker, scale)

@@ -41,10 +41,12 @@ class Scale:
     cleaner_bytes: int
     cleaner_seconds: int
     idle_connections: int = 2000
+    settle_s: float = 60.0
+    """Longest wait for a quiet machine before each run."""
 
 
-TINY = Scale(1, 50_000_000, 30_000_000, 1, 2, 50_000_000, 50_000_000, 3, 200)
-QUICK = Scale(1, 500_000_000, 250_000_000, 3, 4, 500_000_000, 200_000_000, 20)
+TINY = Scale(1, 50_000_000, 30_000_000, 1, 2, 50_000_000, 50_000_000, 3, 200, settle_s=1)
+QUICK = Scale(1, 500_000_000, 250_000_000, 3, 4, 500_000_000, 200_000_000, 20, settle_s=20)
 FULL = Scale(3, 1_500_000_000, 800_000_000, 6, 10, 3_000_000_000, 600_000_000, 30)
 
 

@@ -137,10 +137,13 @@ class Writer:
     def start(self) -> None:
         self._thread.start()
 
-    def finish(self) -> None:
-        """Send no more, and wait until all that was sent is acknowledged."""
+    def stop(self) -> None:
         self._stop.set()
         self._thread.join()
+
+    def finish(self) -> None:
+        """Send no more, and wait until all that was sent is acknowledged."""
+        self.stop()
         left = self._producer.flush(120)
         if left:
             self.failures.append(f"{self.topic}: {left} records are still not acknowledged")
@@ -189,9 +192,12 @@ def run(*, kills: int, seed: int, folder: Path) -> Report:
         try:
             for _ in range(kills):
                 _kill_once(broker, writers, chance, report)
-        finally:
+        except BaseException:
             for writer in writers:
-                writer.finish()
+                writer.stop()
+            raise
+        for writer in writers:
+            writer.finish()
         for writer in writers:
             report.acknowledged += sum(map(len, writer.acknowledged))
             report.problems += writer.failures[:5] + _broken_promises(bootstrap, writer)
