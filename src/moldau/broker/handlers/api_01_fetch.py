@@ -115,7 +115,7 @@ class FetchHandler:
     def _answer_or_wait(self, call: _Call, result: ReadResult) -> Handled:
         """Answer if there is enough to say, else wait for more."""
         request = call.request
-        if result.size >= request.min_bytes or result.has_to_answer or request.max_wait_ms <= 0 or not result.fetched:
+        if result.size >= call.min_bytes or result.has_to_answer or request.max_wait_ms <= 0 or not result.fetched:
             return self._answer(call, result)
         return self._park(call, result)
 
