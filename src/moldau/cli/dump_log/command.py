@@ -17,13 +17,7 @@ from moldau.log.dump_batches import NO_LIMIT, RecordText, plain_text
 __all__ = ["main"]
 
 STRING_DECODERS = ("org.apache.kafka.tools.api.StringDecoder", "kafka.serializer.StringDecoder")
-DECODERS = (
-    "offsets-decoder",
-    "transaction-log-decoder",
-    "cluster-metadata-decoder",
-    "value-decoder-class",
-    "key-decoder-class",
-)
+DECODERS = ("cluster-metadata-decoder", "value-decoder-class", "key-decoder-class")
 UNSUPPORTED = ("offsets-decoder", "transaction-log-decoder", "remote-log-metadata-decoder", "share-group-state-decoder")
 
 PARSER = Parser(
@@ -38,11 +32,8 @@ PARSER = Parser(
         Option("max-bytes", "Stop after this many bytes of a segment.", "bytes", int, NO_LIMIT),
         Option("value-decoder-class", "How values are read; only strings.", "class", bare_value=STRING_DECODERS[0]),
         Option("key-decoder-class", "How keys are read; only strings.", "class", bare_value=STRING_DECODERS[0]),
-        Option("offsets-decoder", "Read the records as those of __consumer_offsets."),
-        Option("transaction-log-decoder", "Read the records as those of __transaction_state."),
         Option("cluster-metadata-decoder", "Read the records as cluster metadata."),
-        Option("remote-log-metadata-decoder", "Not supported.", is_hidden=True),
-        Option("share-group-state-decoder", "Not supported.", is_hidden=True),
+        *(Option(name, "Not supported.", is_hidden=True) for name in UNSUPPORTED),
         Option("skip-record-metadata", "Show keys and payloads alone."),
     ],
 )
@@ -80,7 +71,7 @@ def _dump(parsed: Parsed) -> int:
 def _text_of(parsed: Parsed) -> RecordText:
     for name in UNSUPPORTED:
         if parsed.has(name):
-            raise UsageError(f"--{name} is not supported: moldau has no such topic")
+            raise UsageError(f"--{name} is not supported: moldau does not write that topic")
     for name in ("key-decoder-class", "value-decoder-class"):
         if parsed.has(name) and parsed.value(name) not in STRING_DECODERS:
             raise UsageError(f"--{name} {parsed.value(name)}: no Java class can be loaded here; only strings are read")
