@@ -49,6 +49,8 @@ def modernised(static: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     if settings.get("log.cleaner.enable", "true").strip().lower() == "false":
         warnings.append("log.cleaner.enable=false has no effect: the cleaner always runs")
     warnings += [f"{key} names Java classes and has no effect" for key in JAVA_PLUGINS if settings.get(key)]
+    if settings.get("authorizer.class.name"):
+        warnings.append("authorizer.class.name has no effect yet: everybody may do everything")
     return settings, warnings
 
 

@@ -7,7 +7,7 @@ from moldau.core.config.key import ConfigKey, ConfigType, Dynamic, at_least, one
 __all__ = ["SECURITY_KEYS"]
 
 BOOLEAN, STRING, INT, LONG = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LONG
-LIST, CLASS, PASSWORD = ConfigType.LIST, ConfigType.CLASS, ConfigType.PASSWORD
+LIST, CLASS, PASSWORD, DOUBLE = ConfigType.LIST, ConfigType.CLASS, ConfigType.PASSWORD, ConfigType.DOUBLE
 BROKER = Dynamic.BROKER
 
 AUTHORIZATION = [
@@ -35,6 +35,10 @@ SASL = [
     ConfigKey("connections.max.reauth.ms", LONG, 0, "How long a login lasts; 0 is for ever."),
     ConfigKey("sasl.server.max.receive.size", INT, 524_288, "The largest login message."),
     ConfigKey("sasl.kerberos.service.name", STRING, None, "Concerns Kerberos.", None, BROKER),
+    ConfigKey("sasl.kerberos.kinit.cmd", STRING, "/usr/bin/kinit", "Concerns Kerberos.", None, BROKER),
+    ConfigKey("sasl.kerberos.min.time.before.relogin", LONG, 60_000, "Concerns Kerberos.", None, BROKER),
+    ConfigKey("sasl.kerberos.ticket.renew.jitter", DOUBLE, 0.05, "Concerns Kerberos.", None, BROKER),
+    ConfigKey("sasl.kerberos.ticket.renew.window.factor", DOUBLE, 0.8, "Concerns Kerberos.", None, BROKER),
     ConfigKey("sasl.kerberos.principal.to.local.rules", LIST, ["DEFAULT"], "Concerns Kerberos.", None, BROKER),
 ]
 
