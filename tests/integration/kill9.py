@@ -9,6 +9,7 @@ first appearance. Start at `run`; `scripts/kill9 --kills 100` is the long versio
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import shutil
 import signal
@@ -26,6 +27,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
+import moldau
 
 __all__ = ["Report", "run"]
 
@@ -73,7 +76,9 @@ class KillableBroker:
         command = [sys.executable, "-m", "moldau.cli.main", "server", "--data", str(self.folder / "data")]
         for key, value in (SETTINGS | {"listeners": f"PLAINTEXT://127.0.0.1:{self.port}"}).items():
             command += ["--override", f"{key}={value}"]
-        self._process = subprocess.Popen(command, stdout=self._output, stderr=self._output)
+        # The very code under test, installed or not.
+        environment = os.environ | {"PYTHONPATH": str(Path(moldau.__file__).parent.parent)}
+        self._process = subprocess.Popen(command, stdout=self._output, stderr=self._output, env=environment)
 
     def wait_until_it_answers(self) -> float:
         """Return the seconds it took; raises with the broker's last words when it ends or takes too long."""
