@@ -95,6 +95,8 @@ class CleanerWorker:
                     stdout=subprocess.PIPE,
                     text=True,
                     env=_environment(),
+                    # Ctrl-C in the broker's terminal is the broker's to handle.
+                    start_new_session=True,
                 )
             return self._process
 
