@@ -47,9 +47,13 @@ def entity_class(schema: str, version: int, kind: Kind) -> type:
     )
 
 
+_NO_NEED_TO_HIDE: Final = frozenset({"hypothesis", "_hypothesis_pytestplugin", "kio.static.primitive"})
+"""Once one of these is loaded hypothesis stays in sight: pytest's plugin looks for it from other threads."""
+
+
 def _import(name: str) -> Any:
     """kio brings hypothesis along where that is installed: a fifth of a second no broker needs."""
-    if "hypothesis" in sys.modules or "kio.static.primitive" in sys.modules:
+    if not _NO_NEED_TO_HIDE.isdisjoint(sys.modules):
         return importlib.import_module(name)
     sys.modules["hypothesis"] = typing.cast(Any, None)
     try:

@@ -95,3 +95,14 @@ assert loaded == {"api_versions", "request_header", "response_header"}, loaded
 assert "hypothesis" not in sys.modules, "hypothesis came along"
 """
     subprocess.run([sys.executable, "-c", script], check=True, env={"PYTHONPATH": ":".join(sys.path)})
+
+
+def test_hypothesis_is_not_hidden_from_its_pytest_plugin() -> None:
+    script = """
+import sys, types
+sys.modules["_hypothesis_pytestplugin"] = types.ModuleType("_hypothesis_pytestplugin")
+import moldau.protocol.messages as m
+m.encode_request(18, 3, m.Message())
+assert sys.modules.get("hypothesis") is not None
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, env={"PYTHONPATH": ":".join(sys.path)})
