@@ -21,7 +21,7 @@ __all__ = ["check", "run"]
 _logger = logging.getLogger("moldau.server")
 
 # Collections walk what lives; with the start-up heap frozen and a high threshold they are short and rare.
-_GC_THRESHOLD = 50_000
+_GC_THRESHOLDS = (50_000, 20, 20)
 
 
 def check(settings: Mapping[str, str]) -> BrokerConfig:
@@ -69,7 +69,7 @@ async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
         raise
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_GC_THRESHOLD)
+    gc.set_threshold(*_GC_THRESHOLDS)
     status: Any = await stop
     await node.stop()
     return int(status)
