@@ -277,7 +277,7 @@ def _read_all(bootstrap: str, topic: str, partition: int) -> dict[int, int]:
         consumer.assign([TopicPartition(topic, partition, low)])
         deadline = time.monotonic() + 60
         while len(found) < high - low and time.monotonic() < deadline:
-            for message in consumer.consume(10_000, timeout=1):
+            for message in consumer.consume(1000, timeout=0.2):
                 if message.error() is None:
                     found[message.offset() or 0] = int(bytes(message.value() or b"").split(b" ", 1)[0])
     finally:
