@@ -101,8 +101,12 @@ def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
 
 
 def settings_from_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """`KAFKA_LOG_RETENTION_HOURS` sets `log.retention.hours`: the habit of Kafka's images."""
-    return {
+    """`KAFKA_LOG_RETENTION_HOURS` sets `log.retention.hours`: the habit of Kafka's images.
+
+    `JMX_PORT`, by which operators ask a broker for its metrics, sets `metrics.http.port`.
+    """
+    metrics = {"metrics.http.port": environ["JMX_PORT"]} if environ.get("JMX_PORT") else {}
+    return metrics | {
         _key_of(name): value
         for name, value in environ.items()
         if name.startswith(_PREFIX) and name not in _NOT_SETTINGS and len(name) > len(_PREFIX)

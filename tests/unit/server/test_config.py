@@ -23,6 +23,12 @@ def test_environment_names_become_keys(name: str, key: str) -> None:
     assert settings_from_environment({name: "1"}) == {key: "1"}
 
 
+def test_jmx_port_asks_for_metrics() -> None:
+    assert settings_from_environment({"JMX_PORT": "9999"}) == {"metrics.http.port": "9999"}
+    both = {"JMX_PORT": "9999", "KAFKA_METRICS_HTTP_PORT": "1"}
+    assert settings_from_environment(both) == {"metrics.http.port": "1"}
+
+
 def test_variables_of_kafkas_own_scripts_are_no_settings() -> None:
     assert settings_from_environment({"KAFKA_HEAP_OPTS": "-Xmx1g", "HOME": "/home/a", "KAFKA_": "x"}) == {}
 
