@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.errors import ClientError, UnreachableError, client_error
+from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Follower:
 
     `start` is an offset, `BEGINNING`, `END`, or a mapping with an offset for each partition known at the
     start. Partitions that appear later are read from their beginning: all they hold is new.
+    Asking for one topic creates it where the broker allows that; `may_create=False` asks for all of them instead.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class Follower:
         only_partition: int | None = None,
         refresh_ms: int = 10_000,
         skipped: frozenset[str] = frozenset(),
+        may_create: bool = True,
     ) -> None:
         self._consumer = consumer
         self._topics = topics
@@ -48,8 +51,9 @@ class Follower:
         self._only_partition = only_partition
         self._refresh_s = refresh_ms / 1000
         self._skipped = skipped
+        self._may_create = may_create
         self._next_refresh = 0.0
-        self._has_begun = False
+        self._has_looked = False
         self.assigned: set[TopicPartition] = set()
 
     def refresh_if_due(self) -> dict[str, str]:
@@ -69,6 +73,7 @@ class Follower:
         fresh = sorted(found - self.assigned)
         if fresh:
             self._begin(fresh)
+        self._has_looked = True
         self._next_refresh = time.monotonic() + (self._refresh_s if self.assigned and not missing else 1.0)
         return missing
 
@@ -77,6 +82,9 @@ class Follower:
         found: set[TopicPartition] = set()
         missing: dict[str, str] = {}
         for name, topic in self._metadata().items():
+            if topic is None:
+                missing[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name
+                continue
             if topic.error is not None:
                 missing[name] = topic.error.name()
                 continue
@@ -93,8 +101,11 @@ class Follower:
                 everything = self._consumer.list_topics(timeout=METADATA_TIMEOUT_S).topics
                 return {name: topic for name, topic in everything.items() if self._accepts(name)}
             known: dict[str, Any] = {}
-            for name in self._topics:
+            for name in self._topics if self._may_create else ():
                 known |= self._consumer.list_topics(name, timeout=METADATA_TIMEOUT_S).topics
+            if not self._may_create:
+                everything = self._consumer.list_topics(timeout=METADATA_TIMEOUT_S).topics
+                known = {name: everything.get(name) for name in self._topics}
         except KafkaException as error:
             raise client_error(error.args[0]) from None
         return known
@@ -112,14 +123,11 @@ class Follower:
         positions = [Position(p.topic, p.partition, self._first_offset(p)) for p in fresh]
         self._consumer.incremental_assign(positions)
         self.assigned.update(fresh)
-        self._has_begun = True
 
     def _first_offset(self, partition: TopicPartition) -> int:
         if isinstance(self._start, Mapping):
             return self._start.get(partition, BEGINNING)
-        if self._has_begun and self._only_partition is None:
-            return BEGINNING
-        return self._start
+        return BEGINNING if self._has_looked and self._start == END else self._start
 
 
 def start_offsets_at(

@@ -159,8 +159,14 @@ class Printer:
             raise ToolError(
                 "Undefined offset with no reset policy: auto.offset.reset=none needs a --group with offsets"
             )
+        may_create = settings.get("allow.auto.create.topics", "true").lower() == "true"
         follower = Follower(
-            self._consumer, plan.topics, start=plan.start, only_partition=plan.partition, skipped=self._skipped()
+            self._consumer,
+            plan.topics,
+            start=plan.start,
+            only_partition=plan.partition,
+            skipped=self._skipped(),
+            may_create=may_create,
         )
         if self._duration is not None:
             partitions, _ = follower.partitions()

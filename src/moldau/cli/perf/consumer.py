@@ -78,6 +78,9 @@ def _measure(parsed: Parsed) -> int:
     properties["bootstrap.servers"] = normalize_servers(parsed.value("bootstrap-server"))
     group = parsed.value("group") or properties.get("group.id")
     properties["group.id"] = group or f"perf-consumer-{random.randrange(100_000)}"
+    if group is None:
+        # Nobody coordinates us, so nobody would take our offsets: a commit would only hold up the end.
+        properties["enable.auto.commit"] = "false"
     properties.setdefault("client.id", "perf-consumer-client")
     properties.setdefault("receive.buffer.bytes", str(parsed.value("socket-buffer-size")))
     properties.setdefault("max.partition.fetch.bytes", str(parsed.value("fetch-size")))
