@@ -84,7 +84,12 @@ class Running:
 
     def __init__(self, command: list[str]) -> None:
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=_environment(),
         )
         self.stdout: list[str] = []
         self.stderr: list[str] = []

@@ -240,8 +240,10 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 EXACT, DEFAULT, ANY = 0, 1, 2
 
 
-def describe_client_quotas(client: WireClient, filters: Mapping[str, str | None]) -> dict[QuotaEntity, dict[str, float]]:
-    """Quotas of the entities that have exactly these types; the name `""` stands for any name, `None` for the default."""
+def describe_client_quotas(
+    client: WireClient, filters: Mapping[str, str | None]
+) -> dict[QuotaEntity, dict[str, float]]:
+    """Quotas of the entities that have exactly these types; `""` stands for any name, `None` for the default."""
     components = [
         Message(
             entity_type=kind,
