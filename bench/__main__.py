@@ -12,13 +12,14 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bench import clients, growth, report
 from bench.brokers import ApacheKafka, BrokerProcess, Moldau
 from bench.machine import describe, settle, touch_memory
-from bench.rounds import measure_all, warm_up
+from bench.rounds import Results, measure_all, warm_up
 from bench.workloads import FULL, QUICK, TINY, WORKLOADS, Scale, Workload
 
 KINDS: dict[str, type[BrokerProcess]] = {"kafka": ApacheKafka, "moldau": Moldau}
@@ -29,12 +30,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.list:
         print("\n".join([*(f"{w.name:24} {w.title}" for w in WORKLOADS), "growth-partitions", "growth-data"]))
         return 0
+    document: dict[str, Any]
     if arguments.table:
         document = json.loads(Path(arguments.table).read_text())
     else:
-        document = _measure(arguments)
-        if arguments.save:
-            _say(f"saved in {report.save(document)}")
+        scale = _scale(arguments)
+        document = _new_document(scale)
+        try:
+            _measure(arguments, scale, document)
+        finally:
+            # An hour of measuring that is interrupted has still measured something.
+            if arguments.save and not arguments.tiny:
+                _say(f"saved in {report.save(document)}")
     text = report.render(document)
     print(text)
     if arguments.readme:
@@ -59,14 +66,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _measure(arguments: argparse.Namespace) -> dict[str, Any]:
+def _scale(arguments: argparse.Namespace) -> Scale:
     scale = TINY if arguments.tiny else QUICK if arguments.quick else FULL
-    if arguments.rounds:
-        scale = Scale(**(vars(scale) | {"rounds": arguments.rounds}))
-    is_short = arguments.quick or arguments.tiny
-    workloads = _chosen(arguments.only, is_short)
-    kinds = [KINDS[name] for name in arguments.brokers.split(",")]
-    document: dict[str, Any] = {
+    return replace(scale, rounds=arguments.rounds) if arguments.rounds else scale
+
+
+def _new_document(scale: Scale) -> dict[str, Any]:
+    return {
         "date": datetime.date.today().isoformat(),
         "machine": describe(),
         "librdkafka": clients.librdkafka_version(),
@@ -75,19 +81,25 @@ def _measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "results": {},
         "growth": {},
     }
+
+
+def _measure(arguments: argparse.Namespace, scale: Scale, document: dict[str, Any]) -> None:
+    """Fill the document as numbers come in."""
+    is_short = arguments.quick or arguments.tiny
+    workloads = _chosen(arguments.only, is_short)
+    kinds = [KINDS[name] for name in arguments.brokers.split(",")]
     with tempfile.TemporaryDirectory(prefix="moldau-bench-", dir=arguments.folder) as name:
         folder = Path(name)
         _say("touching memory")
         touch_memory(folder, 200_000_000 if arguments.tiny else 1_500_000_000)
         if workloads:
-            document["results"] = _side_by_side(kinds, workloads, scale, folder)
-        document["growth"] = _growth(arguments, kinds, folder, is_short)
-    return document
+            _side_by_side(kinds, workloads, scale, folder, document["results"])
+        _growth(arguments, kinds, folder, document["growth"])
 
 
 def _side_by_side(
-    kinds: Sequence[type[BrokerProcess]], workloads: Sequence[Workload], scale: Scale, folder: Path
-) -> dict[str, Any]:
+    kinds: Sequence[type[BrokerProcess]], workloads: Sequence[Workload], scale: Scale, folder: Path, results: Results
+) -> None:
     with ExitStack() as stack:
         brokers = []
         for kind in kinds:
@@ -95,29 +107,33 @@ def _side_by_side(
             brokers.append(stack.enter_context(kind(Path(tempfile.mkdtemp(prefix=kind.name, dir=folder)))))
         _say("warming up")
         warm_up(brokers, scale)
-        return measure_all(workloads, brokers, scale, _say)
+        measure_all(workloads, brokers, scale, results, _say)
 
 
 def _growth(
-    arguments: argparse.Namespace, kinds: Sequence[type[BrokerProcess]], folder: Path, is_short: bool
-) -> dict[str, dict[str, list[dict[str, float]]]]:
+    arguments: argparse.Namespace,
+    kinds: Sequence[type[BrokerProcess]],
+    folder: Path,
+    tables: dict[str, dict[str, list[dict[str, float]]]],
+) -> None:
     """Growth runs one broker at a time; part of the full benchmark and of `--only growth`."""
-    tables: dict[str, dict[str, list[dict[str, float]]]] = {}
+    is_short = arguments.quick or arguments.tiny
     if _is_wanted("growth-partitions", arguments.only, default=not is_short):
         counts = growth.PARTITIONS[:3] if is_short else growth.PARTITIONS
         load_bytes = 20_000_000 if is_short else 200_000_000
-        tables["partitions"] = {}
+        rows = tables["partitions"] = {}
         for kind in kinds:
             settle()
-            tables["partitions"][kind.name] = growth.by_partitions(kind, folder, counts, load_bytes, _say)
+            found = rows[kind.name] = []
+            growth.collect(kind.name, growth.by_partitions(kind, folder, counts, load_bytes), found, _say)
     if _is_wanted("growth-data", arguments.only, default=not is_short):
         largest_bytes = min(arguments.growth_gb, 0.1 if is_short else 1000) * 1e9
         sizes = [size for size in growth.DATA_BYTES if size <= largest_bytes]
-        tables["data"] = {}
+        rows = tables["data"] = {}
         for kind in kinds:
             settle()
-            tables["data"][kind.name] = growth.by_data(kind, folder, sizes, _say)
-    return tables
+            found = rows[kind.name] = []
+            growth.collect(kind.name, growth.by_data(kind, folder, sizes), found, _say)
 
 
 def _chosen(only: Sequence[str], is_short: bool) -> list[Workload]:

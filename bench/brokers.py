@@ -22,10 +22,14 @@ from typing import ClassVar
 from bench import clients
 from bench.machine import Usage, usage_of
 
-__all__ = ["ApacheKafka", "BrokerProcess", "Moldau"]
+__all__ = ["ApacheKafka", "BrokerError", "BrokerProcess", "Moldau"]
 
 REPOSITORY = Path(__file__).parent.parent
 READY_TOPIC = "bench-ready"
+
+
+class BrokerError(Exception):
+    """A broker that did not start or did not answer."""
 
 
 class BrokerProcess:
@@ -79,7 +83,7 @@ class BrokerProcess:
         if waiting.returncode:
             tail = (self.directory / "output").read_text(errors="replace")[-2000:]
             self.stop()
-            raise RuntimeError(f"{self.name} acknowledged nothing within {timeout_s} s of its start:\n{tail}")
+            raise BrokerError(f"{self.name} acknowledged nothing within {timeout_s} s of its start:\n{tail}")
         return (int(answer.split(b":")[1].strip(b" }\n")) - started_ns) / 1e9
 
     def stop(self, *, timeout_s: float = 60) -> None:

@@ -75,11 +75,12 @@ def summary(results: Results) -> str:
 
 def growth_tables(growth: dict[str, dict[str, list[dict[str, float]]]]) -> list[str]:
     titles = {"partitions": "Growth with partitions", "data": "Growth with data, one partition"}
-    return [f"### {titles[kind]}\n\n{_growth_table(by_broker)}" for kind, by_broker in growth.items() if by_broker]
+    measured = {kind: by_broker for kind, by_broker in growth.items() if any(by_broker.values())}
+    return [f"### {titles[kind]}\n\n{_growth_table(by_broker)}" for kind, by_broker in measured.items()]
 
 
 def _growth_table(by_broker: dict[str, list[dict[str, float]]]) -> str:
-    columns = [key for key in next(iter(by_broker.values()))[0] if key != "acknowledged"]
+    columns = list(next(rows[0] for rows in by_broker.values() if rows))
     rows = [["broker", *(column.replace("_", " ") for column in columns)]]
     for broker, measured in by_broker.items():
         rows += [[broker, *(_number(row[column]) for column in columns)] for row in measured]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from bench.brokers import BrokerProcess
+from bench.brokers import BrokerError, BrokerProcess
 from bench.clients import ClientError
 from bench.machine import settle
 from bench.workloads import Load, Scale, Workload, end_to_end, small_requests
@@ -34,11 +34,15 @@ def warm_up(brokers: Sequence[BrokerProcess], scale: Scale) -> None:
 
 
 def measure_all(
-    workloads: Sequence[Workload], brokers: Sequence[BrokerProcess], scale: Scale, say: Callable[[str], None]
-) -> Results:
-    """Measure every workload; one that fails on a broker is reported and leaves a gap, not a crash."""
-    results: Results = {workload.name: {broker.name: [] for broker in brokers} for workload in workloads}
+    workloads: Sequence[Workload],
+    brokers: Sequence[BrokerProcess],
+    scale: Scale,
+    results: Results,
+    say: Callable[[str], None],
+) -> None:
+    """Measure every workload into `results`; one that fails on a broker is reported and leaves a gap, not a crash."""
     for workload in workloads:
+        results[workload.name] = {broker.name: [] for broker in brokers}
         for round_number in range(scale.rounds):
             order = brokers if round_number % 2 == 0 else list(reversed(brokers))
             for broker in order:
@@ -46,13 +50,12 @@ def measure_all(
                     say("  the machine did not get quiet; measuring all the same")
                 try:
                     numbers = workload.measure(broker, scale)
-                except ClientError as error:
+                except (BrokerError, ClientError) as error:
                     say(f"  {workload.title}: {broker.name} failed: {error}")
                     continue
                 results[workload.name][broker.name].append(numbers)
                 shown = ", ".join(f"{numbers[m.key]:.4g} {m.unit}" for m in workload.metrics)
                 say(f"  {workload.title}: {broker.name} {shown}")
-    return results
 
 
 def medians(runs: Sequence[dict[str, float]]) -> dict[str, float]:
