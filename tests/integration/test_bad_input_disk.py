@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,51 @@ def test_full_disk_refuses_new_records_and_keeps_the_old(tmp_path: Path, room_by
         assert stranger.values("full") == acknowledged
         assert stranger.produce("full", batch_of(b"after")).error_code == 0
         assert stranger.values("full") == [*acknowledged, b"after"]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real file system of 3 MB, where we may mount one."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("needs the right to mount a file system")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_real_disk_that_fills_up_keeps_what_was_acknowledged(small_disk: Path) -> None:
+    acknowledged: list[bytes] = []
+    with Broker(data=small_disk) as broker, Stranger(broker.port) as stranger:
+        stranger.create_topic("full")
+        codes = set()
+        for number in range(60):
+            value = b"%d " % number + b"." * 100_000
+            code = stranger.produce("full", batch_of(value)).error_code
+            codes.add(code)
+            if not code:
+                acknowledged.append(value)
+        assert codes == {0, ErrorCode.KAFKA_STORAGE_ERROR}
+        assert stranger.values("full") == acknowledged
+        assert stranger.is_served()
+    assert_does_not_start(Broker(data=small_disk), small_disk)
+    subprocess.run(["mount", "-o", "remount,size=9m", str(small_disk)], check=True)
+    with Broker(data=small_disk) as broker, Stranger(broker.port) as stranger:
+        assert stranger.values("full") == acknowledged
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_real_read_only_disk_stops_the_start_with_a_clear_line(small_disk: Path) -> None:
+    with Broker(data=small_disk):
+        pass
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    assert_does_not_start(Broker(data=small_disk), small_disk)
 
 
 class FailingSync(Files):

@@ -217,8 +217,12 @@ class LogManager:
             partition_log.close()
         self.checkpoint()
         for directory in self.directories:
-            save_clean_shutdown(self.files, directory.path, self.broker_epoch)
-            directory.unlock()
+            try:
+                save_clean_shutdown(self.files, directory.path, self.broker_epoch)
+            except OSError as error:
+                log.error("%s: no clean-shutdown marker, the next start recovers: %s", directory.path, error.strerror)
+            finally:
+                directory.unlock()
 
     def abandon(self) -> None:
         """Let go of all files and locks without writing anything, as a crash would."""

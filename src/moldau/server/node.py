@@ -23,6 +23,7 @@ from moldau.broker.partitions import Partitions
 from moldau.broker.topic_configs import TopicConfigs
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.config import BrokerConfig
+from moldau.core.errors import StartupError
 from moldau.log.files import Files
 from moldau.log.log_state import LogEvents
 from moldau.log.manager import LogManager
@@ -98,6 +99,13 @@ class Node:
 
     async def start(self) -> None:
         """Return once clients are answered; what prevents that is a `StartupError`."""
+        try:
+            await self._start()
+        except OSError as error:
+            folders = ", ".join(log_directories(self._config))
+            raise StartupError(f"cannot start on {folders}: {error.strerror or error}") from error
+
+    async def _start(self) -> None:
         began = time.monotonic()
         self.state = BrokerState.STARTING
         config, clock = self._config, self._clock
