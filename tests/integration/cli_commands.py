@@ -19,7 +19,7 @@ from types import TracebackType
 
 from moldau.testing import Broker
 
-__all__ = ["Running", "Terminal"]
+__all__ = ["Running", "Terminal", "run_line"]
 
 _ADDRESS = re.compile(r"(?P<host>0\.0\.0\.0|localhost|127\.0\.0\.1|192\.168\.1\.100):(?:2181|9092)\b")
 TIMEOUT_S = 60
@@ -34,6 +34,20 @@ def installed(command: str) -> list[str]:
     return [sys.executable, "-m", "moldau.cli.main", *([] if name == "moldau" else [name])]
 
 
+def run_line(line: str, *, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Type a line as it is, where there is no broker."""
+    words = shlex.split(line)
+    return _run([*installed(words[0]), *words[1:]], stdin)
+
+
+def _run(command: list[str], stdin: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=_environment()
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
 class Terminal:
     """Runs command lines against one broker."""
 
@@ -42,17 +56,7 @@ class Terminal:
 
     def run(self, line: str, *, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Type a line, wait for its end."""
-        done = subprocess.run(
-            self.command(line),
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-            env=_environment(),
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        return done
+        return _run(self.command(line), stdin)
 
     def output(self, line: str, *, stdin: str = "") -> str:
         """Standard output of a line that succeeds."""

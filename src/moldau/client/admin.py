@@ -287,21 +287,23 @@ class Admin:
     # Waiting
 
     def _metadata(self) -> Any:
-        """librdkafka's metadata call blocks; asked in slices it lets log lines and Ctrl-C through."""
+        """librdkafka's metadata call blocks; asked in growing slices it lets log lines and Ctrl-C through."""
         from confluent_kafka import KafkaException
 
         deadline = time.monotonic() + self.timeout_s
+        patience = 1.0
         while True:
             left = deadline - time.monotonic()
             try:
-                return self.client.list_topics(timeout=max(0.1, min(left, 1.0)))
+                return self.client.list_topics(timeout=max(0.1, min(left, patience)))
             except KafkaException as error:
                 self.client.poll(0)
                 failure = client_error(error.args[0])
                 if not isinstance(failure, UnreachableError):
                     raise failure from None
-                if left <= 1.0:
+                if left <= patience:
                     raise UnreachableError(_unreachable(self.servers)) from None
+                patience *= 2
 
     def _call(self, request: Callable[..., Any], argument: Any) -> Any:
         from confluent_kafka import KafkaException

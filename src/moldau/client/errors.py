@@ -13,11 +13,23 @@ from moldau.core.errors import ErrorCode, MoldauError
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-__all__ = ["ClientError", "UnreachableError", "client_error", "java_exception_prefix"]
+__all__ = [
+    "ClientError",
+    "FencedError",
+    "SerializationError",
+    "UnreachableError",
+    "client_error",
+    "java_exception_prefix",
+]
 
 
 class ClientError(MoldauError):
     """A request was answered with an error; `error_code` is Kafka's, or `None` for a trouble on our side."""
+
+    is_retriable: bool = False
+    """The same call may succeed when made again."""
+    requires_abort: bool = False
+    """The transaction can only be aborted; the next one may succeed."""
 
     def __init__(self, message: str, error_code: ErrorCode | None = None) -> None:
         super().__init__(message)
@@ -28,21 +40,55 @@ class UnreachableError(ClientError):
     """No broker answered in time."""
 
 
+class FencedError(ClientError):
+    """Another client took this one's place (its transactional id, or its static membership): this one must end."""
+
+
+class SerializationError(ClientError):
+    """A key or a value could not be turned into bytes, or back; `__cause__` is what the serde raised.
+
+    `partition` and `offset` tell the record where one was being read, and are -1 where one was to be sent.
+    """
+
+    def __init__(self, message: str, topic: str, part: str, partition: int = -1, offset: int = -1) -> None:
+        super().__init__(message)
+        self.topic = topic
+        self.part = part
+        self.partition = partition
+        self.offset = offset
+
+    @classmethod
+    def of_writing(cls, topic: str, part: str, cause: Exception) -> SerializationError:
+        return cls(f"Topic {topic}: the {part} cannot be serialized: {cause}", topic, part)
+
+    @classmethod
+    def of_reading(cls, topic: str, part: str, cause: Exception, partition: int, offset: int) -> SerializationError:
+        place = f"Record {offset} of {topic}-{partition}"
+        return cls(f"{place}: the {part} cannot be deserialized: {cause}", topic, part, partition, offset)
+
+
 _UNREACHABLE = frozenset({"_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_WAIT_COORD"})
+_FENCED = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "FENCED_INSTANCE_ID"})
 
 
 def client_error(error: KafkaError, *, about: str = "") -> ClientError:
     """Translate librdkafka's error; `about` names the subject where the broker's text does not."""
     text = error.str()
     if error.name() in _UNREACHABLE:
-        return UnreachableError(f"{about}: {text}" if about else text)
+        return _with_flags(UnreachableError(f"{about}: {text}" if about else text), error)
     try:
         code = ErrorCode(error.code())
     except ValueError:
         code = None
     # Without a text of the broker's own, librdkafka gives "Broker: <general description>".
     text = text.removeprefix("Broker: ").removeprefix("Local: ")
-    return ClientError(f"{about}: {text}" if about else text, code)
+    kind = FencedError if error.name() in _FENCED else ClientError
+    return _with_flags(kind(f"{about}: {text}" if about else text, code), error)
+
+
+def _with_flags(translated: ClientError, error: KafkaError) -> ClientError:
+    translated.is_retriable, translated.requires_abort = error.retriable(), error.txn_requires_abort()
+    return translated
 
 
 _JAVA_NAMES = {

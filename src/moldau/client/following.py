@@ -23,7 +23,7 @@ __all__ = ["BEGINNING", "END", "Follower", "start_offsets_at"]
 BEGINNING, END = -2, -1
 """librdkafka's logical offsets, equal to Kafka's timestamps for earliest and latest."""
 
-METADATA_TIMEOUT_S = 5.0
+METADATA_TIMEOUT_S = 8.0
 
 
 class Follower:
@@ -54,6 +54,8 @@ class Follower:
         self._may_create = may_create
         self._next_refresh = 0.0
         self._has_looked = False
+        # Asking blocks, and Ctrl-C with it: begin with little patience, and grant slow clusters more.
+        self._patience_s = 1.0
         self.assigned: set[TopicPartition] = set()
 
     def refresh_if_due(self) -> dict[str, str]:
@@ -68,7 +70,8 @@ class Follower:
         try:
             found, missing = self.partitions()
         except UnreachableError as error:
-            self._next_refresh = time.monotonic() + 1.0
+            self._patience_s = min(2 * self._patience_s, METADATA_TIMEOUT_S)
+            self._next_refresh = time.monotonic() + 0.5
             return {"": str(error)}
         fresh = sorted(found - self.assigned)
         if fresh:
@@ -98,13 +101,13 @@ class Follower:
 
         try:
             if isinstance(self._topics, re.Pattern):
-                everything = self._consumer.list_topics(timeout=METADATA_TIMEOUT_S).topics
+                everything = self._consumer.list_topics(timeout=self._patience_s).topics
                 return {name: topic for name, topic in everything.items() if self._accepts(name)}
             known: dict[str, Any] = {}
             for name in self._topics if self._may_create else ():
-                known |= self._consumer.list_topics(name, timeout=METADATA_TIMEOUT_S).topics
+                known |= self._consumer.list_topics(name, timeout=self._patience_s).topics
             if not self._may_create:
-                everything = self._consumer.list_topics(timeout=METADATA_TIMEOUT_S).topics
+                everything = self._consumer.list_topics(timeout=self._patience_s).topics
                 known = {name: everything.get(name) for name in self._topics}
         except KafkaException as error:
             raise client_error(error.args[0]) from None

@@ -103,9 +103,9 @@ def translate(properties: Mapping[str, str], kind: Kind) -> Translated:
     given = {key.strip(): value for key, value in properties.items()}
     result = Translated()
     if kind == "producer":
-        given = _with_idempotence({**PRODUCER_DEFAULTS, **given}, given)
+        given = _with_delivery_timeout(_with_idempotence({**PRODUCER_DEFAULTS, **given}, given), given)
     elif kind == "consumer":
-        given = {**CONSUMER_DEFAULTS, **given}
+        given = _with_group_protocol({**CONSUMER_DEFAULTS, **given}, given)
     for key, value in given.items():
         if key in OWN_KEYS:
             result.own[key] = value
@@ -137,6 +137,22 @@ def _with_idempotence(complete: Settings, given: Mapping[str, str]) -> Settings:
     if conflicts and ("enable.idempotence" in given or "transactional.id" in given):
         raise InvalidConfigError(f"An idempotent producer was asked for, but {' and '.join(conflicts)}")
     return {**complete, "enable.idempotence": "false"} if conflicts else complete
+
+
+def _with_delivery_timeout(complete: Settings, given: Mapping[str, str]) -> Settings:
+    """Java lets a record outlive its transaction; librdkafka wants its patience to end before the transaction's."""
+    if "transactional.id" not in given:
+        return complete
+    patience_ms = min(int(complete["delivery.timeout.ms"]), int(complete.get("transaction.timeout.ms", "60000")))
+    return {**complete, "delivery.timeout.ms": str(patience_ms)}
+
+
+def _with_group_protocol(complete: Settings, given: Mapping[str, str]) -> Settings:
+    """In the new protocol the broker decides these; librdkafka refuses to start where they are set."""
+    if complete.get("group.protocol", "classic").strip().lower() != "consumer":
+        return complete
+    decided_by_broker = {"session.timeout.ms", "partition.assignment.strategy", "heartbeat.interval.ms"} - given.keys()
+    return {key: value for key, value in complete.items() if key not in decided_by_broker}
 
 
 def _buffer_memory(value: str, result: Translated, _kind: Kind) -> None:

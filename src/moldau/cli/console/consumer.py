@@ -16,7 +16,7 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.connect import report_client_log
+from moldau.cli.connect import bootstrap_servers, report_client_log
 from moldau.cli.console.consumer_options import PARSER, Plan
 from moldau.cli.console.formatter import Formatter
 from moldau.cli.options import Parsed
@@ -49,6 +49,8 @@ def _report(error: MoldauError) -> None:
 
 
 def _consume(parsed: Parsed, *, formatter: Formatter | None = None) -> int:
+    if parsed.has("zookeeper") and not parsed.has("bootstrap-server"):
+        parsed.found["bootstrap-server"] = [bootstrap_servers(parsed)]
     plan = Plan.of(parsed)
     if formatter is not None:
         plan = replace(plan, formatter=formatter)

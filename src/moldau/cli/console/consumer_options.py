@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from moldau.cli.connect import pairs
+from moldau.cli.connect import ZOOKEEPER, pairs
 from moldau.cli.console.formatter import Formatter, formatter_for
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.topics.selection import topic_pattern
@@ -23,9 +23,9 @@ PARSER = Parser(
             "bootstrap-server",
             "Where to reach the cluster: brokers as host:port, with commas between.",
             "host:port",
-            aliases=("broker-list", "zookeeper"),
-            is_required=True,
+            aliases=("broker-list",),
         ),
+        ZOOKEEPER,
         Option("topic", "The topic to read.", "topic"),
         Option("include", "A regular expression: read all topics it matches.", "regex", aliases=("whitelist",)),
         Option("blacklist", "A regular expression: read all topics it does not match.", "regex", is_hidden=True),
@@ -96,6 +96,7 @@ class Plan:
 
     @classmethod
     def of(cls, parsed: Parsed) -> Plan:
+        parsed.require("bootstrap-server")
         given = _given_properties(parsed)
         group = _group(parsed, given)
         if group is not None and parsed.has("partition"):

@@ -6,7 +6,7 @@ import random
 import re
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -96,6 +96,7 @@ def _measure(parsed: Parsed) -> int:
         start=END if parsed.has("from-latest") else BEGINNING,
         report_ms=parsed.value("reporting-interval") if parsed.has("show-detailed-stats") else None,
         date_format=parsed.value("date-format"),
+        prints_metrics=parsed.has("print-metrics"),
     )
     if not parsed.has("hide-header"):
         first = "time, threadId" if parsed.has("show-detailed-stats") else "start.time, end.time"
@@ -103,6 +104,8 @@ def _measure(parsed: Parsed) -> int:
     reading.run()
     if not parsed.has("show-detailed-stats"):
         say(reading.total_line())
+    if reading.metrics:
+        say(reading.metrics)
     return 0
 
 
@@ -132,13 +135,16 @@ class Reading:
         start: int,
         report_ms: int | None = None,
         date_format: str = "yyyy-MM-dd HH:mm:ss:SSS",
-        progress: Callable[[int], None] | None = None,
+        prints_metrics: bool = False,
     ) -> None:
         from confluent_kafka import Consumer
 
         title = f"Consumer clientId={properties['client.id']}, groupId={properties['group.id']}"
         # Waiting for a fuller batch of records costs less than handing over each one.
-        extra = {"queued.min.messages": 1_000_000, "queued.max.messages.kbytes": 262_144}
+        extra: dict[str, Any] = {"queued.min.messages": 1_000_000, "queued.max.messages.kbytes": 262_144}
+        if prints_metrics:
+            extra |= {"statistics.interval.ms": 500, "stats_cb": self._keep}
+        self.metrics = ""
         self._consumer: Consumer
         self._consumer, _ = build(Consumer, "consumer", properties, report=report_client_log, title=title, extra=extra)
         self._topics = topics
@@ -148,7 +154,6 @@ class Reading:
         self._start = start
         self._report_ms = report_ms
         self._date_format = date_format
-        self._progress = progress
         self._count = _Count()
         self._reported = _Count()
         self._assigned_at: float | None = None
@@ -193,6 +198,9 @@ class Reading:
     def _joined(self, consumer: Consumer, partitions: list[Any]) -> None:
         self._assigned_at = time.time()
 
+    def _keep(self, metrics: str) -> None:
+        self.metrics = metrics
+
     def _read(self, follower: Follower | None) -> None:
         last_arrival = time.monotonic()
         next_report = time.time() + (self._report_ms or 0) / 1000
@@ -223,8 +231,6 @@ class Reading:
                     size += len(key)
         self._count.records += records
         self._count.bytes += size
-        if self._progress is not None:
-            self._progress(records)
 
     def _report_window(self, end: float) -> None:
         assert self._report_ms is not None

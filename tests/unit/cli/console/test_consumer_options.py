@@ -80,6 +80,11 @@ def test_patterns_include_and_exclude() -> None:
     assert [name for name in ("a1", "b") if excluded.fullmatch(name)] == ["b"]
 
 
+def test_a_server_is_required() -> None:
+    with pytest.raises(UsageError, match="bootstrap-server"):
+        Plan.of(PARSER.parse(["--topic", "t"]))
+
+
 def test_old_options_are_taken_and_mean_nothing() -> None:
     assert plan("--topic t --new-consumer --delete-consumer-offsets").topics == ["t"]
 
