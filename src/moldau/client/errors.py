@@ -91,6 +91,19 @@ def _with_flags(translated: ClientError, error: KafkaError) -> ClientError:
     return translated
 
 
+def error_name(error: KafkaError) -> str:
+    """Kafka's name of an error; librdkafka shortens some, and has its own for troubles on our side."""
+    code = _kafka_code(error)
+    return code.name if code is not None else error.name()
+
+
+def _kafka_code(error: KafkaError) -> ErrorCode | None:
+    try:
+        return ErrorCode(error.code())
+    except ValueError:
+        return None
+
+
 _JAVA_NAMES = {
     ErrorCode.UNKNOWN_SERVER_ERROR: "UnknownServerException",
     ErrorCode.TOPIC_ALREADY_EXISTS: "TopicExistsException",

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from moldau.client.errors import ClientError, UnreachableError, client_error
+from moldau.client.errors import ClientError, UnreachableError, client_error, error_name
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 
@@ -89,7 +89,7 @@ class Follower:
                 missing[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name
                 continue
             if topic.error is not None:
-                missing[name] = topic.error.name()
+                missing[name] = error_name(topic.error)
                 continue
             found.update(TopicPartition(name, number) for number in topic.partitions)
         if self._only_partition is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError
 
-from moldau.client.errors import ClientError, UnreachableError, client_error, java_exception_prefix
+from moldau.client.errors import ClientError, UnreachableError, client_error, error_name, java_exception_prefix
 from moldau.core.errors import ErrorCode, InvalidConfigError
 
 
@@ -17,6 +17,7 @@ def test_a_brokers_error_keeps_its_code_and_text() -> None:
 def test_no_broker_is_an_error_of_its_own_kind() -> None:
     assert isinstance(client_error(KafkaError(KafkaError._TRANSPORT)), UnreachableError)
     assert client_error(KafkaError(KafkaError._STATE)).error_code is None
+    assert error_name(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)) == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 def test_java_names_what_it_throws() -> None:

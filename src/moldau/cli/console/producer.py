@@ -13,6 +13,7 @@ from moldau.cli.console.producer_options import PARSER, producer_properties, rea
 from moldau.cli.options import Parsed, UsageError
 from moldau.cli.tool import log_line, run, warn_about_stray_words
 from moldau.client.connection import build, normalize_servers
+from moldau.client.errors import error_name
 from moldau.core.errors import MoldauError
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class _Sender:
         except KafkaException:
             return
         if found is not None and found.error is not None:
-            text = f"Error while fetching metadata with correlation id 1 : {{{self._topic}={found.error.name()}}}"
+            text = f"Error while fetching metadata with correlation id 1 : {{{self._topic}={error_name(found.error)}}}"
             log_line("WARN", f"[Producer clientId=console-producer] {text}", NETWORK_LOG)
 
 
