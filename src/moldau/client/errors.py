@@ -19,6 +19,7 @@ __all__ = [
     "SerializationError",
     "UnreachableError",
     "client_error",
+    "error_name",
     "java_exception_prefix",
 ]
 
@@ -76,10 +77,7 @@ def client_error(error: KafkaError, *, about: str = "") -> ClientError:
     text = error.str()
     if error.name() in _UNREACHABLE:
         return _with_flags(UnreachableError(f"{about}: {text}" if about else text), error)
-    try:
-        code = ErrorCode(error.code())
-    except ValueError:
-        code = None
+    code = _kafka_code(error)
     # Without a text of the broker's own, librdkafka gives "Broker: <general description>".
     text = text.removeprefix("Broker: ").removeprefix("Local: ")
     kind = FencedError if error.name() in _FENCED else ClientError
