@@ -1,0 +1,1 @@
+"""Coordinators: who is in which group, what was committed, which transactions are open. Decided purely."""

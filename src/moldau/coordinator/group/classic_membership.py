@@ -1,0 +1,518 @@
+"""The classic protocol: joining, syncing, staying alive and leaving, decided for one shard's groups.
+
+A *join phase* gathers members (PreparingRebalance), a *sync phase* hands out what the leader assigned
+(CompletingRebalance, then Stable). Every wait has a deadline: sessions, the join phase, the sync phase, ids given out.
+Versions and bytes are the handlers' business, offsets `group.offsets`'. Start at `ClassicMembership.join`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import Final
+
+from moldau.coordinator.group.classic_group import ClassicGroup, ClassicMember, ClassicState, voted_protocol
+from moldau.coordinator.group.errors import RefusedError
+from moldau.coordinator.group.group import Group
+from moldau.coordinator.group.requests import (
+    HeartbeatRequest,
+    JoinReply,
+    JoinRequest,
+    LeaveReply,
+    LeavingMember,
+    SyncReply,
+    SyncRequest,
+)
+from moldau.coordinator.group.settings import GroupSettings
+from moldau.coordinator.runtime.deadlines import Deadlines
+from moldau.coordinator.runtime.outcome import Outcome, Ticket
+from moldau.core.errors import ErrorCode
+
+__all__ = ["JOIN_PHASE", "SESSION", "SYNC_PHASE", "ClassicMembership"]
+
+NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
+"""How long a member may wait for its first reply: without an id nobody can tell whether it is still there."""
+
+SESSION, JOIN_PHASE, SYNC_PHASE = "session", "join", "sync"
+
+EMPTY, PREPARING = ClassicState.EMPTY, ClassicState.PREPARING
+COMPLETING, STABLE = ClassicState.COMPLETING, ClassicState.STABLE
+
+
+class ClassicMembership:
+    def __init__(
+        self,
+        groups: MutableMapping[str, Group],
+        deadlines: Deadlines,
+        settings: Callable[[], GroupSettings],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._groups = groups
+        self._deadlines = deadlines
+        self._settings = settings
+        self._new_id = new_id
+
+    # --- joining ----------------------------------------------------------------------------------------
+
+    def join(self, request: JoinRequest, ticket: Ticket, now_ms: int) -> Outcome:
+        outcome = Outcome()
+        try:
+            group = self._group_to_join(request)
+            if request.member_id:
+                self._rejoin(group, request, ticket, now_ms, outcome)
+            else:
+                self._join_anew(group, request, ticket, now_ms, outcome)
+        except RefusedError as refused:
+            member_id = request.member_id
+            if refused.error is ErrorCode.GROUP_MAX_SIZE_REACHED:
+                self._turn_away(self._classic(request.group_id), member_id, now_ms, outcome)
+                member_id = ""
+            outcome.reply(ticket, JoinReply(refused.error, member_id))
+        return outcome
+
+    def _turn_away(self, group: ClassicGroup, member_id: str, now_ms: int, outcome: Outcome) -> None:
+        """The group is full without this member: it is not waited for."""
+        group.pending_members.discard(member_id)
+        self._deadlines.cancel((SESSION, group.group_id, member_id))
+        member = group.members.get(member_id)
+        if member is not None:
+            self._remove(group, member, outcome)
+            self._after_removal(group, now_ms, outcome)
+
+    def _group_to_join(self, request: JoinRequest) -> ClassicGroup:
+        settings = self._settings()
+        if not request.group_id:
+            raise RefusedError(ErrorCode.INVALID_GROUP_ID)
+        shortest, longest = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
+        if not shortest <= request.session_timeout_ms <= longest:
+            raise RefusedError(ErrorCode.INVALID_SESSION_TIMEOUT)
+        group = self._groups.get(request.group_id)
+        if group is None:
+            if request.member_id:
+                raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
+            group = ClassicGroup(request.group_id)
+        if not isinstance(group, ClassicGroup):
+            raise RefusedError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if not self._has_room(group, request.member_id):
+            raise RefusedError(ErrorCode.GROUP_MAX_SIZE_REACHED)
+        if not group.supports(request.protocol_type, request.protocols):
+            raise RefusedError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        return group
+
+    def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
+        most = self._settings().group_max_size
+        if group.state is EMPTY:
+            return True
+        member = group.members.get(member_id)
+        if group.state is PREPARING:
+            is_back = member is not None and member.awaiting_join is not None
+            return is_back or group.awaiting_join_count < most
+        return member is not None or len(group.members) < most
+
+    def _join_anew(
+        self, group: ClassicGroup, request: JoinRequest, ticket: Ticket, now_ms: int, outcome: Outcome
+    ) -> None:
+        """Somebody without a member id: a newcomer, or a static member that was restarted."""
+        instance_id = request.group_instance_id
+        member_id = f"{request.client_id if instance_id is None else instance_id}-{self._new_id()}"
+        if instance_id is not None:
+            current = group.static_members.get(instance_id)
+            if current is not None:
+                self._replace(group, group.members[current], member_id, request, ticket, now_ms, outcome)
+                return
+        elif request.requires_known_member_id:
+            self._groups[group.group_id] = group
+            group.pending_members.add(member_id)
+            self._deadlines.set((SESSION, group.group_id, member_id), now_ms + request.session_timeout_ms)
+            outcome.reply(ticket, JoinReply(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+            return
+        self._add(group, member_id, request, ticket, now_ms, outcome)
+
+    def _add(  # noqa: PLR0917
+        self,
+        group: ClassicGroup,
+        member_id: str,
+        request: JoinRequest,
+        ticket: Ticket,
+        now_ms: int,
+        outcome: Outcome,
+    ) -> None:
+        self._groups[group.group_id] = group
+        if not group.members:
+            group.protocol_type = request.protocol_type
+        group.pending_members.discard(member_id)
+        group.add(_member(member_id, request, ticket, is_new=True))
+        group.has_newcomers = True
+        self._deadlines.set((SESSION, group.group_id, member_id), now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS)
+        self._rebalance_or_complete(group, now_ms, outcome)
+
+    def _rejoin(self, group: ClassicGroup, request: JoinRequest, ticket: Ticket, now_ms: int, outcome: Outcome) -> None:
+        """Somebody with a member id: given out a moment ago, or of an earlier generation."""
+        if request.member_id in group.pending_members and request.group_instance_id is None:
+            self._add(group, request.member_id, request, ticket, now_ms, outcome)
+            return
+        member = group.checked_member(request.member_id, request.group_instance_id)
+        if group.state is EMPTY:
+            raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
+        is_leader = group.leader == member.member_id
+        is_changed = member.protocols != request.protocols
+        if group.state is PREPARING or is_changed or (is_leader and group.state is STABLE):
+            self._update(group, member, request, ticket, outcome)
+            self._rebalance_or_complete(group, now_ms, outcome)
+            return
+        # It missed the reply to its last join, or asks without need: tell it what the others know.
+        self.touch(group, member, now_ms)
+        outcome.reply(ticket, _joined(group, member, has_members=is_leader))
+
+    def _update(
+        self, group: ClassicGroup, member: ClassicMember, request: JoinRequest, ticket: Ticket, outcome: Outcome
+    ) -> None:
+        outcome.reply(member.awaiting_join, JoinReply(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+        group.update(member, request.protocols)
+        member.session_timeout_ms = request.session_timeout_ms
+        member.rebalance_timeout_ms = request.rebalance_timeout_ms
+        member.awaiting_join = ticket
+        if not member.is_new:
+            self._deadlines.cancel((SESSION, group.group_id, member.member_id))
+
+    def _replace(  # noqa: PLR0917
+        self,
+        group: ClassicGroup,
+        old: ClassicMember,
+        member_id: str,
+        request: JoinRequest,
+        ticket: Ticket,
+        now_ms: int,
+        outcome: Outcome,
+    ) -> None:
+        """A static member came back under a new id: whoever still uses the old one is fenced."""
+        new = _member(member_id, request, ticket)
+        new.assignment = old.assignment
+        if group.state is STABLE and self._keeps_its_protocol(group, old, new):
+            self._replace_in_place(group, old, new, request, ticket, now_ms, outcome)
+            return
+        outcome.reply(old.awaiting_join, JoinReply(ErrorCode.FENCED_INSTANCE_ID, old.member_id))
+        outcome.reply(old.awaiting_sync, SyncReply(ErrorCode.FENCED_INSTANCE_ID))
+        self._deadlines.cancel((SESSION, group.group_id, old.member_id))
+        group.replace(old, new)
+        self._rebalance_or_complete(group, now_ms, outcome)
+
+    def _keeps_its_protocol(self, group: ClassicGroup, old: ClassicMember, new: ClassicMember) -> bool:
+        members = [new if one is old else one for one in group.members.values()]
+        leader = new if group.leader == old.member_id else group.members.get(group.leader or "")
+        return voted_protocol(members, leader) == group.protocol_name
+
+    def _replace_in_place(  # noqa: PLR0917
+        self,
+        group: ClassicGroup,
+        old: ClassicMember,
+        new: ClassicMember,
+        request: JoinRequest,
+        ticket: Ticket,
+        now_ms: int,
+        outcome: Outcome,
+    ) -> None:
+        """Nobody else needs to notice: the generation goes on with the new id in the old one's place."""
+        is_leader = group.leader == old.member_id
+        members = {one.member_id: one for one in (new if it is old else it for it in group.members.values())}
+        outcome.records.append(
+            group.record(
+                members,
+                {one.member_id: one.assignment for one in members.values()},
+                generation_id=group.generation_id,
+                protocol_name=group.protocol_name,
+                leader=new.member_id if is_leader else group.leader,
+                now_ms=now_ms,
+            )
+        )
+
+        def settle() -> None:
+            new.awaiting_join = None
+            group.replace(group.members[new.member_id], new)
+            self._deadlines.cancel((SESSION, group.group_id, old.member_id))
+            self.touch(group, new, now_ms)
+
+        outcome.then = settle
+        is_assigning = is_leader and request.can_skip_assignment
+        leader = new.member_id if is_assigning else group.leader or ""
+        reply = JoinReply(
+            ErrorCode.NONE,
+            new.member_id,
+            group.generation_id,
+            group.protocol_type,
+            group.protocol_name,
+            # Clients that cannot skip are told the leader's old id, so that they do not assign at all.
+            leader,
+            tuple(
+                one._replace(member_id=new.member_id, metadata=new.metadata_for(group.protocol_name))
+                if one.member_id == old.member_id
+                else one
+                for one in group.member_metadata()
+            )
+            if is_assigning
+            else (),
+            skip_assignment=is_assigning,
+        )
+        outcome.reply(ticket, reply)
+
+    # --- the join phase ---------------------------------------------------------------------------------
+
+    def _rebalance_or_complete(self, group: ClassicGroup, now_ms: int, outcome: Outcome) -> None:
+        if group.state is not PREPARING:
+            self._prepare(group, now_ms, outcome)
+        elif group.has_all_joined and not group.is_initial:
+            self._complete(group, now_ms, outcome)
+
+    def _prepare(self, group: ClassicGroup, now_ms: int, outcome: Outcome) -> None:
+        """Begin a join phase: everybody has to come back."""
+        if group.state is COMPLETING:
+            self._fail_syncs(group, now_ms, outcome)
+        group.pending_sync.clear()
+        self._deadlines.cancel((SYNC_PHASE, group.group_id))
+        group.is_initial = group.state is EMPTY
+        group.state = PREPARING
+        if group.is_initial:
+            # Its members are just starting: wait for the others instead of rebalancing for each of them.
+            group.has_newcomers = False
+            group.delay_ms = self._settings().group_initial_rebalance_delay_ms
+            group.delay_left_ms = max(group.rebalance_timeout_ms - group.delay_ms, 0)
+            self._deadlines.set((JOIN_PHASE, group.group_id), now_ms + group.delay_ms)
+        elif group.has_all_joined:
+            self._complete(group, now_ms, outcome)
+        else:
+            self._deadlines.set((JOIN_PHASE, group.group_id), now_ms + group.rebalance_timeout_ms)
+
+    def _fail_syncs(self, group: ClassicGroup, now_ms: int, outcome: Outcome) -> None:
+        for member in group.members.values():
+            if member.awaiting_sync is not None:
+                outcome.reply(member.awaiting_sync, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS))
+                member.awaiting_sync = None
+                self.touch(group, member, now_ms)
+
+    def on_join_deadline(self, group: ClassicGroup, now_ms: int) -> Outcome:
+        outcome = Outcome()
+        if group.state is not PREPARING:
+            return outcome
+        if group.is_initial and group.has_newcomers and group.delay_left_ms > 0:
+            group.has_newcomers = False
+            delay_ms = min(self._settings().group_initial_rebalance_delay_ms, group.delay_left_ms)
+            group.delay_left_ms = max(group.delay_left_ms - group.delay_ms, 0)
+            group.delay_ms = delay_ms
+            self._deadlines.set((JOIN_PHASE, group.group_id), now_ms + delay_ms)
+        else:
+            self._complete(group, now_ms, outcome)
+        return outcome
+
+    def _complete(self, group: ClassicGroup, now_ms: int, outcome: Outcome) -> None:
+        """End the join phase: those who came back are the next generation."""
+        for member in [one for one in group.members.values() if one.awaiting_join is None]:
+            if member.group_instance_id is None:
+                self._remove(group, member, outcome)
+        if group.members and not group.elect_leader():
+            # Only static members are left and none is back: their sessions decide.
+            self._deadlines.set((JOIN_PHASE, group.group_id), now_ms + group.rebalance_timeout_ms)
+            return
+        self._deadlines.cancel((JOIN_PHASE, group.group_id))
+        group.is_initial = False
+        if not group.members:
+            outcome.records.append(
+                group.record(
+                    {}, {}, generation_id=group.generation_id + 1, protocol_name=None, leader=None, now_ms=now_ms
+                )
+            )
+            return
+        group.generation_id += 1
+        group.protocol_name = voted_protocol(group.members.values(), group.members.get(group.leader or ""))
+        group.state = COMPLETING
+        for member in group.members.values():
+            if member.awaiting_join is None:
+                continue
+            reply = _joined(group, member, has_members=member.member_id == group.leader)
+            outcome.reply(member.awaiting_join, reply)
+            member.awaiting_join = None
+            member.is_new = False
+            group.pending_sync.add(member.member_id)
+            self.touch(group, member, now_ms)
+        self._deadlines.set((SYNC_PHASE, group.group_id), now_ms + group.rebalance_timeout_ms)
+
+    # --- the sync phase ---------------------------------------------------------------------------------
+
+    def sync(self, request: SyncRequest, ticket: Ticket, now_ms: int) -> Outcome:
+        outcome = Outcome()
+        try:
+            group = self._classic(request.group_id)
+            member = group.checked_member(request.member_id, request.group_instance_id)
+            _check_sync(group, request)
+        except RefusedError as refused:
+            outcome.reply(ticket, SyncReply(refused.error))
+            return outcome
+        group.pending_sync.discard(member.member_id)
+        if group.state is STABLE:
+            self.touch(group, member, now_ms)
+            outcome.reply(ticket, _synced(group, member.assignment))
+        else:
+            outcome.reply(member.awaiting_sync, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS))
+            member.awaiting_sync = ticket
+            self._deadlines.cancel((SESSION, group.group_id, member.member_id))
+            if member.member_id == group.leader:
+                self._assign(group, dict(request.assignments), now_ms, outcome)
+        if not group.pending_sync:
+            self._deadlines.cancel((SYNC_PHASE, group.group_id))
+        return outcome
+
+    def _assign(self, group: ClassicGroup, assignments: dict[str, bytes], now_ms: int, outcome: Outcome) -> None:
+        """The leader has decided: keep it, then tell everybody who has asked."""
+        outcome.records.append(
+            group.record(
+                group.members,
+                assignments,
+                generation_id=group.generation_id,
+                protocol_name=group.protocol_name,
+                leader=group.leader,
+                now_ms=now_ms,
+            )
+        )
+        for member in group.members.values():
+            if member.awaiting_sync is not None:
+                outcome.reply(member.awaiting_sync, _synced(group, assignments.get(member.member_id, b"")))
+                member.awaiting_sync = None
+                self.touch(group, member, now_ms)
+
+    def on_sync_deadline(self, group: ClassicGroup, now_ms: int) -> Outcome:
+        """Members that took part in the join and never asked for their assignment are gone."""
+        outcome = Outcome()
+        if group.state not in (COMPLETING, STABLE) or not group.pending_sync:
+            return outcome
+        for member_id in sorted(group.pending_sync):
+            self._remove(group, group.members[member_id], outcome)
+        self._prepare(group, now_ms, outcome)
+        return outcome
+
+    # --- staying and leaving ----------------------------------------------------------------------------
+
+    def heartbeat(self, request: HeartbeatRequest, ticket: Ticket, now_ms: int) -> Outcome:
+        outcome = Outcome()
+        try:
+            outcome.reply(ticket, self._heartbeat(request, now_ms))
+        except RefusedError as refused:
+            outcome.reply(ticket, refused.error)
+        return outcome
+
+    def _heartbeat(self, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
+        group = self._classic(request.group_id)
+        member = group.checked_member(request.member_id, request.group_instance_id)
+        if group.state is EMPTY:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if request.generation_id != group.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+        self.touch(group, member, now_ms)
+        return ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING else ErrorCode.NONE
+
+    def touch(self, group: ClassicGroup, member: ClassicMember, now_ms: int) -> None:
+        """A sign of life; whoever waits for a reply of ours cannot give one and needs none."""
+        if not member.is_waiting:
+            self._deadlines.set((SESSION, group.group_id, member.member_id), now_ms + member.session_timeout_ms)
+
+    def leave(self, group_id: str, members: Sequence[LeavingMember], ticket: Ticket, now_ms: int) -> Outcome:
+        outcome = Outcome()
+        try:
+            group = self._classic(group_id)
+        except RefusedError as refused:
+            outcome.reply(ticket, LeaveReply(refused.error))
+            return outcome
+        results = [(one, self._leave(group, one, outcome)) for one in members]
+        if any(error is ErrorCode.NONE for _, error in results):
+            self._after_removal(group, now_ms, outcome)
+        outcome.reply(ticket, LeaveReply(ErrorCode.NONE, tuple(results)))
+        return outcome
+
+    def _leave(self, group: ClassicGroup, leaving: LeavingMember, outcome: Outcome) -> ErrorCode:
+        member_id = leaving.member_id
+        if not member_id and leaving.group_instance_id is not None:
+            member_id = group.static_members.get(leaving.group_instance_id, "")
+        if member_id in group.pending_members:
+            group.pending_members.discard(member_id)
+            self._deadlines.cancel((SESSION, group.group_id, member_id))
+            return ErrorCode.NONE
+        try:
+            self._remove(group, group.checked_member(member_id, leaving.group_instance_id), outcome)
+        except RefusedError as refused:
+            return refused.error
+        return ErrorCode.NONE
+
+    def on_session_deadline(self, group: ClassicGroup, member_id: str, now_ms: int) -> Outcome:
+        """Nothing was heard for a whole session."""
+        outcome = Outcome()
+        member = group.members.get(member_id)
+        if member_id in group.pending_members:
+            group.pending_members.discard(member_id)
+        elif member is None or (member.is_waiting and not member.is_new):
+            return outcome
+        else:
+            self._remove(group, member, outcome)
+        self._after_removal(group, now_ms, outcome)
+        return outcome
+
+    def _remove(self, group: ClassicGroup, member: ClassicMember, outcome: Outcome) -> None:
+        outcome.reply(member.awaiting_join, JoinReply(ErrorCode.UNKNOWN_MEMBER_ID))
+        outcome.reply(member.awaiting_sync, SyncReply(ErrorCode.UNKNOWN_MEMBER_ID))
+        member.awaiting_join = member.awaiting_sync = None
+        self._deadlines.cancel((SESSION, group.group_id, member.member_id))
+        group.remove(member)
+
+    def _after_removal(self, group: ClassicGroup, now_ms: int, outcome: Outcome) -> None:
+        if group.state is not EMPTY:
+            self._rebalance_or_complete(group, now_ms, outcome)
+
+    def start_sessions(self, group: ClassicGroup, now_ms: int) -> None:
+        """After a restart members have a whole session to be heard again."""
+        for member in group.members.values():
+            self.touch(group, member, now_ms)
+
+    def _classic(self, group_id: str) -> ClassicGroup:
+        group = self._groups.get(group_id)
+        if not isinstance(group, ClassicGroup):
+            raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID if group_id else ErrorCode.INVALID_GROUP_ID)
+        return group
+
+
+def _check_sync(group: ClassicGroup, request: SyncRequest) -> None:
+    if request.generation_id != group.generation_id:
+        raise RefusedError(ErrorCode.ILLEGAL_GENERATION)
+    if request.protocol_type not in (None, group.protocol_type):
+        raise RefusedError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if request.protocol_name not in (None, group.protocol_name):
+        raise RefusedError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if group.state is EMPTY:
+        raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
+    if group.state is PREPARING:
+        raise RefusedError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+
+def _member(member_id: str, request: JoinRequest, ticket: Ticket, *, is_new: bool = False) -> ClassicMember:
+    return ClassicMember(
+        member_id=member_id,
+        group_instance_id=request.group_instance_id,
+        client_id=request.client_id,
+        client_host=request.client_host,
+        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        protocols=request.protocols,
+        is_new=is_new,
+        awaiting_join=ticket,
+    )
+
+
+def _joined(group: ClassicGroup, member: ClassicMember, *, has_members: bool) -> JoinReply:
+    return JoinReply(
+        ErrorCode.NONE,
+        member.member_id,
+        group.generation_id,
+        group.protocol_type,
+        group.protocol_name,
+        group.leader or "",
+        group.member_metadata() if has_members else (),
+    )
+
+
+def _synced(group: ClassicGroup, assignment: bytes) -> SyncReply:
+    return SyncReply(ErrorCode.NONE, group.protocol_type, group.protocol_name, assignment)

@@ -1,0 +1,60 @@
+"""What every kind of group answers, whichever protocol its members speak.
+
+Committed offsets are kept apart, in `group.offsets`: they outlive members and protocols. Start at `Group`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from moldau.coordinator.runtime.outcome import CoordinatorRecord
+
+__all__ = ["Group"]
+
+
+class Group(ABC):
+    kind: ClassVar[str]
+    """As ListGroups tells it: `classic` or `consumer`."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+
+    @property
+    @abstractmethod
+    def state_name(self) -> str: ...
+
+    @property
+    @abstractmethod
+    def protocol_type_name(self) -> str:
+        """As ListGroups tells it; empty for a group that only keeps offsets."""
+
+    @property
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+
+    @abstractmethod
+    def check_commit(
+        self, member_id: str, group_instance_id: str | None, epoch: int, *, is_transactional: bool, api_version: int
+    ) -> None:
+        """Raise `RefusedError` unless this member may commit offsets now; `epoch` is its generation or member epoch."""
+
+    @abstractmethod
+    def check_fetch(self, member_id: str | None, epoch: int) -> None:
+        """Raise `RefusedError` unless offsets may be told to whoever calls themselves this."""
+
+    @abstractmethod
+    def check_offset_delete(self) -> None:
+        """Raise `RefusedError` unless single offsets may be deleted."""
+
+    @abstractmethod
+    def is_subscribed_to(self, topic: str) -> bool: ...
+
+    @abstractmethod
+    def idle_since_ms(self, topic: str, committed_ms: int) -> int | None:
+        """Since when an offset of `topic` has been of no use, `None` while it still is."""
+
+    @abstractmethod
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """The records that delete this group, its offsets excepted."""

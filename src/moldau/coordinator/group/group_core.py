@@ -1,0 +1,291 @@
+"""The group coordinator's core for one partition of `__consumer_offsets`: its groups and their offsets.
+
+Dispatches requests, records and deadlines to the protocol a group speaks; the classic one is
+`group.classic_membership`. Pure: facts and the time come in, outcomes go out. Start at `GroupCore`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from moldau.coordinator.group.classic_group import ClassicGroup
+from moldau.coordinator.group.classic_membership import JOIN_PHASE, SESSION, SYNC_PHASE, ClassicMembership
+from moldau.coordinator.group.errors import RefusedError
+from moldau.coordinator.group.group import Group
+from moldau.coordinator.group.offset_expiry import expired_records
+from moldau.coordinator.group.offsets import FetchedOffset, Offsets, OffsetToCommit, Place, commit_record
+from moldau.coordinator.group.requests import HeartbeatRequest, JoinRequest, LeavingMember, SyncRequest
+from moldau.coordinator.group.settings import GroupSettings
+from moldau.coordinator.runtime.deadlines import Deadlines
+from moldau.coordinator.runtime.outcome import Outcome, Producer, Ticket
+from moldau.core.errors import ErrorCode
+from moldau.protocol.coordinator_records import (
+    GROUP_KEYS,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    RecordKey,
+    RecordValue,
+    decode_key,
+    decode_value,
+)
+from moldau.protocol.record_schemas import MalformedRecordError
+
+__all__ = ["CommitRequest", "FetchOffsetsReply", "GroupCore"]
+
+log = logging.getLogger(__name__)
+
+RETENTION, EXPIRY = "retention", "expiry"
+TOMBSTONES_AT_ONCE: Final = 1000
+"""Records of one expiry; the rest follows a moment later, so that nobody waits for long."""
+FIRST_WITH_GROUP_NOT_FOUND: Final = 9
+
+
+class CommitRequest(NamedTuple):
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    epoch: int
+    """Generation, or member epoch of the consumer protocol."""
+    offsets: tuple[OffsetToCommit, ...]
+    api_version: int
+    producer: Producer | None = None
+    """Whose transaction the offsets belong to, if any."""
+
+
+class FetchOffsetsReply(NamedTuple):
+    error: ErrorCode
+    offsets: tuple[FetchedOffset, ...] = ()
+
+
+class GroupCore:
+    def __init__(self, settings: Callable[[], GroupSettings], new_id: Callable[[], str]) -> None:
+        self.groups: dict[str, Group] = {}
+        self.offsets = Offsets()
+        self.deadlines = Deadlines()
+        self.classic = ClassicMembership(self.groups, self.deadlines, settings, new_id)
+        self._settings = settings
+        self._to_expire: list[str] = []
+        """Groups that the round of expiry under way has not looked at."""
+
+    # --- membership, classic protocol -------------------------------------------------------------------
+
+    def join(self, request: JoinRequest, ticket: Ticket, now_ms: int) -> Outcome:
+        return self.classic.join(request, ticket, now_ms)
+
+    def sync(self, request: SyncRequest, ticket: Ticket, now_ms: int) -> Outcome:
+        return self.classic.sync(request, ticket, now_ms)
+
+    def heartbeat(self, request: HeartbeatRequest, ticket: Ticket, now_ms: int) -> Outcome:
+        return self.classic.heartbeat(request, ticket, now_ms)
+
+    def leave(self, group_id: str, members: Sequence[LeavingMember], ticket: Ticket, now_ms: int) -> Outcome:
+        return self.classic.leave(group_id, members, ticket, now_ms)
+
+    # --- offsets ----------------------------------------------------------------------------------------
+
+    def commit(self, request: CommitRequest, ticket: Ticket, now_ms: int) -> Outcome:
+        """Reply: an `ErrorCode` for the whole, or for each offset in order."""
+        outcome = Outcome(producer=request.producer)
+        try:
+            self._check_commit(request, now_ms)
+        except RefusedError as refused:
+            outcome.reply(ticket, refused.error)
+            return outcome
+        longest = self._settings().offset_metadata_max_bytes
+        errors = []
+        for commit in request.offsets:
+            is_too_long = len(commit.metadata) > longest
+            errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_long else ErrorCode.NONE)
+            if not is_too_long:
+                outcome.records.append(commit_record(request.group_id, commit, now_ms))
+        outcome.reply(ticket, errors)
+        return outcome
+
+    def _check_commit(self, request: CommitRequest, now_ms: int) -> None:
+        group = self.groups.get(request.group_id)
+        if group is None:
+            # Whoever keeps offsets without ever joining gets a group of nobody, once the offsets are written.
+            if request.epoch >= 0:
+                is_newer = request.api_version >= FIRST_WITH_GROUP_NOT_FOUND and request.producer is None
+                raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND if is_newer else ErrorCode.ILLEGAL_GENERATION)
+            return
+        group.check_commit(
+            request.member_id,
+            request.group_instance_id,
+            request.epoch,
+            is_transactional=request.producer is not None,
+            api_version=request.api_version,
+        )
+        if isinstance(group, ClassicGroup) and request.member_id in group.members:
+            self.classic.touch(group, group.members[request.member_id], now_ms)
+
+    def fetch_offsets(
+        self,
+        group_id: str,
+        places: Collection[Place] | None,
+        ticket: Ticket,
+        *,
+        member_id: str | None = None,
+        member_epoch: int = -1,
+        require_stable: bool = False,
+    ) -> Outcome:
+        outcome = Outcome()
+        group = self.groups.get(group_id)
+        try:
+            if group is not None:
+                group.check_fetch(member_id, member_epoch)
+        except RefusedError as refused:
+            outcome.reply(ticket, FetchOffsetsReply(refused.error))
+            return outcome
+        fetched = self.offsets.fetched(group_id, places, require_stable=require_stable)
+        outcome.reply(ticket, FetchOffsetsReply(ErrorCode.NONE, tuple(fetched)))
+        return outcome
+
+    def delete_offsets(self, group_id: str, places: Sequence[Place], ticket: Ticket) -> Outcome:
+        """Reply: an `ErrorCode` for the whole, or for each place in order."""
+        outcome = Outcome()
+        group = self.groups.get(group_id)
+        try:
+            if group is None:
+                raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND)
+            group.check_offset_delete()
+        except RefusedError as refused:
+            outcome.reply(ticket, refused.error)
+            return outcome
+        subscribed = {topic for topic in {topic for topic, _ in places} if group.is_subscribed_to(topic)}
+        outcome.records = self.offsets.tombstones(group_id, [place for place in places if place[0] not in subscribed])
+        outcome.reply(
+            ticket,
+            [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic in subscribed else ErrorCode.NONE for topic, _ in places],
+        )
+        return outcome
+
+    def forget_topics(self, topics: Collection[str]) -> Outcome:
+        """Topics were deleted, and with them the meaning of offsets in them."""
+        outcome = Outcome()
+        for group_id in self.groups:
+            places = [place for place in self.offsets.of(group_id) if place[0] in topics]
+            outcome.records += self.offsets.tombstones(group_id, places)
+        return outcome
+
+    # --- groups as a whole ------------------------------------------------------------------------------
+
+    def delete_group(self, group_id: str, ticket: Ticket) -> Outcome:
+        """Reply: an `ErrorCode`."""
+        outcome = Outcome()
+        group = self.groups.get(group_id)
+        if group is None:
+            error = ErrorCode.GROUP_ID_NOT_FOUND
+        elif not group.is_empty:
+            error = ErrorCode.NON_EMPTY_GROUP
+        else:
+            error = ErrorCode.NONE
+            outcome.records = self.offsets.tombstones(group_id) + group.tombstones()
+            outcome.then = lambda: self._drop(group_id)
+        outcome.reply(ticket, error if group_id else ErrorCode.INVALID_GROUP_ID)
+        return outcome
+
+    def look(self, view: Callable[[GroupCore], Any], ticket: Ticket) -> Outcome:
+        """Reply: what `view` finds, told once it is committed."""
+        outcome = Outcome()
+        outcome.reply(ticket, view(self))
+        return outcome
+
+    # --- replay -----------------------------------------------------------------------------------------
+
+    def replay(self, key: bytes, value: bytes | None, producer: Producer | None = None) -> None:
+        """Take up one record; one that nobody can read is told of and passed over."""
+        try:
+            known = decode_key(key, GROUP_KEYS)
+            if known is not None:
+                self._replay(known, None if value is None else decode_value(known, value), producer)
+        except MalformedRecordError as error:
+            log.error("a record of __consumer_offsets is passed over: %s", error)
+
+    def _replay(self, key: RecordKey, value: RecordValue | None, producer: Producer | None) -> None:
+        if isinstance(key, OffsetCommitKey):
+            self.offsets.replay(key, value, producer)
+            if value is not None and key.group not in self.groups:
+                self.groups[key.group] = ClassicGroup(key.group)
+        elif isinstance(key, GroupMetadataKey):
+            if value is None:
+                self._drop_membership(key.group)
+                return
+            assert isinstance(value, GroupMetadataValue)
+            group = self.groups.get(key.group)
+            if not isinstance(group, ClassicGroup):
+                group = self.groups[key.group] = ClassicGroup(key.group)
+            group.take(value)
+
+    def _drop_membership(self, group_id: str) -> None:
+        """A group without its record keeps its offsets, if it has any, and is found no more otherwise."""
+        if not isinstance(self.groups.get(group_id), ClassicGroup):
+            return
+        if self.offsets.of(group_id) or self.offsets.has_undecided(group_id):
+            self.groups[group_id] = ClassicGroup(group_id)
+        else:
+            self._drop(group_id)
+
+    def _drop(self, group_id: str) -> None:
+        self.groups.pop(group_id, None)
+        self.deadlines.cancel((JOIN_PHASE, group_id))
+        self.deadlines.cancel((SYNC_PHASE, group_id))
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, is_commit: bool) -> None:
+        self.offsets.replay_marker(producer_id, is_commit)
+
+    def on_loaded(self, now_ms: int) -> None:
+        for group_id, group in list(self.groups.items()):
+            if isinstance(group, ClassicGroup):
+                self.classic.start_sessions(group, now_ms)
+                if group.protocol_type is None and not self.offsets.of(group_id):
+                    del self.groups[group_id]  # its offsets are all deleted, and it was nothing else
+        self.deadlines.set(RETENTION, now_ms + self._settings().offsets_retention_check_interval_ms)
+
+    # --- time -------------------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        return self.deadlines.next_ms()
+
+    def on_time(self, now_ms: int) -> Outcome:
+        due = self.deadlines.pop_due(now_ms)
+        if due == RETENTION:
+            self.deadlines.set(RETENTION, now_ms + self._settings().offsets_retention_check_interval_ms)
+            self._to_expire = list(self.groups)
+            return self._expire(now_ms)
+        if due == EXPIRY:
+            return self._expire(now_ms)
+        return self._on_group_deadline(due, now_ms) if isinstance(due, tuple) else Outcome()
+
+    def _on_group_deadline(self, due: tuple[Any, ...], now_ms: int) -> Outcome:
+        phase, group_id, *rest = due
+        group = self.groups.get(group_id)
+        if not isinstance(group, ClassicGroup):
+            return Outcome()
+        if phase == SESSION:
+            return self.classic.on_session_deadline(group, rest[0], now_ms)
+        if phase == JOIN_PHASE:
+            return self.classic.on_join_deadline(group, now_ms)
+        return self.classic.on_sync_deadline(group, now_ms)
+
+    def _expire(self, now_ms: int) -> Outcome:
+        """Offsets that nobody needed for long enough go, and groups that are nothing without them."""
+        outcome = Outcome()
+        dropped: list[str] = []
+        while self._to_expire and len(outcome.records) < TOMBSTONES_AT_ONCE:
+            group = self.groups.get(self._to_expire.pop())
+            if group is not None:
+                records, is_gone = expired_records(group, self.offsets, now_ms, self._settings().offsets_retention_ms)
+                outcome.records += records
+                dropped += [group.group_id] if is_gone else []
+        if self._to_expire:
+            self.deadlines.set(EXPIRY, now_ms + 1)
+        outcome.then = lambda: self._drop_all(dropped)
+        return outcome
+
+    def _drop_all(self, group_ids: Iterable[str]) -> None:
+        for group_id in group_ids:
+            self._drop(group_id)

@@ -1,0 +1,169 @@
+"""Committed offsets of one shard's groups: what is known, and what a commit, a deletion or time adds to it.
+
+Offsets of open transactions stand apart until their marker comes. Who may commit is the group's business
+(`Group.check_commit`). Start at `Offsets.replay`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from moldau.coordinator.runtime.outcome import CoordinatorRecord, Producer
+from moldau.core.errors import ErrorCode
+from moldau.protocol.coordinator_records import (
+    OffsetCommitKey,
+    OffsetCommitValue,
+    OffsetCommitValueWithExpiry,
+    RecordValue,
+    encode_key,
+    encode_value,
+)
+
+__all__ = ["NO_OFFSET", "CommittedOffset", "FetchedOffset", "OffsetToCommit", "Offsets", "commit_record"]
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+class OffsetToCommit(NamedTuple):
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    expire_ms: int | None = None
+    """A time of its own to expire at, as clients before Kafka 2.1 could ask for."""
+
+
+class CommittedOffset(NamedTuple):
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_ms: int
+    expire_ms: int | None = None
+    order: int = 0
+    """Which of two was written later, told within one shard."""
+
+
+class FetchedOffset(NamedTuple):
+    topic: str
+    partition: int
+    offset: int = -1
+    leader_epoch: int = -1
+    metadata: str = ""
+    error: ErrorCode = ErrorCode.NONE
+
+
+NO_OFFSET = -1
+
+
+def commit_record(group_id: str, commit: OffsetToCommit, now_ms: int) -> CoordinatorRecord:
+    value: RecordValue
+    if commit.expire_ms is None:
+        value = OffsetCommitValue(
+            offset=commit.offset, leader_epoch=commit.leader_epoch, metadata=commit.metadata, commit_timestamp=now_ms
+        )
+    else:
+        value = OffsetCommitValueWithExpiry(
+            offset=commit.offset, metadata=commit.metadata, commit_timestamp=now_ms, expire_timestamp=commit.expire_ms
+        )
+    return CoordinatorRecord(_key(group_id, (commit.topic, commit.partition)), encode_value(value))
+
+
+def _key(group_id: str, place: Place) -> bytes:
+    return encode_key(OffsetCommitKey(group=group_id, topic=place[0], partition=place[1]))
+
+
+class Offsets:
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[Place, CommittedOffset]] = {}
+        self._pending: dict[int, dict[str, dict[Place, CommittedOffset]]] = {}
+        """By producer, then group: offsets of transactions that are not decided yet."""
+        self._written = 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self._groups.values()))
+
+    # --- questions --------------------------------------------------------------------------------------
+
+    def of(self, group_id: str) -> dict[Place, CommittedOffset]:
+        return self._groups.get(group_id, {})
+
+    def is_undecided(self, group_id: str, place: Place) -> bool:
+        """Whether an open transaction is about to change this offset."""
+        return any(place in groups.get(group_id, ()) for groups in self._pending.values())
+
+    def has_undecided(self, group_id: str) -> bool:
+        return any(groups.get(group_id) for groups in self._pending.values())
+
+    def fetched(
+        self, group_id: str, places: Iterable[Place] | None, *, require_stable: bool
+    ) -> Iterator[FetchedOffset]:
+        """What was committed for each place, or for all places of the group."""
+        known = self.of(group_id)
+        for place in known if places is None else places:
+            committed = known.get(place)
+            if require_stable and self._pending and self.is_undecided(group_id, place):
+                yield FetchedOffset(*place, error=ErrorCode.UNSTABLE_OFFSET_COMMIT)
+            elif committed is None:
+                yield FetchedOffset(*place)
+            else:
+                yield FetchedOffset(*place, committed.offset, committed.leader_epoch, committed.metadata)
+
+    # --- records ----------------------------------------------------------------------------------------
+
+    def tombstones(self, group_id: str, places: Iterable[Place] | None = None) -> list[CoordinatorRecord]:
+        """The records that delete a group's offsets, all or those at `places` that exist."""
+        known = self.of(group_id)
+        chosen = known if places is None else [place for place in places if place in known]
+        return [CoordinatorRecord(_key(group_id, place), None) for place in chosen]
+
+    # --- replay -----------------------------------------------------------------------------------------
+
+    def replay(self, key: OffsetCommitKey, value: RecordValue | None, producer: Producer | None) -> None:
+        place = (key.topic, key.partition)
+        if value is None:
+            self._forget(key.group, place)
+            return
+        self._written += 1
+        committed = _committed(value, self._written)
+        if producer is None:
+            self._groups.setdefault(key.group, {})[place] = committed
+        else:
+            groups = self._pending.setdefault(producer.producer_id, {})
+            groups.setdefault(key.group, {})[place] = committed
+
+    def replay_marker(self, producer_id: int, is_commit: bool) -> None:
+        """A transaction has ended: its offsets count from now on, or never did."""
+        for group_id, offsets in self._pending.pop(producer_id, {}).items():
+            if not is_commit:
+                continue
+            known = self._groups.setdefault(group_id, {})
+            for place, committed in offsets.items():
+                current = known.get(place)
+                # One committed outside of the transaction meanwhile is the newer word.
+                if current is None or current.order < committed.order:
+                    known[place] = committed
+
+    def _forget(self, group_id: str, place: Place) -> None:
+        offsets = self._groups.get(group_id)
+        if offsets is not None:
+            offsets.pop(place, None)
+            if not offsets:
+                del self._groups[group_id]
+        for groups in self._pending.values():
+            groups.get(group_id, {}).pop(place, None)
+
+
+def _committed(value: RecordValue, order: int) -> CommittedOffset:
+    if isinstance(value, OffsetCommitValueWithExpiry):
+        return CommittedOffset(
+            value.offset, -1, value.metadata, value.commit_timestamp, _expiry(value.expire_timestamp), order
+        )
+    assert isinstance(value, OffsetCommitValue)
+    return CommittedOffset(value.offset, value.leader_epoch, value.metadata, value.commit_timestamp, None, order)
+
+
+def _expiry(expire_ms: int) -> int | None:
+    return expire_ms if expire_ms >= 0 else None

@@ -1,0 +1,164 @@
+"""A shard: one core and its partition of an internal topic.
+
+A decision's records are appended as one batch, replayed into the core, and only when they are committed does anybody
+hear of it. Recovery replays the same records through the same core. Whatever was decided on the way to a commit waits
+behind it too, so no reply tells of something that a crash could still take back. Start at `Shard.ask`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any, Generic, Protocol, TypeVar
+
+from moldau.coordinator.runtime.outcome import CoordinatorRecord, Outcome, Producer, Ticket
+from moldau.core.errors import ErrorCode, MoldauError
+
+__all__ = ["CoordinatorCore", "RecordAppender", "Shard", "ShardState", "coordinator_error"]
+
+log = logging.getLogger(__name__)
+
+_NOT_AVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
+_UNKNOWN = ErrorCode.UNKNOWN_SERVER_ERROR
+
+_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: _NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: _NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: _NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.MESSAGE_TOO_LARGE: _UNKNOWN,
+    ErrorCode.RECORD_LIST_TOO_LARGE: _UNKNOWN,
+    ErrorCode.INVALID_FETCH_SIZE: _UNKNOWN,
+}
+
+
+def coordinator_error(code: ErrorCode) -> ErrorCode:
+    """What a client of the coordinator is told when its records could not be appended."""
+    return _ERRORS.get(code, code)
+
+
+class CoordinatorCore(Protocol):
+    """What a shard needs of a core; its request methods are known to whoever asks."""
+
+    def replay(self, key: bytes, value: bytes | None, producer: Producer | None = None) -> None: ...
+    def replay_marker(self, producer_id: int, producer_epoch: int, is_commit: bool) -> None: ...
+    def on_loaded(self, now_ms: int) -> None:
+        """Everything was replayed: start timers for what came back."""
+
+    def next_deadline_ms(self) -> int | None: ...
+    def on_time(self, now_ms: int) -> Outcome:
+        """Act on one deadline that has come; the shard asks again while there are more."""
+        ...
+
+
+class RecordAppender(Protocol):
+    """The partition, as a shard sees it."""
+
+    def append(self, records: Sequence[CoordinatorRecord], producer: Producer | None) -> None:
+        """Append all as one batch, or raise a `MoldauError` and append none."""
+
+    def when_committed(self, then: Callable[[], None]) -> None:
+        """Call `then` as soon as all that was appended is committed, at once if it is."""
+
+
+class ShardState(Enum):
+    LOADING = "loading"
+    ACTIVE = "active"
+    CLOSED = "closed"
+
+
+Core = TypeVar("Core", bound=CoordinatorCore)
+Answer = Callable[[Any], None]
+Decide = Callable[[Core, Ticket, int], Outcome]
+"""`(core, ticket, now_ms)`: what to do about a request."""
+
+
+class Shard(Generic[Core]):
+    def __init__(self, core: Core, appender: RecordAppender, *, on_deadline: Callable[[int], None]) -> None:
+        self.core = core
+        self.state = ShardState.LOADING
+        self._appender = appender
+        self._on_deadline = on_deadline
+        """Told the core's next deadline after each decision."""
+        self._waiting: dict[Ticket, Answer] = {}
+        self._last_ticket = 0
+
+    @property
+    def waiting(self) -> int:
+        """Gauge: requests that are not answered yet."""
+        return len(self._waiting)
+
+    def ask(self, decide: Decide[Core], answer: Answer, now_ms: int) -> Ticket:
+        """Have a request decided; `answer` is called once, now or later, with the reply or an `ErrorCode`."""
+        self._last_ticket = ticket = self._last_ticket + 1
+        if self.state is not ShardState.ACTIVE:
+            answer(self._unavailable)
+            return ticket
+        self._waiting[ticket] = answer
+        try:
+            outcome = decide(self.core, ticket, now_ms)
+        except BaseException:
+            del self._waiting[ticket]
+            raise
+        self.carry_out(outcome)
+        self.on_time(now_ms)
+        return ticket
+
+    def forget(self, ticket: Ticket) -> None:
+        """Whoever asked has gone; the decision stands."""
+        self._waiting.pop(ticket, None)
+
+    def carry_out(self, outcome: Outcome) -> None:
+        """Append, replay, and reply when that is committed."""
+        if outcome.records:
+            try:
+                self._appender.append(outcome.records, outcome.producer)
+            except MoldauError as error:
+                log.warning("a coordinator's decision could not be appended: %s", error)
+                self._give([(ticket, coordinator_error(error.code)) for ticket, _ in outcome.replies])
+                return
+            for key, value in outcome.records:
+                self.core.replay(key, value, outcome.producer)
+        if outcome.then is not None:
+            outcome.then()
+        if outcome.replies:
+            self._appender.when_committed(lambda: self._give(outcome.replies))
+
+    def on_time(self, now_ms: int) -> None:
+        """Let the core act on every deadline that has come, and ask to be woken for the next."""
+        if self.state is not ShardState.ACTIVE:
+            return
+        while (deadline_ms := self.core.next_deadline_ms()) is not None and deadline_ms <= now_ms:
+            self.carry_out(self.core.on_time(now_ms))
+        if deadline_ms is not None:
+            self._on_deadline(deadline_ms)
+
+    def marker_appended(self, producer_id: int, producer_epoch: int, is_commit: bool) -> None:
+        """A transaction's end was written into this shard's partition by somebody else."""
+        if self.state is ShardState.ACTIVE:
+            self.core.replay_marker(producer_id, producer_epoch, is_commit)
+
+    def activate(self, now_ms: int) -> None:
+        """All records are replayed: answer from now on."""
+        self.state = ShardState.ACTIVE
+        self.core.on_loaded(now_ms)
+        self.on_time(now_ms)
+
+    def close(self) -> None:
+        """This broker is no longer the coordinator."""
+        self.state = ShardState.CLOSED
+        self._give([(ticket, ErrorCode.NOT_COORDINATOR) for ticket in list(self._waiting)])
+
+    @property
+    def _unavailable(self) -> ErrorCode:
+        is_loading = self.state is ShardState.LOADING
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NOT_COORDINATOR
+
+    def _give(self, replies: Sequence[tuple[Ticket, Any]]) -> None:
+        for ticket, reply in replies:
+            answer = self._waiting.pop(ticket, None)
+            if answer is not None:
+                answer(reply)
