@@ -1,7 +1,7 @@
 """The group coordinator's core for one partition of `__consumer_offsets`: its groups and their offsets.
 
-Dispatches requests, records and deadlines to the protocol a group speaks; the classic one is
-`group.classic_membership`. Pure: facts and the time come in, outcomes go out. Start at `GroupCore`.
+Dispatches requests, records and deadlines to the protocol a group speaks: `group.classic_membership` or
+`group.consumer_membership`. Pure: facts and the time come in, outcomes go out. Start at `GroupCore`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from moldau.coordinator.group.classic_group import ClassicGroup
 from moldau.coordinator.group.classic_membership import JOIN_PHASE, SESSION, SYNC_PHASE, ClassicMembership
+from moldau.coordinator.group.consumer_group import CONSUMER_GROUP_KEYS, ConsumerGroup, ConsumerGroupKey
+from moldau.coordinator.group.consumer_membership import NO_FACTS, ConsumerFacts, ConsumerMembership
+from moldau.coordinator.group.consumer_requests import ConsumerHeartbeat
 from moldau.coordinator.group.errors import RefusedError
 from moldau.coordinator.group.group import Group
 from moldau.coordinator.group.offset_expiry import expired_records
@@ -23,6 +26,7 @@ from moldau.coordinator.runtime.outcome import Outcome, Producer, Ticket
 from moldau.core.errors import ErrorCode
 from moldau.protocol.coordinator_records import (
     GROUP_KEYS,
+    ConsumerGroupMetadataKey,
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
@@ -61,11 +65,14 @@ class FetchOffsetsReply(NamedTuple):
 
 
 class GroupCore:
-    def __init__(self, settings: Callable[[], GroupSettings], new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, settings: Callable[[], GroupSettings], new_id: Callable[[], str], facts: ConsumerFacts = NO_FACTS
+    ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self.deadlines = Deadlines()
         self.classic = ClassicMembership(self.groups, self.deadlines, settings, new_id)
+        self.consumer = ConsumerMembership(self.groups, self.deadlines, facts, new_id)
         self._settings = settings
         self._to_expire: list[str] = []
         """Groups that the round of expiry under way has not looked at."""
@@ -83,6 +90,11 @@ class GroupCore:
 
     def leave(self, group_id: str, members: Sequence[LeavingMember], ticket: Ticket, now_ms: int) -> Outcome:
         return self.classic.leave(group_id, members, ticket, now_ms)
+
+    # --- membership, consumer protocol ------------------------------------------------------------------
+
+    def consumer_heartbeat(self, request: ConsumerHeartbeat, ticket: Ticket, now_ms: int) -> Outcome:
+        return self.consumer.heartbeat(request, ticket, now_ms)
 
     # --- offsets ----------------------------------------------------------------------------------------
 
@@ -212,18 +224,31 @@ class GroupCore:
                 self.groups[key.group] = ClassicGroup(key.group)
         elif isinstance(key, GroupMetadataKey):
             if value is None:
-                self._drop_membership(key.group)
+                if isinstance(self.groups.get(key.group), ClassicGroup):
+                    self._drop_membership(key.group)
                 return
             assert isinstance(value, GroupMetadataValue)
             group = self.groups.get(key.group)
             if not isinstance(group, ClassicGroup):
                 group = self.groups[key.group] = ClassicGroup(key.group)
             group.take(value)
+        elif isinstance(key, CONSUMER_GROUP_KEYS):
+            self._replay_consumer(key, value)
+
+    def _replay_consumer(self, key: ConsumerGroupKey, value: RecordValue | None) -> None:
+        group = self.groups.get(key.group_id)
+        if isinstance(group, ConsumerGroup):
+            if value is None and isinstance(key, ConsumerGroupMetadataKey):
+                self._drop_membership(key.group_id)
+                return
+        elif value is None:
+            return
+        else:
+            group = self.groups[key.group_id] = ConsumerGroup(key.group_id)
+        group.replay(key, value)
 
     def _drop_membership(self, group_id: str) -> None:
         """A group without its record keeps its offsets, if it has any, and is found no more otherwise."""
-        if not isinstance(self.groups.get(group_id), ClassicGroup):
-            return
         if self.offsets.of(group_id) or self.offsets.has_undecided(group_id):
             self.groups[group_id] = ClassicGroup(group_id)
         else:
@@ -243,6 +268,8 @@ class GroupCore:
                 self.classic.start_sessions(group, now_ms)
                 if group.protocol_type is None and not self.offsets.of(group_id):
                     del self.groups[group_id]  # its offsets are all deleted, and it was nothing else
+            elif isinstance(group, ConsumerGroup):
+                self.consumer.start_sessions(group, now_ms)
         self.deadlines.set(RETENTION, now_ms + self._settings().offsets_retention_check_interval_ms)
 
     # --- time -------------------------------------------------------------------------------------------
@@ -263,6 +290,8 @@ class GroupCore:
     def _on_group_deadline(self, due: tuple[Any, ...], now_ms: int) -> Outcome:
         phase, group_id, *rest = due
         group = self.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.consumer.on_deadline(phase, group, rest, now_ms)
         if not isinstance(group, ClassicGroup):
             return Outcome()
         if phase == SESSION:

@@ -1,0 +1,65 @@
+"""Assignments: which partitions of which topics, and the little arithmetic done on them.
+
+By topic id and immutable; a topic without partitions is left out, so equal assignments compare equal. Start at
+`Assignment`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+
+from moldau.protocol.coordinator_records import TopicPartitions
+
+__all__ = [
+    "NOTHING",
+    "Assignment",
+    "assignment_of",
+    "common",
+    "is_within",
+    "joined",
+    "overlaps",
+    "topic_partitions",
+    "without",
+]
+
+Assignment = Mapping[UUID, frozenset[int]]
+NOTHING: Final[Assignment] = MappingProxyType({})
+
+
+def assignment_of(topics: Iterable[tuple[UUID | None, Iterable[int]]]) -> Assignment:
+    """From pairs of topic id and partitions, as requests and records have them; a topic named twice counts once."""
+    assignment: dict[UUID, frozenset[int]] = {}
+    for topic, partitions in topics:
+        if topic is not None and (numbers := frozenset(partitions)):
+            assignment[topic] = assignment.get(topic, frozenset()) | numbers
+    return assignment
+
+
+def topic_partitions(assignment: Assignment) -> tuple[TopicPartitions, ...]:
+    """As records have it, in one order for equal assignments."""
+    return tuple(
+        TopicPartitions(topic_id=topic, partitions=tuple(sorted(assignment[topic]))) for topic in sorted(assignment)
+    )
+
+
+def common(left: Assignment, right: Assignment) -> Assignment:
+    return {topic: both for topic, numbers in left.items() if topic in right and (both := numbers & right[topic])}
+
+
+def without(left: Assignment, right: Assignment) -> Assignment:
+    return {topic: rest for topic, numbers in left.items() if (rest := numbers - right.get(topic, frozenset()))}
+
+
+def joined(left: Assignment, right: Assignment) -> Assignment:
+    return {topic: left.get(topic, frozenset()) | right.get(topic, frozenset()) for topic in {*left, *right}}
+
+
+def overlaps(left: Assignment, right: Assignment) -> bool:
+    return any(not numbers.isdisjoint(right.get(topic, ())) for topic, numbers in left.items())
+
+
+def is_within(part: Assignment, whole: Assignment) -> bool:
+    return all(numbers <= whole.get(topic, frozenset()) for topic, numbers in part.items())

@@ -1,0 +1,183 @@
+"""The consumer protocol (KIP-848), decided for one shard's groups: heartbeats, sessions, revocations overdue.
+
+What a heartbeat does to a group is `consumer_heartbeat`; here is which group it is, when members are given up, and
+what becomes of the records. Start at `ConsumerMembership.heartbeat`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from moldau.coordinator.group.classic_group import ClassicGroup
+from moldau.coordinator.group.consumer_draft import Draft
+from moldau.coordinator.group.consumer_group import ConsumerGroup
+from moldau.coordinator.group.consumer_heartbeat import Surroundings, check_request, heartbeat, leave, remove_member
+from moldau.coordinator.group.consumer_member import JOINING, LEAVING, ConsumerMember, MemberState
+from moldau.coordinator.group.consumer_requests import ConsumerHeartbeat, ConsumerHeartbeatReply
+from moldau.coordinator.group.consumer_settings import ConsumerSettings
+from moldau.coordinator.group.consumer_topics import Topics
+from moldau.coordinator.group.errors import RefusedError
+from moldau.coordinator.group.group import Group
+from moldau.coordinator.runtime.deadlines import Deadlines
+from moldau.coordinator.runtime.outcome import Outcome, Ticket
+from moldau.core.errors import ErrorCode
+
+__all__ = ["CONSUMER_SESSION", "NO_FACTS", "REVOCATION", "ConsumerFacts", "ConsumerMembership"]
+
+CONSUMER_SESSION: Final = "consumer session"
+REVOCATION: Final = "revocation"
+"""Kinds of deadlines, each for a group and a member."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerFacts:
+    """What the consumer protocol asks of the broker around it, anew each time."""
+
+    topics: Callable[[], Topics]
+    settings: Callable[[], ConsumerSettings] = ConsumerSettings
+    group_settings: Callable[[str], Mapping[str, str]] = lambda group_id: {}
+    """A group's own settings, by name."""
+
+
+class _NoTopics:
+    moment = None
+
+    def names(self) -> tuple[str, ...]:
+        return ()
+
+    def facts(self, name: str) -> None:
+        return None
+
+    def name_of(self, topic_id: UUID) -> None:
+        return None
+
+
+NO_FACTS: Final = ConsumerFacts(_NoTopics)
+"""A cluster without topics."""
+
+
+class ConsumerMembership:
+    def __init__(
+        self,
+        groups: MutableMapping[str, Group],
+        deadlines: Deadlines,
+        facts: ConsumerFacts,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._groups = groups
+        self._deadlines = deadlines
+        self._facts = facts
+        self._new_id = new_id
+
+    def heartbeat(self, request: ConsumerHeartbeat, ticket: Ticket, now_ms: int) -> Outcome:
+        """Reply: a `ConsumerHeartbeatReply`."""
+        outcome = Outcome()
+        try:
+            check_request(request, self._facts.settings())
+            decide = self._stay if request.member_epoch >= JOINING else self._leave
+            outcome.reply(ticket, decide(request, now_ms, outcome))
+        except RefusedError as refused:
+            outcome = Outcome()
+            outcome.reply(ticket, ConsumerHeartbeatReply(refused.error, refused.message))
+        return outcome
+
+    def _stay(self, request: ConsumerHeartbeat, now_ms: int, outcome: Outcome) -> ConsumerHeartbeatReply:
+        group = self._group(request, outcome)
+        member_id = request.member_id or self._new_id()
+        before = group.members.get(member_id)
+        if before is None:
+            self._check_room(group, request)
+        draft = Draft(group)
+        member = heartbeat(draft, request, member_id, self._around(now_ms))
+        outcome.records += draft.encoded()
+        self._note(group.group_id, before, member, now_ms)
+        is_told = request.member_epoch == JOINING or request.is_full
+        has_changed = before is None or before.assigned != member.assigned
+        return ConsumerHeartbeatReply(
+            ErrorCode.NONE,
+            None,
+            member_id,
+            member.member_epoch,
+            self._facts.settings().heartbeat_interval_ms(self._facts.group_settings(group.group_id)),
+            member.assigned if is_told or has_changed else None,
+        )
+
+    def _leave(self, request: ConsumerHeartbeat, now_ms: int, outcome: Outcome) -> ConsumerHeartbeatReply:
+        draft = Draft(self._consumer_group(request.group_id))
+        member_id = leave(draft, request, self._around(now_ms))
+        outcome.records += draft.encoded()
+        if request.member_epoch == LEAVING:
+            outcome.then = lambda: self._forget(request.group_id, member_id)
+        else:
+            self._deadlines.cancel((REVOCATION, request.group_id, member_id))
+        return ConsumerHeartbeatReply(ErrorCode.NONE, None, request.member_id, request.member_epoch)
+
+    # --- which group ------------------------------------------------------------------------------------
+
+    def _group(self, request: ConsumerHeartbeat, outcome: Outcome) -> ConsumerGroup:
+        """The group to stay in; whoever joins makes it where it is not, or has been left empty by the other kind."""
+        group = self._groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        if request.member_epoch != JOINING or (group is not None and not group.is_empty):
+            return self._consumer_group(request.group_id)
+        if isinstance(group, ClassicGroup) and group.protocol_type is not None:
+            outcome.records += group.tombstones()
+        return ConsumerGroup(request.group_id)
+
+    def _consumer_group(self, group_id: str) -> ConsumerGroup:
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        what = "is not known" if group is None else "does not use the consumer protocol"
+        raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
+
+    def _check_room(self, group: ConsumerGroup, request: ConsumerHeartbeat) -> None:
+        most = self._facts.settings().group_consumer_max_size
+        comes_back = request.instance_id is not None and request.instance_id in group.static_members
+        if request.member_epoch == JOINING and len(group.members) >= most and not comes_back:
+            raise RefusedError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED, f"Group {group.group_id} has {most} members, which is the most."
+            )
+
+    def _around(self, now_ms: int) -> Surroundings:
+        return Surroundings(self._facts.topics(), self._facts.settings(), now_ms)
+
+    # --- time -------------------------------------------------------------------------------------------
+
+    def _note(self, group_id: str, before: ConsumerMember | None, member: ConsumerMember, now_ms: int) -> None:
+        """Move the member's deadlines after it was heard."""
+        self._start_session(group_id, member.member_id, now_ms)
+        key = (REVOCATION, group_id, member.member_id)
+        if member.state is not MemberState.UNREVOKED_PARTITIONS:
+            self._deadlines.cancel(key)
+        elif before is None or before.pending_revocation != member.pending_revocation:
+            self._deadlines.set(key, now_ms + member.metadata.rebalance_timeout_ms)
+
+    def _start_session(self, group_id: str, member_id: str, now_ms: int) -> None:
+        timeout_ms = self._facts.settings().session_timeout_ms(self._facts.group_settings(group_id))
+        self._deadlines.set((CONSUMER_SESSION, group_id, member_id), now_ms + timeout_ms)
+
+    def _forget(self, group_id: str, member_id: str) -> None:
+        self._deadlines.cancel((CONSUMER_SESSION, group_id, member_id))
+        self._deadlines.cancel((REVOCATION, group_id, member_id))
+
+    def start_sessions(self, group: ConsumerGroup, now_ms: int) -> None:
+        """After a restart members have a whole session to be heard again, and as long as ever to revoke."""
+        for member in group.members.values():
+            self._note(group.group_id, None, member, now_ms)
+
+    def on_deadline(self, kind: str, group: ConsumerGroup, member_ids: Sequence[str], now_ms: int) -> Outcome:
+        """Give a member up that was silent for a session, or did not let go of its partitions in time."""
+        member = group.members.get(member_ids[0]) if kind in (CONSUMER_SESSION, REVOCATION) else None
+        if member is None:
+            return Outcome()  # a deadline of its time as a group of the classic protocol, maybe
+        member_id = member.member_id
+        if kind == REVOCATION and member.state is not MemberState.UNREVOKED_PARTITIONS:
+            return Outcome()
+        draft = Draft(group)
+        remove_member(draft, member_id, self._around(now_ms))
+        return Outcome(records=draft.encoded(), then=lambda: self._forget(group.group_id, member_id))
