@@ -80,7 +80,7 @@ def client_error(error: KafkaError, *, about: str = "") -> ClientError:
     code = _kafka_code(error)
     # Without a text of the broker's own, librdkafka gives "Broker: <general description>".
     text = text.removeprefix("Broker: ").removeprefix("Local: ")
-    kind = FencedError if error.name() in _FENCED else ClientError
+    kind = FencedError if error.name() in _FENCED and not error.txn_requires_abort() else ClientError
     return _with_flags(kind(f"{about}: {text}" if about else text, code), error)
 
 

@@ -1,0 +1,436 @@
+"""The consumer: typed records, Java's rules for automatic commits, and seeking whenever it is wanted.
+
+Fetching, groups and rebalancing are librdkafka's. Offsets kept elsewhere are `client.offset_store`, threads
+`client.listeners`. Start at `Consumer.subscribe` and `Consumer.poll`.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from moldau.client.connection import Report, build
+from moldau.client.consumer_errors import passes_by_itself
+from moldau.client.errors import ClientError, SerializationError, client_error
+from moldau.client.given_properties import chosen_serde, log_report, rendered_properties, without_serdes
+from moldau.client.rebalancing import RebalanceListener, Rebalancing
+from moldau.client.records import Record
+from moldau.client.serializers import Context, Deserializer, deserialized
+from moldau.client.transactions import GroupMembership
+from moldau.core.errors import InvalidConfigError
+from moldau.core.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+    from confluent_kafka import TopicPartition as RdkafkaPartition
+
+__all__ = ["Consumer"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+Answer = TypeVar("Answer")
+
+BEGINNING, END, UNSET = -2, -1, -1001
+"""librdkafka's logical offsets."""
+
+WAIT_SLICE_S = 0.2
+SEEK_S = 5.0
+DEFAULT_TIMEOUT_MS = 60_000
+DEFAULT_MAX_POLL_RECORDS = 500
+
+
+class Consumer(Generic[K, V]):
+    """Reads records from topics, alone or as a member of a group.
+
+        with Consumer("localhost:9092", group="billing", value_deserializer=JSON) as consumer:
+            consumer.subscribe(["payments"])
+            for record in consumer:
+                print(record.key, record.value)
+
+    Belongs to one thread; only `wakeup` may be called from others. Several threads take a consumer each, of one group.
+
+    With automatic commits (`enable.auto.commit`, on by default) a record counts as done when the next one is asked for.
+    What is done is committed every `auto.commit.interval.ms`, when partitions move to another member, and at the end:
+    a crash repeats records and never skips any. An exception that leaves the `with` block keeps the last record undone.
+
+    servers: `host:port`, several with commas between; may be left out where `properties` has `bootstrap.servers`.
+    properties: the Java consumer's keys, with the Java consumer's defaults (`auto.offset.reset=latest`,
+        `isolation.level=read_uncommitted`, ...). `group.protocol=consumer` chooses the new group protocol.
+        librdkafka's own keys pass too; keys neither knows are logged.
+    group: the group's id, as `group.id` in the properties. Without one, only `assign` works, and nothing is committed.
+    key_deserializer, value_deserializer: serdes such as `STRING` or `JSON`. Without one, the class named by the
+        properties `key.deserializer` and `value.deserializer` counts, and without that `STRING`.
+    report: gets the level and text of the client's own log lines; by default they go to the logger `moldau.client`.
+
+    Raises `InvalidConfigError` for settings that make no sense. Whether the cluster can be reached shows later.
+    """
+
+    def __init__(
+        self,
+        servers: str | None = None,
+        properties: Mapping[str, object] | None = None,
+        *,
+        group: str | None = None,
+        key_deserializer: Deserializer[K] | None = None,
+        value_deserializer: Deserializer[V] | None = None,
+        report: Report = log_report,
+    ) -> None:
+        from confluent_kafka import Consumer as RdkafkaConsumer
+
+        given = rendered_properties(servers, properties)
+        if group is not None:
+            given["group.id"] = group
+        self.group = given.get("group.id")
+        self._commits_by_itself = self.group is not None and given.get("enable.auto.commit", "true").lower() == "true"
+        self._key: Deserializer[K] = chosen_serde(key_deserializer, given, "key", "deserializer")
+        self._value: Deserializer[V] = chosen_serde(value_deserializer, given, "value", "deserializer")
+        title = f"Consumer clientId={given.get('client.id', 'consumer-1')}, groupId={self.group}"
+        self._report = report
+        self._rdkafka, translated = build(
+            RdkafkaConsumer,
+            "consumer",
+            without_serdes(_settings(given, self._commits_by_itself)),
+            report=report,
+            title=title,
+            # A record counts as done when the next is asked for, so nothing may be marked on delivery.
+            extra={"enable.auto.offset.store": False},
+        )
+        if "auto.offset.reset" in translated.own:
+            raise InvalidConfigError("auto.offset.reset=by_duration is not supported here: seek to offsets_for_time")
+        self._timeout_s = int(translated.own.get("default.api.timeout.ms", DEFAULT_TIMEOUT_MS)) / 1000
+        self._max_poll_records = int(translated.own.get("max.poll.records", DEFAULT_MAX_POLL_RECORDS))
+        self._handed_out: dict[TopicPartition, int] = {}
+        self._forgotten: set[TopicPartition] = set()
+        self._rebalancing = Rebalancing(self, self._rdkafka, given, self._forget)
+        self._woken = threading.Event()
+        self._is_closed = False
+
+    # Choosing what to read
+
+    def subscribe(self, topics: Iterable[str] | re.Pattern[str], *, listener: RebalanceListener | None = None) -> None:
+        """Join the group and share these topics, or all whose names match a pattern, with its members.
+
+        Replaces an earlier subscription. `listener` is told, from inside a later `poll`, which partitions come and go.
+        Topics that do not exist yet are read once they do.
+        """
+        if self.group is None:
+            raise InvalidConfigError("subscribe needs a group; without one, assign the partitions to read")
+        if isinstance(topics, str):
+            raise InvalidConfigError(f"topics must be a list of names: write [{topics!r}]")
+        names = [_anchored(topics)] if isinstance(topics, re.Pattern) else list(topics)
+        self._call(lambda: self._rdkafka.subscribe(names, **self._rebalancing.callbacks(listener)))
+
+    def unsubscribe(self) -> None:
+        """Leave the group, after committing what is done."""
+        self._finish_handed_out()
+        self._call(self._rdkafka.unsubscribe)
+
+    def assign(self, partitions: Collection[TopicPartition] | Mapping[TopicPartition, int]) -> None:
+        """Read exactly these partitions, without the group's say.
+
+        A mapping gives the offset to start at for each. Without, reading starts at the group's committed offset, or as
+        `auto.offset.reset` says.
+        """
+        self._finish_handed_out()
+        starts = partitions if isinstance(partitions, Mapping) else dict.fromkeys(partitions, UNSET)
+        self._call(lambda: self._rdkafka.assign(_with_offsets(starts)))
+
+    def assignment(self) -> set[TopicPartition]:
+        """The partitions being read now: none until the group has given some, which happens inside `poll`."""
+        return {TopicPartition(at.topic, at.partition) for at in self._call(self._rdkafka.assignment)}
+
+    # Reading
+
+    def poll(self, timeout_s: float = 1.0) -> Record[K, V] | None:
+        """The next record, or `None` when there was none for `timeout_s` or `wakeup` was called.
+
+        Must be called again within `max.poll.interval.ms`, or the group gives the partitions to others.
+
+        Raises `SerializationError` for a record that cannot be read; it is passed over, and the next `poll` goes on
+        behind it. Raises `ClientError` for what only the application can mend: no permission, no offset to start at
+        with `auto.offset.reset=none`, fenced by another consumer. Troubles that pass (a broker restarts, a topic is
+        not there yet) are logged and waited out.
+        """
+        self._finish_handed_out()
+        message = self._next_message(time.monotonic() + timeout_s)
+        if message is None:
+            return None
+        partition, offset = _place(message)
+        self._handed_out[partition] = offset + 1
+        return self._record(message)
+
+    def poll_batch(self, max_records: int | None = None, timeout_s: float = 1.0) -> list[Record[K, V]]:
+        """All records that have arrived, up to `max_records` (or `max.poll.records`); waits for the first only.
+
+        Errors are those of `poll`. After a `SerializationError` the next call begins behind the unreadable record, but
+        the readable ones before it come first: they are handed out, and the error is raised by the call after.
+        """
+        self._finish_handed_out()
+        records: list[Record[K, V]] = []
+        self._forgotten.clear()
+        deadline = time.monotonic() + timeout_s
+        for _ in range(max_records or self._max_poll_records):
+            message = self._next_message(deadline if not records else 0.0)
+            if self._forgotten:
+                # A rebalance came between: what it took away will be read by others, or again by this one.
+                records = [record for record in records if record.topic_partition not in self._forgotten]
+                self._forgotten.clear()
+            if message is None:
+                break
+            try:
+                records.append(self._record(message))
+            except SerializationError:
+                if records:
+                    # Read again by the next call, which then has nothing before it.
+                    self.seek(*_place(message))
+                    break
+                partition, offset = _place(message)
+                self._handed_out[partition] = offset + 1
+                raise
+        self._handed_out |= {record.topic_partition: record.offset + 1 for record in records}
+        return records
+
+    def __iter__(self) -> Iterator[Record[K, V]]:
+        """Records for ever, until `wakeup` is called."""
+        while not self._woken.is_set():
+            record = self.poll(WAIT_SLICE_S)
+            if record is not None:
+                yield record
+
+    def wakeup(self) -> None:
+        """End the iteration, and every `poll` from now on, soon. Any thread may call it, and signal handlers too."""
+        self._woken.set()
+
+    # Committing
+
+    def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
+        """Commit and wait until the group's coordinator has stored it; raises `ClientError` where it refuses.
+
+        `offsets` gives, per partition, the offset of the next record to read. Without it everything handed out so far
+        counts as done: what `poll` returned, or the whole of the last `poll_batch`.
+        """
+        wanted = dict(self._handed_out) if offsets is None else dict(offsets)
+        if offsets is None:
+            self._handed_out.clear()
+        if wanted:
+            done = self._call(lambda: self._rdkafka.commit(offsets=_with_offsets(wanted), asynchronous=False))
+            _raise_partition_errors(done)
+
+    def commit_async(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
+        """`commit` without waiting; a failure is left to the next commit to make good."""
+        wanted = dict(self._handed_out) if offsets is None else dict(offsets)
+        if offsets is None:
+            self._handed_out.clear()
+        if wanted:
+            self._call(lambda: self._rdkafka.commit(offsets=_with_offsets(wanted), asynchronous=True))
+
+    def commit_record(self, record: Record[Any, Any]) -> None:
+        """Commit that this record, and all before it in its partition, are done."""
+        self.commit({record.topic_partition: record.offset + 1})
+
+    def mark_done(self, record: Record[Any, Any]) -> None:
+        """Let the next automatic commit include this record, and all before it in its partition."""
+        self._store({record.topic_partition: record.offset + 1})
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The group's committed offsets; partitions without one are left out."""
+        asked = _with_offsets(dict.fromkeys(partitions, UNSET))
+        found = self._call(lambda: self._rdkafka.committed(asked, self._timeout_s))
+        _raise_partition_errors(found)
+        return {TopicPartition(at.topic, at.partition): at.offset for at in found if at.offset >= 0}
+
+    # Moving
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Go on with the record at `offset`, or the first one behind it. Works inside `partitions_assigned` too."""
+        self._handed_out.pop(partition, None)
+        if self._rebalancing.starts_at(partition, offset):
+            return None
+        wanted = _with_offsets({partition: offset})[0]
+        deadline = time.monotonic() + SEEK_S
+        while True:
+            try:
+                return self._call(partial(self._rdkafka.seek, wanted))
+            except ClientError as error:
+                # Right after an assignment librdkafka needs a moment before it can seek.
+                if partition not in self.assignment() or time.monotonic() >= deadline:
+                    raise ClientError(f"{partition}: cannot seek: {error}", error.error_code) from None
+            time.sleep(0.01)
+
+    def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Go to the first record that is still there; of all assigned partitions, unless some are named."""
+        for partition in self.assignment() if partitions is None else list(partitions):
+            self.seek(partition, BEGINNING)
+
+    def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Skip everything that is there now; of all assigned partitions, unless some are named."""
+        for partition in self.assignment() if partitions is None else list(partitions):
+            self.seek(partition, END)
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """The offset of the next record `poll` returns; `None` before the first one was read."""
+        offset = self._call(lambda: self._rdkafka.position(_with_offsets({partition: UNSET})))[0].offset
+        return offset if offset >= 0 else None
+
+    def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        """The first offset that is there and the one the next record will get."""
+        asked = _with_offsets({partition: UNSET})[0]
+        low, high = self._call(lambda: self._rdkafka.get_watermark_offsets(asked, self._timeout_s))
+        return low, high
+
+    def offsets_for_time(self, partitions: Iterable[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
+        """The first offsets whose records are not older; for partitions without such, the end."""
+        asked = _with_offsets(dict.fromkeys(partitions, timestamp_ms))
+        found = self._call(lambda: self._rdkafka.offsets_for_times(asked, self._timeout_s))
+        _raise_partition_errors(found)
+        return {TopicPartition(at.topic, at.partition): at.offset for at in found}
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read nothing from these for now, and keep them. What was fetched already is dropped and fetched again."""
+        self._call(lambda: self._rdkafka.pause(_with_offsets(dict.fromkeys(partitions, UNSET))))
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        self._call(lambda: self._rdkafka.resume(_with_offsets(dict.fromkeys(partitions, UNSET))))
+
+    # About the group
+
+    def group_membership(self) -> GroupMembership:
+        """Who this consumer is in its group just now, for `Transactions.add_offsets`."""
+        return self._call(self._rdkafka.consumer_group_metadata)
+
+    # Ending
+
+    def close(self) -> None:
+        """Commit what is done, where commits are automatic, and leave the group. May be called again."""
+        if self._is_closed:
+            return
+        self._finish_handed_out()
+        self._is_closed = True
+        self._call(self._rdkafka.close)
+
+    def __enter__(self) -> Consumer[K, V]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+            return
+        self._handed_out.clear()
+        try:
+            self.close()
+        except ClientError as second:
+            error.add_note(f"while closing the consumer: {second}")
+
+    # Inside
+
+    def _next_message(self, deadline: float) -> Message | None:
+        """The next record as librdkafka has it, before the deadline; in slices, for `wakeup` and Ctrl-C."""
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            message = self._call(partial(self._rdkafka.poll, min(left, WAIT_SLICE_S)))
+            self._rebalancing.raise_failure()
+            if message is not None:
+                error = message.error()
+                if error is None:
+                    return message
+                if not passes_by_itself(error):
+                    raise client_error(error, about=message.topic() or "")
+                self._report("WARN", str(error.str()))
+            if left <= WAIT_SLICE_S or self._woken.is_set():
+                return None
+
+    def _record(self, message: Message) -> Record[K, V]:
+        (topic, partition), offset = _place(message)
+        headers = tuple((name, _as_bytes(value)) for name, value in _pairs(message.headers()))
+        return Record(
+            topic=topic,
+            partition=partition,
+            offset=offset,
+            timestamp_ms=message.timestamp()[1],
+            key=deserialized(self._key, message.key(), Context(topic, "key", headers), partition, offset),
+            value=deserialized(self._value, message.value(), Context(topic, "value", headers), partition, offset),
+            headers=headers,
+            leader_epoch=message.leader_epoch(),
+        )
+
+    def _finish_handed_out(self) -> None:
+        """What was handed out before is done now, since more is asked for."""
+        if self._commits_by_itself and self._handed_out:
+            self._store(self._handed_out)
+            self._handed_out.clear()
+
+    def _store(self, offsets: Mapping[TopicPartition, int]) -> None:
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            self._rdkafka.store_offsets(offsets=_with_offsets(offsets))
+        except KafkaException as error:
+            # A partition that went to another member meanwhile is that member's to commit.
+            if error.args[0].code() != KafkaError._STATE:
+                raise client_error(error.args[0], about=f"Group {self.group}") from None
+
+    def _forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Partitions that are gone: what was handed out of them is no longer this consumer's to commit."""
+        for partition in partitions:
+            self._handed_out.pop(partition, None)
+            self._forgotten.add(partition)
+
+    def _call(self, call: Callable[[], Answer]) -> Answer:
+        from confluent_kafka import KafkaException
+
+        if self._is_closed and call != self._rdkafka.close:
+            raise ClientError("the consumer is closed")
+        try:
+            return call()
+        except KafkaException as error:
+            raise client_error(error.args[0], about=f"Group {self.group}" if self.group else "") from None
+
+
+def _settings(given: Mapping[str, str], commits_by_itself: bool) -> dict[str, str]:
+    """librdkafka wants a group's name even from those that need no group; nothing is ever committed under it."""
+    if "group.id" in given:
+        return dict(given)
+    return {**given, "group.id": "none", "enable.auto.commit": str(commits_by_itself).lower()}
+
+
+def _anchored(pattern: re.Pattern[str]) -> str:
+    """librdkafka takes a name that begins with ^ as a pattern, and Java matches whole names."""
+    text = pattern.pattern
+    return f"^({text.removeprefix('^').removesuffix('$')})$"
+
+
+def _place(message: Message) -> tuple[TopicPartition, int]:
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None
+    assert partition is not None
+    assert offset is not None
+    return TopicPartition(topic, partition), offset
+
+
+def _with_offsets(offsets: Mapping[TopicPartition, int]) -> list[RdkafkaPartition]:
+    from confluent_kafka import TopicPartition as RdkafkaPartition
+
+    return [RdkafkaPartition(at.topic, at.partition, offset) for at, offset in offsets.items()]
+
+
+def _raise_partition_errors(found: Iterable[RdkafkaPartition] | None) -> None:
+    for at in found or ():
+        if at.error is not None:
+            raise client_error(at.error, about=f"{at.topic}-{at.partition}")
+
+
+def _pairs(headers: Any) -> list[tuple[str, Any]]:
+    if not headers:
+        return []
+    return list(headers.items()) if isinstance(headers, dict) else list(headers)
+
+
+def _as_bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

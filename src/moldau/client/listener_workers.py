@@ -1,0 +1,288 @@
+"""A listener's thread: one consumer, one record at a time, and failed records sent on their way.
+
+A record counts as done when its listener has returned, or when a retry topic or the dead-letter topic has
+acknowledged it; if neither can be had, it is read again. Start at `Worker.run`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from moldau.client.connection import Report
+from moldau.client.consumer import Consumer
+from moldau.client.errors import ClientError, FencedError
+from moldau.client.producer import Producer
+from moldau.client.rebalancing import RebalanceListener
+from moldau.client.records import Record
+from moldau.client.retries import Failure, Origin, RetryPolicy, due_ms, failure_headers, failure_of, next_stop
+from moldau.client.serializers import BYTES, Context, Deserializer, Part, deserialized
+from moldau.core.ids import TopicPartition
+
+__all__ = ["Handler", "Received", "Worker", "WorkerPlan"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+POLL_S = 0.5
+PAUSE_AFTER_FAILURE_S = 1.0
+
+logger = logging.getLogger("moldau.client")
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Received(Record[K, V], Generic[K, V]):
+    """A record as a listener gets it."""
+
+    origin: Origin = field(default=Origin("", -1, -1, -1))
+    """Where it was first. Differs from `topic`, `partition` and `offset` when this is a retry."""
+    attempt: int = 1
+    """1 for the first call, 2 for the first retry, and so on."""
+    acknowledge: Callable[[], None] = field(default=_nothing, repr=False, compare=False)
+    """With manual commits: this record, and all before it in its partition, are done. Commits follow at once, or with
+    the next record. Any thread may call it. With automatic commits it does nothing."""
+
+
+Handler = Callable[[Received[K, V]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlan:
+    """What a worker does, as its listener was declared."""
+
+    handler: Handler[Any, Any]
+    name: str
+    topics: tuple[str, ...]
+    group: str
+    key_deserializer: Deserializer[Any]
+    value_deserializer: Deserializer[Any]
+    is_manual: bool
+    retry: RetryPolicy | None
+    properties: Mapping[str, object]
+    is_retrying: bool = False
+
+    def of_retries(self) -> WorkerPlan:
+        """The same for the retry topics."""
+        assert self.retry is not None
+        topics = tuple(name for topic in self.topics for name in self.retry.retry_topics(topic))
+        return replace(self, topics=topics, is_retrying=True)
+
+
+class Worker(threading.Thread):
+    """Runs one consumer of a listener's group until stopped."""
+
+    def __init__(
+        self,
+        plan: WorkerPlan,
+        index: int,
+        producer: Producer[bytes, bytes],
+        *,
+        on_failure: Callable[[], None],
+        report: Report,
+    ) -> None:
+        super().__init__(name=f"listener-{plan.name}-{index}", daemon=True)
+        self.plan = plan
+        self.failure: Exception | None = None
+        self.assigned = threading.Event()
+        self._producer = producer
+        self._on_failure = on_failure
+        self._stopping = threading.Event()
+        self._held_until_ms: dict[TopicPartition, int] = {}
+        self._acknowledged: dict[TopicPartition, int] = {}
+        self._lock = threading.Lock()
+        self._consumer: Consumer[bytes, bytes] = Consumer(
+            None,
+            self._settings(index),
+            group=plan.group,
+            key_deserializer=BYTES,
+            value_deserializer=BYTES,
+            report=report,
+        )
+
+    def _settings(self, index: int) -> dict[str, object]:
+        settings: dict[str, object] = {"client.id": self.name, **self.plan.properties}
+        settings["enable.auto.commit"] = not self.plan.is_manual
+        if "group.instance.id" in settings:
+            # Static members need names of their own, and the same ones after a restart.
+            settings["group.instance.id"] = f"{settings['group.instance.id']}-{self.plan.name}-{index}"
+        return settings
+
+    def stop(self) -> None:
+        """End after the record under way."""
+        self._stopping.set()
+        self._consumer.wakeup()
+
+    def run(self) -> None:
+        try:
+            with self._consumer:
+                self._consumer.subscribe(self.plan.topics, listener=_Watch(self))
+                while not self._stopping.is_set():
+                    self._turn()
+                self.commit_acknowledged()
+        except Exception as error:
+            logger.exception("Listener %s ends", self.plan.name)
+            self.failure = error
+            self._on_failure()
+
+    def _turn(self) -> None:
+        self._resume_due()
+        record = self._consumer.poll(self._patience_s())
+        if record is not None:
+            if self.plan.is_retrying and not self._is_ours(record):
+                self._done(record)
+            elif self.plan.is_retrying and due_ms(record) > _now_ms():
+                self._hold(record)
+            else:
+                self._handle(record)
+        self.commit_acknowledged()
+
+    def _handle(self, record: Record[bytes, bytes]) -> None:
+        try:
+            self.plan.handler(self._received(record))
+        except Exception as error:
+            if self.plan.retry is None:
+                raise
+            self._send_on(record, error, self.plan.retry)
+
+    def _received(self, record: Record[bytes, bytes]) -> Received[Any, Any]:
+        failure = Failure.of(record) if self.plan.is_retrying else None
+
+        def part(name: Part, deserializer: Deserializer[Any], data: bytes | None) -> Any:
+            context = Context(record.topic, name, record.headers)
+            return deserialized(deserializer, data, context, record.partition, record.offset)
+
+        return Received(
+            topic=record.topic,
+            partition=record.partition,
+            offset=record.offset,
+            timestamp_ms=record.timestamp_ms,
+            key=part("key", self.plan.key_deserializer, record.key),
+            value=part("value", self.plan.value_deserializer, record.value),
+            headers=record.headers,
+            leader_epoch=record.leader_epoch,
+            origin=Origin.of(record) if failure else _itself(record),
+            attempt=1 + failure.attempts if failure else 1,
+            acknowledge=lambda: self._done(record),
+        )
+
+    # Failures
+
+    def _send_on(self, record: Record[bytes, bytes], error: Exception, policy: RetryPolicy) -> None:
+        """Put the record where it is to go, and only then let it count as done."""
+        source = record if self.plan.is_retrying else _without_history(record)
+        failure = failure_of(source, error, group=self.plan.group, listener=self.plan.name)
+        stop = next_stop(policy, failure, error, _now_ms())
+        place = f"{failure.listener}: record {record.offset} of {record.topic_partition}"
+        logger.warning(
+            "%s failed for the %d. time and goes to %s: %s: %s",
+            place,
+            failure.attempts,
+            stop.topic,
+            failure.error_class,
+            failure.error_message,
+        )
+        try:
+            self._producer.send_and_wait(
+                stop.topic,
+                record.value,
+                key=record.key,
+                headers=failure_headers(record.headers, failure, stop.due_ms),
+                timestamp_ms=failure.origin.timestamp_ms if failure.origin.timestamp_ms >= 0 else None,
+            )
+        except FencedError:
+            raise
+        except ClientError as trouble:
+            logger.error("%s will be tried again: it cannot be put into %s: %s", place, stop.topic, trouble)
+            self._stopping.wait(PAUSE_AFTER_FAILURE_S)
+            self._consumer.seek(record.topic_partition, record.offset)
+            return
+        self._done(record)
+
+    def _is_ours(self, record: Record[bytes, bytes]) -> bool:
+        """Retry topics are shared by all groups that listen to their origin; each takes back what it put there."""
+        failure = Failure.of(record)
+        return failure is None or (failure.group == self.plan.group)
+
+    # Waiting for the time of a retry
+
+    def _hold(self, record: Record[bytes, bytes]) -> None:
+        """Leave the record and all behind it until its time; one topic has one delay, so they are due in order."""
+        self._consumer.pause([record.topic_partition])
+        self._consumer.seek(record.topic_partition, record.offset)
+        self._held_until_ms[record.topic_partition] = due_ms(record)
+
+    def _resume_due(self) -> None:
+        now_ms = _now_ms()
+        ready = [partition for partition, until_ms in self._held_until_ms.items() if until_ms <= now_ms]
+        for partition in ready:
+            del self._held_until_ms[partition]
+        if ready:
+            self._consumer.resume(ready)
+
+    def _patience_s(self) -> float:
+        soonest_ms = min(self._held_until_ms.values(), default=_now_ms() + 1000 * POLL_S)
+        return float(min(POLL_S, max(0.0, (soonest_ms - _now_ms()) / 1000)))
+
+    def forget(self, partitions: set[TopicPartition]) -> None:
+        """Partitions that are another's now."""
+        for partition in partitions:
+            self._held_until_ms.pop(partition, None)
+            with self._lock:
+                self._acknowledged.pop(partition, None)
+
+    # Commits
+
+    def _done(self, record: Record[Any, Any]) -> None:
+        if self.plan.is_manual:
+            with self._lock:
+                at = record.topic_partition
+                self._acknowledged[at] = max(self._acknowledged.get(at, 0), record.offset + 1)
+
+    def commit_acknowledged(self) -> None:
+        """Manual commits: what was acknowledged since the last time."""
+        with self._lock:
+            offsets, self._acknowledged = self._acknowledged, {}
+        if not offsets:
+            return
+        try:
+            self._consumer.commit(offsets)
+        except FencedError:
+            raise
+        except ClientError as error:
+            logger.warning("%s: offsets were not committed, records may come again: %s", self.plan.name, error)
+
+
+class _Watch(RebalanceListener):
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def partitions_assigned(self, consumer: Consumer[Any, Any], partitions: set[TopicPartition]) -> None:
+        self._worker.assigned.set()
+
+    def partitions_revoked(self, consumer: Consumer[Any, Any], partitions: set[TopicPartition]) -> None:
+        self._worker.commit_acknowledged()
+        self._worker.forget(partitions)
+
+    def partitions_lost(self, consumer: Consumer[Any, Any], partitions: set[TopicPartition]) -> None:
+        self._worker.forget(partitions)
+
+
+def _itself(record: Record[Any, Any]) -> Origin:
+    return Origin(record.topic, record.partition, record.offset, record.timestamp_ms)
+
+
+def _without_history(record: Record[bytes, bytes]) -> Record[bytes, bytes]:
+    """A record read from its own topic begins anew, though its headers may tell of failures elsewhere."""
+    return replace(record, headers=())
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,276 @@
+"""Listeners: functions that are called for every record of a topic, with everything around them taken care of.
+
+Threads and consumers, commits, retries with backoff, dead letters, and an orderly end on SIGTERM. What a thread does
+is `client.listener_workers`, where failed records go `client.retries`. Start at `ListenerApp`.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Literal, TypeVar
+
+from moldau.client.admin import Admin
+from moldau.client.connection import Report
+from moldau.client.errors import ClientError, UnreachableError
+from moldau.client.given_properties import log_report, rendered_properties
+from moldau.client.listener_workers import Handler, Worker, WorkerPlan
+from moldau.client.producer import Producer
+from moldau.client.retries import RetryPolicy
+from moldau.client.serializers import BYTES, STRING, Deserializer
+from moldau.core.errors import ErrorCode, InvalidConfigError
+
+__all__ = ["ListenerApp", "ListenerError"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+Commits = Literal["automatic", "manual"]
+
+DEFAULT_RETRY = RetryPolicy()
+WAIT_SLICE_S = 0.2
+
+logger = logging.getLogger("moldau.client")
+
+
+class ListenerError(ClientError):
+    """A listener without retries failed, or a consumer could not go on; `__cause__` tells why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Listener:
+    plan: WorkerPlan
+    concurrency: int
+
+
+class ListenerApp:
+    """Listeners that start and end together.
+
+        app = ListenerApp("localhost:9092")
+
+        @app.listener("payments", group="billing", concurrency=3, value_deserializer=JSON)
+        def bill(record):
+            charge(record.key, record.value["amount"])
+
+        app.run()
+
+    servers: `host:port`, several with commas between; may be left out where `properties` has `bootstrap.servers`.
+    properties: Java's client keys that all parts need, such as those for TLS and SASL.
+    consumer_properties, producer_properties: Java's keys for the listeners' consumers, and for the producer that writes
+        retries and dead letters. Consumers start at `auto.offset.reset=earliest` unless told otherwise.
+    shutdown_timeout_s: how long the end waits for listeners that are still at work.
+    report: gets the level and text of the clients' own log lines; by default they go to the logger `moldau.client`.
+    """
+
+    def __init__(
+        self,
+        servers: str | None = None,
+        properties: Mapping[str, object] | None = None,
+        *,
+        consumer_properties: Mapping[str, object] | None = None,
+        producer_properties: Mapping[str, object] | None = None,
+        shutdown_timeout_s: float = 30.0,
+        report: Report = log_report,
+    ) -> None:
+        self._properties = rendered_properties(servers, properties)
+        self._consumer_properties = dict(consumer_properties or {})
+        self._producer_properties = dict(producer_properties or {})
+        self._shutdown_timeout_s = shutdown_timeout_s
+        self._report = report
+        self._listeners: list[_Listener] = []
+        self._workers: list[Worker] = []
+        self._producer: Producer[bytes, bytes] | None = None
+        self._stopping = threading.Event()
+        self._is_signalled = False
+
+    def listener(
+        self,
+        topics: str | Sequence[str],
+        *,
+        group: str,
+        concurrency: int = 1,
+        key_deserializer: Deserializer[K] = STRING,  # type: ignore[assignment]
+        value_deserializer: Deserializer[V] = STRING,  # type: ignore[assignment]
+        commits: Commits = "automatic",
+        retry: RetryPolicy | None = DEFAULT_RETRY,
+        properties: Mapping[str, object] | None = None,
+    ) -> Callable[[Handler[K, V]], Handler[K, V]]:
+        """Call the decorated function for every record of these topics.
+
+        The function takes a `Received` record. It stays what it was and may be called by tests directly.
+
+        group: the consumer group that shares the topics; other programs of the same group share them too.
+        concurrency: how many threads, each with a consumer of its own. More than the topics have partitions stay idle.
+            Records of one partition are handled one after the other, in order; of several, at the same time.
+        commits: `automatic` counts a record as done when the function returns; commits follow every
+            `auto.commit.interval.ms` and at the end. With `manual` nothing is committed until the function, now or
+            later, calls `record.acknowledge()`.
+        retry: what happens when the function raises. By default the record is tried again after 1, 2 and 4 seconds,
+            out of the way of those behind it, and then becomes a dead letter: see `RetryPolicy`. Its order among the
+            records of its key is lost by that. With `None` the app ends instead, and `run` raises `ListenerError`;
+            the record stays uncommitted.
+        properties: Java consumer keys for this listener alone.
+
+        Every record is handled at least once: after a crash some are handled again.
+        """
+        if concurrency < 1:
+            raise InvalidConfigError(f"concurrency must be at least 1, not {concurrency}")
+        if commits not in ("automatic", "manual"):
+            raise InvalidConfigError(f"commits must be automatic or manual, not {commits!r}")
+        names = (topics,) if isinstance(topics, str) else tuple(topics)
+
+        def register(handler: Handler[K, V]) -> Handler[K, V]:
+            plan = WorkerPlan(
+                handler=handler,
+                name=getattr(handler, "__qualname__", repr(handler)),
+                topics=names,
+                group=group,
+                key_deserializer=key_deserializer,
+                value_deserializer=value_deserializer,
+                is_manual=commits == "manual",
+                retry=retry,
+                properties={**self._consumer_settings(), **(properties or {})},
+            )
+            self._listeners.append(_Listener(plan, concurrency))
+            return handler
+
+        return register
+
+    # Running
+
+    def run(self) -> None:
+        """Work until SIGINT, SIGTERM or `stop`; then finish what is under way, commit, leave the groups and return.
+
+        Raises `ListenerError` where a listener failed for good. A second signal ends the process the hard way.
+        Outside the main thread signals are left alone.
+        """
+        with self._signals(), self:
+            while not self._is_signalled and not self._stopping.wait(WAIT_SLICE_S):
+                pass
+
+    def start(self) -> None:
+        """Start all listeners and return. Retry and dead-letter topics that are missing are created."""
+        self._stopping.clear()
+        self._is_signalled = False
+        self._producer = Producer(
+            None,
+            {**self._properties, "client.id": "listener-dead-letters", **self._producer_properties},
+            key_serializer=BYTES,
+            value_serializer=BYTES,
+            report=self._report,
+        )
+        self._create_topics()
+        for listener in self._listeners:
+            self._workers += [self._worker(listener.plan, index) for index in range(listener.concurrency)]
+            if listener.plan.retry is not None and listener.plan.retry.attempts > 1:
+                self._workers.append(self._worker(listener.plan.of_retries(), listener.concurrency))
+        for worker in self._workers:
+            worker.start()
+
+    def stop(self) -> None:
+        """Begin the end: `run` returns once the listeners are done. Any thread may call it."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Stop, wait for the listeners to finish the record they are at, commit, and leave the groups.
+
+        Raises `ListenerError` for the first listener that failed for good, and `UnreachableError` when listeners are
+        still at work after `shutdown_timeout_s`.
+        """
+        self._stopping.set()
+        workers, self._workers = self._workers, []
+        for worker in workers:
+            worker.stop()
+        deadline = time.monotonic() + self._shutdown_timeout_s
+        for worker in workers:
+            worker.join(max(0.0, deadline - time.monotonic()))
+        if self._producer is not None:
+            self._producer.flush(max(1.0, deadline - time.monotonic()))
+        for worker in workers:
+            if worker.failure is not None:
+                raise ListenerError(f"Listener {worker.plan.name}: {worker.failure}") from worker.failure
+        busy = [worker.plan.name for worker in workers if worker.is_alive()]
+        if busy:
+            raise UnreachableError(f"Still at work after {self._shutdown_timeout_s:g} s: {', '.join(busy)}")
+
+    def wait_until_assigned(self, timeout_s: float = 30.0) -> None:
+        """Wait until every thread has taken part in a rebalance: from then on it gets what is its share.
+
+        Raises `UnreachableError` when that takes longer.
+        """
+        deadline = time.monotonic() + timeout_s
+        for worker in self._workers:
+            if not worker.assigned.wait(max(0.0, deadline - time.monotonic())):
+                raise UnreachableError(f"Group {worker.plan.group} gave no assignment within {timeout_s:g} s")
+
+    def __enter__(self) -> ListenerApp:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except ClientError as second:
+            if error is None:
+                raise
+            error.add_note(f"while closing the listeners: {second}")
+
+    # Inside
+
+    def _worker(self, plan: WorkerPlan, index: int) -> Worker:
+        assert self._producer is not None
+        return Worker(plan, index, self._producer, on_failure=self._stopping.set, report=self._report)
+
+    def _consumer_settings(self) -> dict[str, object]:
+        return {"auto.offset.reset": "earliest", **self._properties, **self._consumer_properties}
+
+    def _create_topics(self) -> None:
+        """Retry and dead-letter topics with as many partitions as their origin; without permission, hope they exist."""
+        wanted = {
+            name: topic
+            for listener in self._listeners
+            if listener.plan.retry is not None
+            for topic in listener.plan.topics
+            for name in (*listener.plan.retry.retry_topics(topic), listener.plan.retry.dead_letter_topic(topic))
+        }
+        if not wanted:
+            return
+        admin = Admin(self._properties["bootstrap.servers"], self._properties, report=self._report)
+        counts = admin.partition_counts()
+        for name, topic in wanted.items():
+            if name in counts:
+                continue
+            try:
+                admin.create_topic(name, partitions=counts.get(topic))
+            except ClientError as error:
+                if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                    logger.warning("Topic %s could not be created: %s", name, error)
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        caught = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.getsignal(number) for number in caught}
+
+        def note(number: int, frame: FrameType | None) -> None:
+            # Only a flag: locks taken here could be the ones the interrupted code holds.
+            self._is_signalled = True
+            for caught_number, handler in before.items():
+                signal.signal(caught_number, handler)
+
+        for number in caught:
+            signal.signal(number, note)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

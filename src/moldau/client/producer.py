@@ -1,0 +1,268 @@
+"""The producer: typed keys and values, a partitioner in Python, and failures nobody can overlook.
+
+Batching, retries, compression and idempotence are librdkafka's. Transactions are `client.transactions`.
+Start at `Producer.send`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from moldau.client.connection import Report, build
+from moldau.client.errors import ClientError, UnreachableError, client_error
+from moldau.client.given_properties import chosen_serde, log_report, rendered_properties, without_serdes
+from moldau.client.partition_counts import PartitionCounts
+from moldau.client.partitioners import Partitioner, checked_partition
+from moldau.client.records import Delivery, Headers, ProducerRecord
+from moldau.client.serializers import Context, Serializer, serialized
+from moldau.client.transactions import Transactions
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message
+
+__all__ = ["OnDelivery", "Producer"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+OnDelivery = Callable[[ClientError | None, Delivery], None]
+"""Told once per record: the error, or `None`, and where the record is (offset -1 where it is nowhere)."""
+
+DEFAULT_MAX_BLOCK_MS = 60_000
+WAIT_SLICE_S = 0.1
+
+
+class Producer(Generic[K, V]):
+    """Sends records to topics.
+
+        with Producer("localhost:9092", key_serializer=STRING, value_serializer=JSON) as producer:
+            producer.send("payments", {"amount": 3}, key="alice")
+
+    Leaving the `with` block waits until everything sent is acknowledged or has failed. May be shared by threads.
+
+    servers: `host:port`, several with commas between; may be left out where `properties` has `bootstrap.servers`.
+    properties: the Java producer's keys, with the Java producer's defaults (`acks=all`, idempotence, `linger.ms=5`).
+        Values may be text, numbers or truth values. librdkafka's own keys pass too; keys neither knows are logged.
+        `max.block.ms` bounds how long `send` waits for room in the buffer and for a topic's metadata.
+    key_serializer, value_serializer: serdes such as `STRING` or `JSON`. Without one, the class named by the properties
+        `key.serializer` and `value.serializer` counts, and without that `STRING`.
+    partitioner: chooses the partition of records sent without one; see `Partitioner`.
+    on_delivery: called for each record whose `send` names no callback of its own.
+    report: gets the level and text of the client's own log lines; by default they go to the logger `moldau.client`.
+
+    Raises `InvalidConfigError` for settings that make no sense. Whether the cluster can be reached shows later.
+    """
+
+    def __init__(
+        self,
+        servers: str | None = None,
+        properties: Mapping[str, object] | None = None,
+        *,
+        key_serializer: Serializer[K] | None = None,
+        value_serializer: Serializer[V] | None = None,
+        partitioner: Partitioner | None = None,
+        on_delivery: OnDelivery | None = None,
+        report: Report = log_report,
+    ) -> None:
+        from confluent_kafka import Producer as RdkafkaProducer
+
+        given = rendered_properties(servers, properties)
+        self._key: Serializer[K] = chosen_serde(key_serializer, given, "key", "serializer")
+        self._value: Serializer[V] = chosen_serde(value_serializer, given, "value", "serializer")
+        self._partitioner = partitioner
+        self._on_delivery = on_delivery
+        title = f"Producer clientId={given.get('client.id', 'producer-1')}"
+        self._rdkafka, translated = build(
+            RdkafkaProducer, "producer", without_serdes(given), report=report, title=title
+        )
+        self._max_block_s = int(translated.own.get("max.block.ms", DEFAULT_MAX_BLOCK_MS)) / 1000
+        self._counts = PartitionCounts(self._rdkafka, self._max_block_s)
+        self._failures: list[ClientError] = []
+        self._lock = threading.Lock()
+        self.transactions = Transactions(self._rdkafka, self.flush, self._max_block_s)
+        """Present in every producer, of use where the properties have a `transactional.id`."""
+
+    # Sending
+
+    def send(
+        self,
+        topic: str,
+        value: V | None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        headers: Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]] = (),
+        timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> None:
+        """Hand a record over and return at once; it leaves with the next batch.
+
+        `on_delivery` is called when the record is stored or has failed for good, from inside a later `send`, `poll` or
+        `flush` of any thread; it must not raise. Where no callback is there to hear of a failure, the next `flush`
+        raises it.
+
+        Waits only while the buffer is full or, with a partitioner, until the topic is known; no longer than
+        `max.block.ms`, then `UnreachableError` is raised. Raises `SerializationError` for a key or value the serializer
+        refuses, and `ClientError` for a record that cannot be sent at all; in both cases nothing was sent.
+        """
+        pairs: Headers = tuple(headers.items()) if isinstance(headers, Mapping) else tuple(headers)
+        key_bytes = serialized(self._key, key, Context(topic, "key", pairs))
+        value_bytes = serialized(self._value, value, Context(topic, "value", pairs))
+        if partition is not None:
+            target = partition
+        elif self._partitioner is not None:
+            count = self._counts.of(topic)
+            target = checked_partition(
+                topic, self._partitioner(topic, key, key_bytes, value, value_bytes, count), count
+            )
+        else:
+            target = -1
+        self._hand_over(
+            topic,
+            {"value": value_bytes, "key": key_bytes, "partition": target}
+            | ({"headers": list(pairs)} if pairs else {})
+            | ({"timestamp": timestamp_ms} if timestamp_ms is not None else {}),
+            on_delivery or self._on_delivery or self._remember_failure,
+        )
+
+    def send_record(self, record: ProducerRecord[K, V], *, on_delivery: OnDelivery | None = None) -> None:
+        """`send` for a record put together elsewhere."""
+        self.send(
+            record.topic,
+            record.value,
+            key=record.key,
+            partition=record.partition,
+            headers=record.headers,
+            timestamp_ms=record.timestamp_ms,
+            on_delivery=on_delivery,
+        )
+
+    def send_and_wait(
+        self,
+        topic: str,
+        value: V | None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        headers: Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]] = (),
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Send one record and wait until it is stored; raises the error where it is not.
+
+        Each call costs a round trip: for many records, `send` them all and `flush` once.
+        """
+        outcome: list[tuple[ClientError | None, Delivery]] = []
+        self.send(
+            topic,
+            value,
+            key=key,
+            partition=partition,
+            headers=headers,
+            timestamp_ms=timestamp_ms,
+            on_delivery=lambda error, delivery: outcome.append((error, delivery)),
+        )
+        # librdkafka gives every record up in the end (delivery.timeout.ms), so this ends too. Flushing skips linger.ms.
+        while not outcome:
+            self._rdkafka.flush(WAIT_SLICE_S)
+        error, delivery = outcome[0]
+        if error is not None:
+            raise error
+        return delivery
+
+    # Waiting
+
+    def poll(self, timeout_s: float = 0.0) -> None:
+        """Let delivery callbacks run; worth calling now and then by an application that pauses between sends."""
+        self._rdkafka.poll(timeout_s)
+
+    def flush(self, timeout_s: float | None = None) -> None:
+        """Wait until all records sent so far are stored or have failed.
+
+        Raises the first failure that no callback heard of, and `UnreachableError` when records are still on their way
+        after `timeout_s`. Without a timeout, `delivery.timeout.ms` is what ends the wait.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        # In slices, so that Ctrl-C gets through.
+        while left := self._rdkafka.flush(_slice_s(deadline)):
+            if deadline is not None and time.monotonic() >= deadline:
+                raise UnreachableError(f"{left} records were not acknowledged within {timeout_s} s")
+        self._raise_failures()
+
+    def close(self) -> None:
+        """Flush. Sending after that is an error of librdkafka's. May be called again."""
+        self.flush()
+
+    def __enter__(self) -> Producer[K, V]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+            return
+        # What was sent is still delivered, but the error under way is the one to be seen.
+        try:
+            self.transactions.abort_if_open()
+            self.close()
+        except ClientError as second:
+            error.add_note(f"while closing the producer: {second}")
+
+    # Inside
+
+    def _hand_over(self, topic: str, fields: dict[str, Any], on_delivery: OnDelivery) -> None:
+        from confluent_kafka import KafkaError, KafkaException
+
+        deadline = time.monotonic() + self._max_block_s
+        callback = _rdkafka_callback(on_delivery)
+        while True:
+            try:
+                self._rdkafka.produce(topic, on_delivery=callback, **fields)
+                break
+            except BufferError:
+                if time.monotonic() >= deadline:
+                    raise UnreachableError(
+                        f"Topic {topic}: the buffer stayed full for {self._max_block_s:g} s (max.block.ms)"
+                    ) from None
+                self._rdkafka.poll(WAIT_SLICE_S)
+            except KafkaException as error:
+                refusal = client_error(error.args[0], about=f"Topic {topic}")
+                # Inside a transaction this state means that an earlier record has failed already.
+                is_spoilt = self.transactions.is_open and error.args[0].code() == KafkaError._STATE
+                refusal.requires_abort = refusal.requires_abort or is_spoilt
+                raise refusal from None
+        self._rdkafka.poll(0)
+
+    def _remember_failure(self, error: ClientError | None, delivery: Delivery) -> None:
+        if error is not None:
+            with self._lock:
+                self._failures.append(error)
+
+    def _raise_failures(self) -> None:
+        with self._lock:
+            failures, self._failures = self._failures, []
+        if failures:
+            if len(failures) > 1:
+                failures[0].add_note(f"and {len(failures) - 1} more records failed")
+            raise failures[0]
+
+
+def _slice_s(deadline: float | None) -> float:
+    return WAIT_SLICE_S if deadline is None else max(0.0, min(WAIT_SLICE_S, deadline - time.monotonic()))
+
+
+def _rdkafka_callback(on_delivery: OnDelivery) -> Callable[[KafkaError | None, Message], None]:
+    def called(error: KafkaError | None, message: Message) -> None:
+        topic, partition = message.topic() or "", message.partition()
+        place = -1 if partition is None else partition
+        if error is not None:
+            on_delivery(client_error(error, about=f"Topic {topic}"), Delivery(topic, place, -1, -1))
+            return
+        offset, (_, timestamp_ms) = message.offset(), message.timestamp()
+        on_delivery(None, Delivery(topic, place, -1 if offset is None else offset, timestamp_ms))
+
+    return called

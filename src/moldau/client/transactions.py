@@ -1,0 +1,125 @@
+"""Transactions of a producer: several records, and consumed offsets, that become visible together or not at all.
+
+librdkafka keeps the state; here its errors are sorted into "again", "abort" and "end". The loop that consumes,
+processes and produces is `client.exactly_once`. Start at `Transactions.begin`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from moldau.client.errors import ClientError, FencedError, client_error
+from moldau.core.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from confluent_kafka import Producer as RdkafkaProducer
+
+__all__ = ["GroupMembership", "Transactions"]
+
+CALL_S = 5.0
+"""Each call is made in slices of this length: librdkafka goes on where the last one left off."""
+
+PAUSE_S = 0.05
+
+GroupMembership = Any
+"""What `Consumer.group_membership` returns: who a consumer is in its group, and in which generation."""
+
+
+class Transactions:
+    """One transaction at a time, for a producer whose properties have a `transactional.id`.
+
+    producer.transactions.start()
+    with producer.transactions.begin():
+        producer.send("a", "1")
+        producer.send("b", "2")
+    """
+
+    def __init__(self, rdkafka: RdkafkaProducer, flush: Callable[[], None], max_block_s: float) -> None:
+        self._rdkafka = rdkafka
+        self._flush = flush
+        self._max_block_s = max_block_s
+        self.is_open = False
+
+    def start(self) -> None:
+        """Take the transactional id over: once per producer, before its first transaction.
+
+        Whoever held the id before is fenced, and a transaction it left open is aborted. Raises `UnreachableError` when
+        no coordinator answers within `max.block.ms`, and `ClientError` where there is no `transactional.id` or no
+        permission to use it.
+        """
+        self._insist(self._rdkafka.init_transactions, patience_s=self._max_block_s)
+
+    @contextmanager
+    def begin(self) -> Iterator[None]:
+        """A transaction around the block: committed at its end, aborted when an exception leaves it.
+
+        The exception goes on to the caller. Raises `FencedError` when another producer has taken the id over; this
+        one is then of no more use. Any other `ClientError` with `requires_abort` means: aborted, may be tried again.
+        """
+        self._call(self._rdkafka.begin_transaction)
+        self.is_open = True
+        try:
+            yield
+            self._commit()
+        except BaseException:
+            self.abort_if_open()
+            raise
+
+    def add_offsets(self, offsets: Mapping[TopicPartition, int], membership: GroupMembership) -> None:
+        """Commit a group's offsets with this transaction: each is the offset of the next record to read.
+
+        `membership` is the consumer's `group_membership()`, taken when the records were polled: a consumer that has
+        lost its place in the group since is refused, and the transaction has to be aborted.
+        """
+        from confluent_kafka import TopicPartition as RdkafkaPartition
+
+        wanted = [RdkafkaPartition(at.topic, at.partition, offset) for at, offset in offsets.items()]
+        self._insist(self._rdkafka.send_offsets_to_transaction, wanted, membership)
+
+    def abort_if_open(self) -> None:
+        """Undo what the open transaction sent. A fenced producer has nothing left to abort: its successor did."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        try:
+            self._insist(self._rdkafka.abort_transaction)
+        except ClientError as error:
+            if error.requires_abort or error.is_retriable:
+                raise
+
+    def _commit(self) -> None:
+        # A record that failed must be heard of as itself, not as a commit that is refused because of it.
+        try:
+            self._flush()
+        except ClientError as error:
+            error.requires_abort = not isinstance(error, FencedError)
+            raise
+        self._insist(self._rdkafka.commit_transaction)
+        self.is_open = False
+
+    def _insist(self, call: Callable[..., None], *arguments: Any, patience_s: float = math.inf) -> None:
+        """Repeat while librdkafka says that a repetition will tell.
+
+        There is no other way to learn whether a commit or an abort has happened, so those are never given up.
+        """
+        deadline = time.monotonic() + patience_s
+        while True:
+            try:
+                return self._call(call, *arguments, min(CALL_S, patience_s))
+            except ClientError as error:
+                if not error.is_retriable or time.monotonic() >= deadline:
+                    raise
+            time.sleep(PAUSE_S)
+
+    @staticmethod
+    def _call(call: Callable[..., None], *arguments: Any) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            call(*arguments)
+        except KafkaException as error:
+            raise client_error(error.args[0], about="Transaction") from None
