@@ -5,7 +5,7 @@ Immutable; a group replaces members when their records are replayed. Start at `C
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final
 
@@ -50,9 +50,9 @@ class ConsumerMember:
     """The group epoch it was last brought up to."""
     previous_member_epoch: int = -1
     state: MemberState = MemberState.STABLE
-    assigned: Assignment = NOTHING
+    assigned: Assignment = field(default_factory=lambda: NOTHING)
     """What it may use."""
-    pending_revocation: Assignment = NOTHING
+    pending_revocation: Assignment = field(default_factory=lambda: NOTHING)
     """What it must let go of and has not yet."""
 
     @property

@@ -30,6 +30,7 @@ __all__ = ["CONSUMER_SESSION", "NO_FACTS", "REVOCATION", "ConsumerFacts", "Consu
 CONSUMER_SESSION: Final = "consumer session"
 REVOCATION: Final = "revocation"
 """Kinds of deadlines, each for a group and a member."""
+RETRY_MS: Final = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +179,8 @@ class ConsumerMembership:
         member_id = member.member_id
         if kind == REVOCATION and member.state is not MemberState.UNREVOKED_PARTITIONS:
             return Outcome()
+        # Should the records not be appended, it is tried again.
+        self._deadlines.set((kind, group.group_id, member_id), now_ms + RETRY_MS)
         draft = Draft(group)
         remove_member(draft, member_id, self._around(now_ms))
         return Outcome(records=draft.encoded(), then=lambda: self._forget(group.group_id, member_id))
