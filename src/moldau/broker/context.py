@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from moldau.broker.stats import BrokerStats
 
 if TYPE_CHECKING:
+    from moldau.broker.coordinators import Coordinators
     from moldau.broker.data_plane import DataPlane
     from moldau.broker.metrics import Metrics
     from moldau.broker.partitions import Partitions
@@ -74,3 +75,4 @@ class Broker:
     data_plane: DataPlane = field(init=False)
     """Sets itself here."""
     producer_ids: ProducerIds = field(init=False)
+    coordinators: Coordinators = field(init=False)

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["java_hash", "java_hash_order"]
+from moldau.core.java_hash import java_hash
+
+__all__ = ["java_hash_order"]
 
 LOAD_FACTOR = 0.75
-
-
-def java_hash(text: str) -> int:
-    """`String.hashCode` over UTF-16 units, as an unsigned 32-bit number."""
-    value = 0
-    units = text.encode("utf-16-be")
-    for position in range(0, len(units), 2):
-        value = (31 * value + (units[position] << 8) + units[position + 1]) & 0xFFFFFFFF
-    return value
 
 
 def java_hash_order(keys: Iterable[str]) -> list[str]:

@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from moldau.broker.context import Broker
+from moldau.broker.coordinators import Coordinators
 from moldau.broker.data_plane import DataPlane
 from moldau.broker.loop_monitor import LoopMonitor
 from moldau.broker.metadata_publisher import MetadataPublisher
@@ -87,6 +88,7 @@ class Node:
         self._controller: StartedController | None = None
         self._server: Server | None = None
         self._data_plane: DataPlane | None = None
+        self._coordinators: Coordinators | None = None
         self._cleaner: Cleaner | None = None
         self._listening: dict[str, Listening] = {}
         self.state = BrokerState.NOT_RUNNING
@@ -153,6 +155,9 @@ class Node:
         data_plane = self._data_plane = DataPlane(broker, self._loop, self._on_fatal)
         publisher.start(started.controller.image)
         started.controller.subscribe(publisher)
+        coordinators = self._coordinators = Coordinators(broker, self._loop)
+        coordinators.start()
+        started.controller.subscribe(coordinators.on_metadata)
         server.handle = data_plane.router.handle
         self._start_upkeep(logs, started)
         self._connect_metrics(broker, server, started)
@@ -276,6 +281,8 @@ class Node:
         self.state = BrokerState.SHUTTING_DOWN
         if self._server is not None:
             self._server.drain()
+        if self._coordinators is not None:
+            self._coordinators.close()
         if self._data_plane is not None:
             await self._data_plane.close()
         if self._server is not None:

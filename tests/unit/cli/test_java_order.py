@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from moldau.cli.java_order import java_hash, java_hash_order
+from moldau.cli.java_order import java_hash_order
+from moldau.core.java_hash import java_hash
 
 
 def test_the_hash_of_a_string_is_javas() -> None:

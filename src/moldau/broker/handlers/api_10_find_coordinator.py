@@ -1,32 +1,72 @@
 """FindCoordinator (10), versions 0-6: who looks after a group or a transactional id.
 
-There are no coordinators yet, and Kafka's answer to that is COORDINATOR_NOT_AVAILABLE: clients keep
-asking and work without one meanwhile. v1 key type, v4 many keys at once. Start at `handle`.
+The internal topic is made on the first question about it. v1 key type, v4 many keys at once. Start at `handle`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+from typing import Any
+
 from moldau.broker.context import Broker, RequestContext
+from moldau.broker.coordinators import Coordinator
+from moldau.broker.topic_views import partition_view, reachable_brokers
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
 
 __all__ = ["handle"]
 
-KEY_TYPES = (0, 1, 2)
-"""Group, transaction, share partition."""
+GROUP, TRANSACTION, SHARE = 0, 1, 2
 FIRST_WITH_MANY_KEYS = 4
+FIRST_WITH_SHARE_KEYS = 6
 
 
-def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
-    key_type = request.key_type if call.api_version >= 1 else 0
-    if call.api_version < FIRST_WITH_MANY_KEYS:
-        return _nobody(None, key_type)
-    return Message(coordinators=[_nobody(key, key_type) for key in request.coordinator_keys])
+def handle(request: Message, call: RequestContext, broker: Broker) -> Message | Awaitable[Message]:
+    key_type = request.key_type if call.api_version >= 1 else GROUP
+    coordinator = broker.coordinators.by_key_type.get(key_type)
+    if coordinator is not None and coordinator.topic.name not in broker.image.topics:
+        return _answer_after_creating(coordinator, key_type, request, call, broker)
+    return _answer(coordinator, key_type, request, call, broker)
 
 
-def _nobody(key: str | None, key_type: int) -> Message:
-    if key_type in KEY_TYPES:
-        error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, "No coordinator is available."
-    else:
-        error, message = ErrorCode.INVALID_REQUEST, f"Coordinators of type {key_type} are not known."
+async def _answer_after_creating(
+    coordinator: Coordinator[Any], key_type: int, request: Message, call: RequestContext, broker: Broker
+) -> Message:
+    await coordinator.ensure_topic()
+    return _answer(coordinator, key_type, request, call, broker)
+
+
+def _answer(
+    coordinator: Coordinator[Any] | None, key_type: int, request: Message, call: RequestContext, broker: Broker
+) -> Message:
+    many = call.api_version >= FIRST_WITH_MANY_KEYS
+    keys = request.coordinator_keys if many else [request.key]
+    found = [_found(coordinator, key_type, key, call, broker) for key in keys]
+    return Message(coordinators=found) if many else found[0]
+
+
+def _found(
+    coordinator: Coordinator[Any] | None, key_type: int, key: str, call: RequestContext, broker: Broker
+) -> Message:
+    if key_type not in (GROUP, TRANSACTION) and (key_type != SHARE or call.api_version < FIRST_WITH_SHARE_KEYS):
+        return _nobody(key, ErrorCode.INVALID_REQUEST, f"Coordinators of type {key_type} are not known.")
+    image = broker.image
+    number = None if coordinator is None else coordinator.partition_of(key)
+    partition = None if coordinator is None or number is None else image.partition(coordinator.topic.name, number)
+    if partition is not None:
+        leader = partition_view(image, partition, call.listener_name).leader
+        for one, endpoint in reachable_brokers(image.alive_brokers(), call, broker):
+            if one.node_id == leader:
+                return Message(
+                    key=key,
+                    node_id=leader,
+                    host=endpoint.host,
+                    port=endpoint.port,
+                    error_code=ErrorCode.NONE,
+                    error_message=None if call.api_version >= FIRST_WITH_MANY_KEYS else "NONE",
+                )
+    return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
+
+
+def _nobody(key: str, error: ErrorCode, message: str) -> Message:
     return Message(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)

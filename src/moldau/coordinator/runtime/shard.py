@@ -87,6 +87,14 @@ class Shard(Generic[Core]):
         self._last_ticket = 0
 
     @property
+    def is_active(self) -> bool:
+        return self.state is ShardState.ACTIVE
+
+    @property
+    def is_loading(self) -> bool:
+        return self.state is ShardState.LOADING
+
+    @property
     def waiting(self) -> int:
         """Gauge: requests that are not answered yet."""
         return len(self._waiting)

@@ -1,0 +1,157 @@
+"""A partition of an internal topic, as its coordinator writes and reads it.
+
+`PartitionAppender` is what `coordinator.runtime` asks of a partition; `replay_log` feeds a core from the beginning.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from moldau.coordinator.runtime.outcome import CoordinatorRecord, Producer
+from moldau.core.errors import ErrorCode, MoldauError
+from moldau.protocol.record_batch import HEADER, TRANSACTIONAL_BIT, BatchHeader
+from moldau.protocol.records import (
+    ControlType,
+    InvalidRecordError,
+    Record,
+    control_type,
+    decode_records,
+    encode_batch,
+    split_batches,
+)
+
+if TYPE_CHECKING:
+    from moldau.broker.context import Broker
+    from moldau.broker.partition import Partition
+    from moldau.coordinator.runtime.shard import CoordinatorCore
+    from moldau.log.partition_log import PartitionLog
+
+__all__ = ["PartitionAppender", "replay_log"]
+
+log = logging.getLogger(__name__)
+
+
+class NotCoordinatorError(MoldauError):
+    """The partition is led by another broker, or gone."""
+
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+class RecordsTooLargeError(MoldauError):
+    """One decision's records exceed what the topic takes as one batch."""
+
+    code = ErrorCode.MESSAGE_TOO_LARGE
+
+
+class PartitionAppender:
+    """Used on the loop. Appends keep the order of calls, and so do commits."""
+
+    def __init__(self, broker: Broker, partition: Partition, codec: int) -> None:
+        self._broker = broker
+        self._partition = partition
+        self._codec = codec
+        self._appended = 0
+        self._committed = 0
+        """Both count appends."""
+        self._waiting: list[tuple[int, Callable[[], None]]] = []
+
+    def append(self, records: Sequence[CoordinatorRecord], producer: Producer | None) -> None:
+        partition, broker = self._partition, self._broker
+        if not partition.is_leader:
+            raise NotCoordinatorError(f"{partition.topic_partition} is not led by this broker")
+        now_ms = broker.clock.now_ms()
+        batch = _encoded(records, producer, now_ms, self._codec)
+        most = partition.topic.config.max_message_bytes
+        if len(batch) > most:
+            raise RecordsTooLargeError(f"{partition.topic_partition}: {len(batch)} bytes in one batch, at most {most}")
+        with broker.partitions.append_lock:
+            partition.log.append(memoryview(batch), HEADER.unpack_from(batch), partition.leader_epoch, now_ms)
+        self._publish(len(records), len(batch))
+
+    def _publish(self, records: int, size: int) -> None:
+        """Let readers see it, and note when it is safe."""
+        partition, data_plane = self._partition, self._broker.data_plane
+        if partition.is_alone:
+            partition.log.high_watermark = partition.log.log_end_offset
+        if partition.waiting:
+            data_plane.parked.mark(partition)
+        partition.topic.stats.messages_in += records
+        partition.topic.stats.bytes_in += size
+        self._appended += 1
+        if partition.has_to_flush:
+            number = self._appended
+            data_plane.group_commit.flush_then([partition.log], lambda: self._note_committed(number))
+        elif not self._waiting and self._committed == self._appended - 1:
+            self._committed = self._appended
+
+    def when_committed(self, then: Callable[[], None]) -> None:
+        if self._committed == self._appended:
+            then()
+        else:
+            self._waiting.append((self._appended, then))
+
+    def _note_committed(self, number: int) -> None:
+        self._committed = max(self._committed, number)
+        ready = [then for wanted, then in self._waiting if wanted <= self._committed]
+        self._waiting = [(wanted, then) for wanted, then in self._waiting if wanted > self._committed]
+        for then in ready:
+            then()
+
+
+def _encoded(records: Sequence[CoordinatorRecord], producer: Producer | None, now_ms: int, codec: int) -> bytearray:
+    return bytearray(
+        encode_batch(
+            [Record(number, 0, key, value) for number, (key, value) in enumerate(records)],
+            base_timestamp=now_ms,
+            codec=codec,
+            attributes=0 if producer is None else TRANSACTIONAL_BIT,
+            producer_id=-1 if producer is None else producer.producer_id,
+            producer_epoch=-1 if producer is None else producer.producer_epoch,
+        )
+    )
+
+
+def replay_log(
+    partition_log: PartitionLog, core: CoordinatorCore, offset: int, read_bytes: int, is_wanted: Callable[[], bool]
+) -> int:
+    """Replay what lies from `offset` to the end of the log; return where it ended.
+
+    In any thread, as long as nobody else uses the core. Gives up early once `is_wanted` says no.
+    """
+    offset = max(offset, partition_log.log_start_offset)
+    end = partition_log.log_end_offset
+    while offset < end and is_wanted():
+        piece = partition_log.read(offset, read_bytes, end)
+        if not piece.length:
+            return end
+        data = partition_log.files.pread(piece.file.fd, piece.length, piece.position)
+        before = offset
+        for header, batch in split_batches(data):
+            _replay_batch(header, batch, core, offset)
+            offset = max(offset, header.last_offset + 1)
+        if offset == before:
+            log.error("%s: nothing could be read at offset %d", partition_log.topic_partition, offset)
+            return end
+    return offset
+
+
+def _replay_batch(header: BatchHeader, batch: memoryview, core: CoordinatorCore, first_offset: int) -> None:
+    producer = Producer(header.producer_id, header.producer_epoch) if header.is_transactional else None
+    try:
+        for record in decode_records(batch, header):
+            if header.base_offset + record.offset_delta < first_offset:
+                continue
+            if header.is_control:
+                _replay_control(header, record, core)
+            elif record.key is not None:
+                core.replay(record.key, record.value, producer)
+    except InvalidRecordError as error:
+        log.error("a batch at offset %d is passed over: %s", header.base_offset, error)
+
+
+def _replay_control(header: BatchHeader, record: Record, core: CoordinatorCore) -> None:
+    kind = control_type(record.key)
+    if kind in (ControlType.COMMIT, ControlType.ABORT):
+        core.replay_marker(header.producer_id, header.producer_epoch, kind == ControlType.COMMIT)

@@ -1,0 +1,236 @@
+"""The coordinators of this broker: one shard for each partition of an internal topic that it leads.
+
+Here keys find their shard, shards are loaded from their logs, and waiting requests become awaitables. What is
+decided is `moldau.coordinator`. Start at `Coordinator.ask`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from uuid import uuid4
+
+from moldau.broker.coordinator_log import PartitionAppender, replay_log
+from moldau.broker.coordinator_timers import CoordinatorTimers
+from moldau.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE, InternalTopic, ensure_topic
+from moldau.coordinator.runtime.shard import CoordinatorCore, Decide, Shard
+from moldau.core.errors import ErrorCode, MoldauError
+from moldau.core.java_hash import partition_for
+
+if TYPE_CHECKING:
+    from moldau.broker.context import Broker
+    from moldau.broker.partition import Partition
+    from moldau.broker.transaction_checks import TransactionChecks
+    from moldau.broker.transactions import Transactions
+    from moldau.controller.replay import ImageDelta
+    from moldau.coordinator.group.group_core import GroupCore
+    from moldau.coordinator.transaction.core import TransactionCore
+    from moldau.log.partition_log import PartitionLog
+    from moldau.protocol.messages import Message
+
+__all__ = ["Coordinator", "Coordinators", "answered"]
+
+log = logging.getLogger(__name__)
+
+Core = TypeVar("Core", bound=CoordinatorCore)
+
+
+class Coordinator(Generic[Core]):
+    """All shards of one kind. Used on the loop."""
+
+    def __init__(
+        self, broker: Broker, topic: InternalTopic, make_core: Callable[[], Core], coordinators: Coordinators
+    ) -> None:
+        self.topic = topic
+        self.shards: dict[int, Shard[Core]] = {}
+        self._broker = broker
+        self._make_core = make_core
+        self._coordinators = coordinators
+        self._partitions: dict[int, Partition] = {}
+
+    def partition_of(self, key: str) -> int | None:
+        """Which partition looks after `key`; `None` while the topic does not exist."""
+        topic = self._broker.image.topics.get(self.topic.name)
+        return None if topic is None else partition_for(key, len(topic.partitions))
+
+    async def ensure_topic(self) -> bool:
+        return self.topic.name in self._broker.image.topics or await ensure_topic(self._broker, self.topic)
+
+    def shard_of(self, key: str) -> Shard[Core] | ErrorCode:
+        number = self.partition_of(key)
+        if number is None:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return self.shards.get(number) or ErrorCode.NOT_COORDINATOR
+
+    def ask(self, key: str, decide: Decide[Core]) -> Any | asyncio.Future[Any]:
+        """The reply to a request about `key`, an `ErrorCode` where there can be none, or a future of either."""
+        shard = self.shard_of(key)
+        return shard if isinstance(shard, ErrorCode) else self.ask_shard(shard, decide)
+
+    def ask_shard(self, shard: Shard[Core], decide: Decide[Core]) -> Any | asyncio.Future[Any]:
+        given: list[Any] = []
+        future: asyncio.Future[Any] | None = None
+
+        def answer(reply: Any) -> None:
+            if future is None:
+                given.append(reply)
+            elif not future.done():
+                future.set_result(reply)
+
+        ticket = shard.ask(decide, answer, self._coordinators.now_ms())
+        if given:
+            return given[0]
+        future = self._coordinators.loop.create_future()
+        future.add_done_callback(lambda done: shard.forget(ticket) if done.cancelled() else None)
+        return future
+
+    def carry_out(self, decide: Callable[[Core], Any]) -> None:
+        """Have every shard decide something that nobody waits for."""
+        for shard in self.shards.values():
+            if shard.is_active:
+                shard.carry_out(decide(shard.core))
+
+    def follow(self) -> None:
+        """Have a shard for each partition this broker leads, and for no other."""
+        topic = self._broker.partitions.topic(self.topic.name)
+        led = {} if topic is None else {n: one for n, one in topic.partitions.items() if one.is_leader}
+        for number in [n for n, partition in self._partitions.items() if led.get(n) is not partition]:
+            self.shards.pop(number).close()
+            del self._partitions[number]
+        begun = [self._begin(number, led[number]) for number in sorted(led.keys() - self._partitions.keys())]
+        now_ms = self._coordinators.now_ms()
+        to_load = []
+        for shard, partition in begun:
+            if partition.log.log_start_offset < partition.log.log_end_offset:
+                to_load.append((shard, partition.log))
+            else:
+                shard.activate(now_ms)
+        if to_load:
+            self._coordinators.loop.run_in_executor(None, self._load, to_load)
+
+    def _begin(self, number: int, partition: Partition) -> tuple[Shard[Core], Partition]:
+        shard: Shard[Core] = Shard(
+            self._make_core(),
+            PartitionAppender(self._broker, partition, self.topic.codec(self._broker.config)),
+            on_deadline=lambda deadline_ms: self._coordinators.timers.wake(shard, deadline_ms),
+        )
+        self.shards[number] = shard
+        self._partitions[number] = partition
+        return shard, partition
+
+    def _load(self, shards: list[tuple[Shard[Core], PartitionLog]]) -> None:
+        """In a thread: replay one log after the other; each shard answers as soon as it is complete."""
+        for shard, partition_log in shards:
+            offset = 0
+            try:
+                offset = self._replay(shard, partition_log, 0)
+            except (MoldauError, OSError) as error:
+                log.error("%s could not be loaded: %s", partition_log.topic_partition, error)
+                continue
+            if self._coordinators.is_closed:
+                return
+            self._coordinators.loop.call_soon_threadsafe(self._finish_load, shard, partition_log, offset)
+
+    def _replay(self, shard: Shard[Core], partition_log: PartitionLog, offset: int) -> int:
+        read_bytes = self._broker.config.value("offsets.load.buffer.size")
+        return replay_log(
+            partition_log, shard.core, offset, read_bytes, lambda: shard.is_loading and not self._coordinators.is_closed
+        )
+
+    def _finish_load(self, shard: Shard[Core], partition_log: PartitionLog, offset: int) -> None:
+        if not shard.is_loading:
+            return
+        # Markers of transactions may have come in meanwhile; there is no more than a few.
+        self._replay(shard, partition_log, offset)
+        shard.activate(self._coordinators.now_ms())
+
+    def close(self) -> None:
+        for shard in self.shards.values():
+            shard.close()
+
+
+class Coordinators:
+    """Both coordinators, the clock they share and the timers that wake them."""
+
+    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.is_closed = False
+        self._broker = broker
+        # Sessions must not end because somebody sets the clock: time is counted on from when we began.
+        self._ahead_ms = broker.clock.now_ms() - broker.clock.monotonic_ms()
+        self.timers = CoordinatorTimers(loop, self.now_ms)
+        self.groups: Coordinator[GroupCore] = Coordinator(broker, CONSUMER_OFFSETS, self._group_core, self)
+        self.transaction_shards: Coordinator[TransactionCore] = Coordinator(
+            broker, TRANSACTION_STATE, self._transaction_core, self
+        )
+        self.by_key_type: dict[int, Coordinator[Any]] = {0: self.groups, 1: self.transaction_shards}
+        """As FindCoordinator numbers them."""
+        broker.coordinators = self
+
+    def now_ms(self) -> int:
+        return self._broker.clock.monotonic_ms() + self._ahead_ms
+
+    def start(self) -> None:
+        """Take up what the broker leads already."""
+        for coordinator in self.by_key_type.values():
+            coordinator.follow()
+
+    async def on_metadata(self, delta: ImageDelta) -> None:
+        """Told of every change after the broker's partitions follow it."""
+        changed = {one.topic for one in delta.partitions} | {topic.name for topic in delta.deleted_topics}
+        for coordinator in self.by_key_type.values():
+            if coordinator.topic.name in changed:
+                coordinator.follow()
+        deleted = {topic.name for topic in delta.deleted_topics} - delta.image.topics.keys()
+        if deleted:
+            self.groups.carry_out(lambda core: core.forget_topics(deleted))
+
+    def close(self) -> None:
+        """Tell everybody who waits to look for another coordinator."""
+        self.is_closed = True
+        self.timers.close()
+        for coordinator in self.by_key_type.values():
+            coordinator.close()
+
+    def _group_core(self) -> GroupCore:
+        # Imported here: a broker without groups starts without their code.
+        from moldau.coordinator.group.group_core import GroupCore
+        from moldau.coordinator.group.settings import GroupSettings
+
+        settings = GroupSettings.of(self._broker.config.value)
+        return GroupCore(lambda: settings, lambda: str(uuid4()))
+
+    @cached_property
+    def transactions(self) -> Transactions:
+        # Imported here: a broker without transactions starts without their code.
+        from moldau.broker.transactions import Transactions
+
+        return Transactions(self._broker, self)
+
+    @cached_property
+    def transaction_checks(self) -> TransactionChecks:
+        from moldau.broker.transaction_checks import TransactionChecks
+
+        value = self._broker.config.value
+        return TransactionChecks(
+            self,
+            backoff_ms=value("add.partitions.to.txn.retry.backoff.ms"),
+            give_up_ms=value("add.partitions.to.txn.retry.backoff.max.ms"),
+        )
+
+    def _transaction_core(self) -> TransactionCore:
+        return self.transactions.new_core()
+
+
+def answered(reply: Any, render: Callable[[Any], Message]) -> Message | Awaitable[Message]:
+    """Render a reply that is there, or one that will be."""
+    if isinstance(reply, asyncio.Future):
+        return _answered_later(reply, render)
+    return render(reply)
+
+
+async def _answered_later(reply: asyncio.Future[Any], render: Callable[[Any], Message]) -> Message:
+    return render(await reply)

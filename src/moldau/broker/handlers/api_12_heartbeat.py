@@ -1,0 +1,23 @@
+"""Heartbeat (12), versions 0-4: a member is alive, and hears whether the group rebalances.
+
+v3 static members. Start at `handle`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from moldau.broker.context import Broker, RequestContext
+from moldau.broker.coordinators import answered
+from moldau.coordinator.group.requests import HeartbeatRequest
+from moldau.protocol.messages import Message
+
+__all__ = ["handle"]
+
+
+def handle(request: Message, call: RequestContext, broker: Broker) -> Message | Awaitable[Message]:
+    heartbeat = HeartbeatRequest(request.group_id, request.generation_id, request.member_id, request.group_instance_id)
+    reply = broker.coordinators.groups.ask(
+        heartbeat.group_id, lambda core, ticket, now: core.heartbeat(heartbeat, ticket, now)
+    )
+    return answered(reply, lambda error: Message(error_code=error))

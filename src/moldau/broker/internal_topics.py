@@ -1,0 +1,82 @@
+"""The topics in which coordinators keep what they know: their settings, and how they come into being.
+
+They are made when first needed, so a broker without groups never has them. Start at `ensure_topic`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from moldau.controller.topics import NewTopic
+from moldau.core.errors import ErrorCode, MoldauError
+
+if TYPE_CHECKING:
+    from moldau.broker.context import Broker
+    from moldau.core.config import BrokerConfig
+
+__all__ = ["CONSUMER_OFFSETS", "TRANSACTION_STATE", "InternalTopic", "ensure_topic"]
+
+log = logging.getLogger(__name__)
+
+
+class InternalTopic(NamedTuple):
+    """Under which broker settings a topic is made; each prefix leads to what follows it in Kafka's names."""
+
+    name: str
+    prefix: str
+    configs: Mapping[str, str]
+    min_isr_key: str | None = None
+    codec_key: str | None = None
+
+    def codec(self, config: BrokerConfig) -> int:
+        """How its batches are compressed, by number."""
+        return 0 if self.codec_key is None else int(config.value(self.codec_key))
+
+    def new(self, config: BrokerConfig) -> NewTopic:
+        value = config.value
+        configs = dict(self.configs) | {"segment.bytes": str(value(f"{self.prefix}.segment.bytes"))}
+        if self.min_isr_key is not None:
+            configs["min.insync.replicas"] = str(value(self.min_isr_key))
+        return NewTopic(
+            name=self.name,
+            partitions=value(f"{self.prefix}.num.partitions"),
+            replication_factor=value(f"{self.prefix}.replication.factor"),
+            configs=configs,
+        )
+
+
+CONSUMER_OFFSETS = InternalTopic(
+    "__consumer_offsets",
+    "offsets.topic",
+    MappingProxyType({"cleanup.policy": "compact", "compression.type": "producer"}),
+    codec_key="offsets.topic.compression.codec",
+)
+TRANSACTION_STATE = InternalTopic(
+    "__transaction_state",
+    "transaction.state.log",
+    MappingProxyType(
+        {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "unclean.leader.election.enable": "false",
+        }
+    ),
+    min_isr_key="transaction.state.log.min.isr",
+)
+
+
+async def ensure_topic(broker: Broker, topic: InternalTopic) -> bool:
+    """Make the topic unless it is there; whether it is afterwards."""
+    if topic.name in broker.image.topics:
+        return True
+    try:
+        (result,) = await broker.controller.create_topics([topic.new(broker.config)])
+    except MoldauError as error:
+        log.error("%s could not be created: %s", topic.name, error)
+        return False
+    if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+        log.error("%s could not be created: %s", topic.name, result.message or result.error.name)
+    return topic.name in broker.image.topics
