@@ -197,11 +197,12 @@ class Coordinators:
 
     def _group_core(self) -> GroupCore:
         # Imported here: a broker without groups starts without their code.
+        from moldau.broker.consumer_groups import consumer_facts
         from moldau.coordinator.group.group_core import GroupCore
         from moldau.coordinator.group.settings import GroupSettings
 
         settings = GroupSettings.of(self._broker.config.value)
-        return GroupCore(lambda: settings, lambda: str(uuid4()))
+        return GroupCore(lambda: settings, lambda: str(uuid4()), consumer_facts(self._broker))
 
     @cached_property
     def transactions(self) -> Transactions:

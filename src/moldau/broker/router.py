@@ -96,6 +96,8 @@ ROUTES: dict[int, Route] = {
     55: Route("api_55_describe_quorum", 0, 2),
     60: Route("api_60_describe_cluster", 0, 2),
     61: Route("api_61_describe_producers", 0, 0),
+    68: Route("api_68_consumer_group_heartbeat", 0, 1),
+    69: Route("api_69_consumer_group_describe", 0, 1),
     74: Route("api_74_list_config_resources", 0, 1),
     75: Route("api_75_describe_topic_partitions", 0, 0),
 }

@@ -22,7 +22,7 @@ SUPPORTED: Final[dict[str, FeatureRange]] = {
     METADATA_VERSION: FeatureRange(7, 25),
     "kraft.version": FeatureRange(0, 0),
     "transaction.version": FeatureRange(0, 0),
-    "group.version": FeatureRange(0, 0),
+    "group.version": FeatureRange(0, 1),
     "eligible.leader.replicas.version": FeatureRange(0, 0),
     "share.version": FeatureRange(0, 0),
     "streams.version": FeatureRange(0, 0),

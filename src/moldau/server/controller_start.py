@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from moldau.controller.brokers import BrokerRegistration, registration, unfencing
 from moldau.controller.controller import Controller
-from moldau.controller.features import INITIAL_LEVELS
-from moldau.controller.image import Endpoint
+from moldau.controller.features import INITIAL_LEVELS, METADATA_VERSION
+from moldau.controller.image import Endpoint, MetadataImage
 from moldau.controller.metadata_log import METADATA_PARTITION, MetadataLog
 from moldau.controller.quorum import QuorumOfOne
 from moldau.core.clock import Clock
@@ -26,6 +26,7 @@ from moldau.log.log_state import LogEvents
 from moldau.log.partition_log import PartitionLog
 from moldau.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
 from moldau.server.directories import metadata_directory
+from moldau.server.metadata_versions import features_at
 
 __all__ = ["StartedController", "start_controller"]
 
@@ -45,6 +46,7 @@ class StartedController:
         image = self.controller.image
         self.quorum.claim()
         records = _first_records(self.metadata_log) if image.offset < 0 else []
+        records += _new_features(image, records)
         broker_epoch = self.quorum.next_offset + len(records)
         me = BrokerRegistration(
             node_id=self.node_id, incarnation_id=uuid.uuid4(), endpoints=endpoints, rack=rack, log_dirs=log_dirs
@@ -89,6 +91,18 @@ def _first_records(metadata_log: MetadataLog) -> list[MetadataRecord]:
     """What a new cluster's log begins with: what it was formatted with, or this release's feature levels."""
     given = metadata_log.bootstrap_records()
     return given or [FeatureLevelRecord(name=name, feature_level=level) for name, level in INITIAL_LEVELS.items()]
+
+
+def _new_features(image: MetadataImage, records: Sequence[MetadataRecord]) -> list[MetadataRecord]:
+    """Features that came with this release, where the log says nothing of them: an older one may have written it."""
+    known = dict(image.features)
+    known |= {one.name: one.feature_level for one in records if isinstance(one, FeatureLevelRecord)}
+    levels = features_at(known.get(METADATA_VERSION, 0))
+    return [
+        FeatureLevelRecord(name=name, feature_level=level)
+        for name, level in levels.items()
+        if level > 0 and name not in known
+    ]
 
 
 def _open_partition(config: BrokerConfig, files: Files, clock: Clock, events: LogEvents) -> PartitionLog:
