@@ -215,12 +215,7 @@ class Coordinators:
     def transaction_checks(self) -> TransactionChecks:
         from moldau.broker.transaction_checks import TransactionChecks
 
-        value = self._broker.config.value
-        return TransactionChecks(
-            self,
-            backoff_ms=value("add.partitions.to.txn.retry.backoff.ms"),
-            give_up_ms=value("add.partitions.to.txn.retry.backoff.max.ms"),
-        )
+        return TransactionChecks(self._broker, self)
 
     def _transaction_core(self) -> TransactionCore:
         return self.transactions.new_core()

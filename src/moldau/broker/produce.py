@@ -96,6 +96,7 @@ class _Call:
     listener_name: str
     is_admin: bool
     now_ms: int
+    transactional_id: bytes | None
     items: list[_Item] = field(default_factory=list)
 
     def pending(self) -> list[_Item]:
@@ -132,7 +133,7 @@ class CarefulProduce:
         transactional_id, acks, _, topics = request
         is_admin = _client_id(view, start) == ADMIN_CLIENT_ID
         now_ms = self._broker.clock.now_ms()
-        call = _Call(version, correlation_id, acks, connection.listener_name, is_admin, now_ms)
+        call = _Call(version, correlation_id, acks, connection.listener_name, is_admin, now_ms, transactional_id)
         partitions = self._broker.partitions
         by_key = partitions.by_id if version >= FIRST_WITH_TOPIC_IDS else partitions.by_name
         for topic_key, batches in topics:
@@ -144,7 +145,7 @@ class CarefulProduce:
                     _check(call, item, view, first, last)
                 except RefusedBatchError as error:
                     self._refuse(item, error, last - first)
-        _refuse_transactions(call, transactional_id)
+        _refuse_strange_transactions(call)
         if any(_wants_thread(item) for item in call.pending()):
             return self._open_in_thread(connection, call)
         for item in call.pending():
@@ -187,13 +188,40 @@ class CarefulProduce:
     # Appending and answering
 
     def _append_and_answer(self, connection: Connection, call: _Call, slot: ReplySlot | None = None) -> Handled:
-        """Append what was not refused; the answer is there at once unless a disk has to be waited for."""
+        """Append what was not refused; the answer is there at once unless a disk has to be waited for.
+
+        Whether a batch belongs to a transaction is asked last of all, so that it still does when it is appended.
+        """
+        transactional = {item.partition: item for item in call.items if _is_transactional(item)}
+        if not transactional or call.transactional_id is None:
+            return self._append_all(connection, call, slot)
+        waiting: ReplySlot | None = None
+
+        def checked() -> None:
+            assert waiting is not None
+            _complete(waiting, lambda: self._append_all(connection, call, waiting))
+
+        is_checked = self._broker.coordinators.transaction_checks.check_then(
+            call.version,
+            call.transactional_id.decode(errors="replace"),
+            {partition: item.header for partition, item in transactional.items() if partition is not None},
+            lambda partition, error: self._refuse(transactional[partition], error, 0),
+            checked,
+        )
+        if is_checked:
+            return self._append_all(connection, call, slot)
+        for item in call.pending():
+            item.batch = bytearray(item.batch)  # the frame is only lent to us
+        waiting = slot or ReplySlot(connection, holds_back=True)
+        return waiting
+
+    def _append_all(self, connection: Connection, call: _Call, slot: ReplySlot | None) -> Handled:
         items = call.pending()
         if self._slow_appends.is_on and items:
             return self._append_in_thread(connection, call, items, slot)
         sleeps_before, began = sleeps(), perf_counter()
         for item in items:
-            _append(item, call.now_ms)
+            _append(item, call)
         self._slow_appends.note(perf_counter() - began, sleeps_before)
         return self._answer(connection, call, items, slot)
 
@@ -209,7 +237,7 @@ class CarefulProduce:
 
         def append() -> None:
             for item in items:
-                _append(item, call.now_ms)
+                _append(item, call)
 
         def answer() -> None:
             _complete(waiting, lambda: self._answer(connection, call, items, waiting))
@@ -314,20 +342,21 @@ def _check(call: _Call, item: _Item, view: memoryview, first: int, last: int) ->
     item.is_body_wanted = rules.opens_bodies or item.header[8] > call.now_ms + rules.timestamp_after_max_ms
 
 
-def _refuse_transactions(call: _Call, transactional_id: bytes | None) -> None:
-    """Nobody coordinates transactions here yet, so no batch can belong to one."""
-    transactional = [item for item in call.pending() if item.header[5] & TRANSACTIONAL_BIT]
-    if transactional and transactional_id is None:
-        for item in call.items:
-            item.refuse(
-                RefusedBatchError(
-                    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactional batches without a transactional id"
-                )
-            )
+def _is_transactional(item: _Item) -> bool:
+    return item.outcome is None and bool(item.header[5] & TRANSACTIONAL_BIT)
+
+
+def _refuse_strange_transactions(call: _Call) -> None:
+    """Batches that claim to be part of a transaction in a request that names none, or of two producers' at once."""
+    transactional = [item for item in call.items if _is_transactional(item)]
+    if transactional and call.transactional_id is None:
+        code, why = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactional batches without a transactional id"
+    elif len({item.header[9] for item in transactional}) > 1:
+        code, why = ErrorCode.INVALID_PRODUCER_ID_MAPPING, "batches of more than one transactional producer"
+    else:
         return
-    code = ErrorCode.TRANSACTION_ABORTABLE if call.version >= 11 else ErrorCode.INVALID_TXN_STATE
-    for item in transactional:
-        item.refuse(RefusedBatchError(code, "the partition is not part of a transaction"))
+    for item in call.items:
+        item.refuse(RefusedBatchError(code, why))
 
 
 def _wants_thread(item: _Item) -> bool:
@@ -371,14 +400,19 @@ def _complete(slot: ReplySlot, answer: Callable[[], Handled]) -> None:
             slot.complete(answered)
 
 
-def _append(item: _Item, now_ms: int) -> None:
+def _append(item: _Item, call: _Call) -> None:
     """Put one batch into its log, or find out why not. The loop does this, or the thread for slow appends."""
-    partition, header = item.partition, item.header
+    partition, header, now_ms = item.partition, item.header, call.now_ms
     assert partition is not None
     try:
         if not partition.is_leader:
             raise RefusedBatchError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition.topic_partition} moved away")
         partition_log, uses_append_time = partition.log, partition.topic.rules.uses_append_time
+        if header[5] & TRANSACTIONAL_BIT:
+            # Imported here: a broker without transactions starts without their code.
+            from moldau.broker.transaction_checks import check_first_sequence
+
+            check_first_sequence(partition_log, header, call.version)
         duplicate = partition_log.producers.check(header) if header[9] >= 0 else None
         append_time_ms = -1
         if duplicate is not None:

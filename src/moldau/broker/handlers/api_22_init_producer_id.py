@@ -1,9 +1,10 @@
-"""InitProducerId (22): an id for an idempotent producer.
+"""InitProducerId (22): an id for an idempotent producer, or the ownership of a transactional id.
 
-    versions 0 to 5: v3 sends the id and epoch the producer had, v4 and v5 change errors of transactions only
+    versions 0 to 5: v3 sends the id and epoch the producer had, v4 says PRODUCER_FENCED where older ones know only
+    INVALID_PRODUCER_EPOCH, v5 knows TRANSACTION_ABORTABLE
 
-A producer without a transactional id always gets a fresh id with epoch 0, whatever it had before. Transactional ids
-wait for a coordinator, which does not exist here yet. Start at `handle`.
+A producer without a transactional id always gets a fresh id with epoch 0, whatever it had before. With one it takes
+the id over: the epoch rises, and whoever had it before can do no more. Start at `handle`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ __all__ = ["handle"]
 
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
+FIRST_WITH_FENCED = 4
 
 
 def handle(request: Message, call: RequestContext, broker: Broker) -> Message | Awaitable[Message]:
@@ -25,7 +27,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message | 
         return _fresh_id(broker)
     if request.transactional_id == "":
         return _refused(ErrorCode.INVALID_REQUEST)
-    return _refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return _owned(request, call, broker)
 
 
 async def _fresh_id(broker: Broker) -> Message:
@@ -34,6 +36,22 @@ async def _fresh_id(broker: Broker) -> Message:
     except MoldauError as error:
         return _refused(error.code)
     return Message(error_code=0, producer_id=producer_id, producer_epoch=0)
+
+
+async def _owned(request: Message, call: RequestContext, broker: Broker) -> Message:
+    # Here and not above: most producers have no transactional id.
+    from moldau.coordinator.transaction.requests import Owner
+
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
+        return _refused(ErrorCode.INVALID_REQUEST)
+    expected = None if request.producer_id == NO_PRODUCER_ID else Owner(request.producer_id, request.producer_epoch)
+    granted = await broker.coordinators.transactions.init_producer_id(
+        request.transactional_id, request.transaction_timeout_ms, expected
+    )
+    error = granted.error
+    if error is ErrorCode.PRODUCER_FENCED and call.api_version < FIRST_WITH_FENCED:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    return Message(error_code=error, producer_id=granted.producer_id, producer_epoch=granted.producer_epoch)
 
 
 def _refused(code: ErrorCode) -> Message:
