@@ -1,8 +1,8 @@
 """The classic protocol: joining, syncing, staying alive and leaving, decided for one shard's groups.
 
 A *join phase* gathers members (PreparingRebalance), a *sync phase* hands out what the leader assigned
-(CompletingRebalance, then Stable). Every wait has a deadline: sessions, the join phase, the sync phase, ids given out.
-Versions and bytes are the handlers' business, offsets `group.offsets`'. Start at `ClassicMembership.join`.
+(CompletingRebalance, then Stable): `group.classic_rebalance`. Here is who may come, stay and go. Versions and bytes
+are the handlers' business, offsets `group.offsets`'. Start at `ClassicMembership.join`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,14 @@ from collections.abc import Callable, MutableMapping, Sequence
 from typing import Final
 
 from moldau.coordinator.group.classic_group import ClassicGroup, ClassicMember, ClassicState, voted_protocol
+from moldau.coordinator.group.classic_rebalance import (
+    JOIN_PHASE,
+    SESSION,
+    SYNC_PHASE,
+    ClassicRebalance,
+    joined_reply,
+    synced_reply,
+)
 from moldau.coordinator.group.errors import RefusedError
 from moldau.coordinator.group.group import Group
 from moldau.coordinator.group.requests import (
@@ -32,13 +40,11 @@ __all__ = ["JOIN_PHASE", "SESSION", "SYNC_PHASE", "ClassicMembership"]
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 """How long a member may wait for its first reply: without an id nobody can tell whether it is still there."""
 
-SESSION, JOIN_PHASE, SYNC_PHASE = "session", "join", "sync"
-
 EMPTY, PREPARING = ClassicState.EMPTY, ClassicState.PREPARING
-COMPLETING, STABLE = ClassicState.COMPLETING, ClassicState.STABLE
+STABLE = ClassicState.STABLE
 
 
-class ClassicMembership:
+class ClassicMembership(ClassicRebalance):
     def __init__(
         self,
         groups: MutableMapping[str, Group],
@@ -46,9 +52,8 @@ class ClassicMembership:
         settings: Callable[[], GroupSettings],
         new_id: Callable[[], str],
     ) -> None:
+        super().__init__(deadlines, settings)
         self._groups = groups
-        self._deadlines = deadlines
-        self._settings = settings
         self._new_id = new_id
 
     # --- joining ----------------------------------------------------------------------------------------
@@ -75,8 +80,8 @@ class ClassicMembership:
         self._deadlines.cancel((SESSION, group.group_id, member_id))
         member = group.members.get(member_id)
         if member is not None:
-            self._remove(group, member, outcome)
-            self._after_removal(group, now_ms, outcome)
+            self.remove(group, member, outcome)
+            self.after_removal(group, now_ms, outcome)
 
     def _group_to_join(self, request: JoinRequest) -> ClassicGroup:
         settings = self._settings()
@@ -143,7 +148,7 @@ class ClassicMembership:
         group.add(_member(member_id, request, ticket, is_new=True))
         group.has_newcomers = True
         self._deadlines.set((SESSION, group.group_id, member_id), now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS)
-        self._rebalance_or_complete(group, now_ms, outcome)
+        self.rebalance_or_complete(group, now_ms, outcome)
 
     def _rejoin(self, group: ClassicGroup, request: JoinRequest, ticket: Ticket, now_ms: int, outcome: Outcome) -> None:
         """Somebody with a member id: given out a moment ago, or of an earlier generation."""
@@ -157,11 +162,11 @@ class ClassicMembership:
         is_changed = member.protocols != request.protocols
         if group.state is PREPARING or is_changed or (is_leader and group.state is STABLE):
             self._update(group, member, request, ticket, outcome)
-            self._rebalance_or_complete(group, now_ms, outcome)
+            self.rebalance_or_complete(group, now_ms, outcome)
             return
         # It missed the reply to its last join, or asks without need: tell it what the others know.
         self.touch(group, member, now_ms)
-        outcome.reply(ticket, _joined(group, member, has_members=is_leader))
+        outcome.reply(ticket, joined_reply(group, member, has_members=is_leader))
 
     def _update(
         self, group: ClassicGroup, member: ClassicMember, request: JoinRequest, ticket: Ticket, outcome: Outcome
@@ -194,7 +199,7 @@ class ClassicMembership:
         outcome.reply(old.awaiting_sync, SyncReply(ErrorCode.FENCED_INSTANCE_ID))
         self._deadlines.cancel((SESSION, group.group_id, old.member_id))
         group.replace(old, new)
-        self._rebalance_or_complete(group, now_ms, outcome)
+        self.rebalance_or_complete(group, now_ms, outcome)
 
     def _keeps_its_protocol(self, group: ClassicGroup, old: ClassicMember, new: ClassicMember) -> bool:
         members = [new if one is old else one for one in group.members.values()]
@@ -254,86 +259,6 @@ class ClassicMembership:
         )
         outcome.reply(ticket, reply)
 
-    # --- the join phase ---------------------------------------------------------------------------------
-
-    def _rebalance_or_complete(self, group: ClassicGroup, now_ms: int, outcome: Outcome) -> None:
-        if group.state is not PREPARING:
-            self._prepare(group, now_ms, outcome)
-        elif group.has_all_joined and not group.is_initial:
-            self._complete(group, now_ms, outcome)
-
-    def _prepare(self, group: ClassicGroup, now_ms: int, outcome: Outcome) -> None:
-        """Begin a join phase: everybody has to come back."""
-        if group.state is COMPLETING:
-            self._fail_syncs(group, now_ms, outcome)
-        group.pending_sync.clear()
-        self._deadlines.cancel((SYNC_PHASE, group.group_id))
-        group.is_initial = group.state is EMPTY
-        group.state = PREPARING
-        if group.is_initial:
-            # Its members are just starting: wait for the others instead of rebalancing for each of them.
-            group.has_newcomers = False
-            group.delay_ms = self._settings().group_initial_rebalance_delay_ms
-            group.delay_left_ms = max(group.rebalance_timeout_ms - group.delay_ms, 0)
-            self._deadlines.set((JOIN_PHASE, group.group_id), now_ms + group.delay_ms)
-        elif group.has_all_joined:
-            self._complete(group, now_ms, outcome)
-        else:
-            self._deadlines.set((JOIN_PHASE, group.group_id), now_ms + group.rebalance_timeout_ms)
-
-    def _fail_syncs(self, group: ClassicGroup, now_ms: int, outcome: Outcome) -> None:
-        for member in group.members.values():
-            if member.awaiting_sync is not None:
-                outcome.reply(member.awaiting_sync, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS))
-                member.awaiting_sync = None
-                self.touch(group, member, now_ms)
-
-    def on_join_deadline(self, group: ClassicGroup, now_ms: int) -> Outcome:
-        outcome = Outcome()
-        if group.state is not PREPARING:
-            return outcome
-        if group.is_initial and group.has_newcomers and group.delay_left_ms > 0:
-            group.has_newcomers = False
-            delay_ms = min(self._settings().group_initial_rebalance_delay_ms, group.delay_left_ms)
-            group.delay_left_ms = max(group.delay_left_ms - group.delay_ms, 0)
-            group.delay_ms = delay_ms
-            self._deadlines.set((JOIN_PHASE, group.group_id), now_ms + delay_ms)
-        else:
-            self._complete(group, now_ms, outcome)
-        return outcome
-
-    def _complete(self, group: ClassicGroup, now_ms: int, outcome: Outcome) -> None:
-        """End the join phase: those who came back are the next generation."""
-        for member in [one for one in group.members.values() if one.awaiting_join is None]:
-            if member.group_instance_id is None:
-                self._remove(group, member, outcome)
-        if group.members and not group.elect_leader():
-            # Only static members are left and none is back: their sessions decide.
-            self._deadlines.set((JOIN_PHASE, group.group_id), now_ms + group.rebalance_timeout_ms)
-            return
-        self._deadlines.cancel((JOIN_PHASE, group.group_id))
-        group.is_initial = False
-        if not group.members:
-            outcome.records.append(
-                group.record(
-                    {}, {}, generation_id=group.generation_id + 1, protocol_name=None, leader=None, now_ms=now_ms
-                )
-            )
-            return
-        group.generation_id += 1
-        group.protocol_name = voted_protocol(group.members.values(), group.members.get(group.leader or ""))
-        group.state = COMPLETING
-        for member in group.members.values():
-            if member.awaiting_join is None:
-                continue
-            reply = _joined(group, member, has_members=member.member_id == group.leader)
-            outcome.reply(member.awaiting_join, reply)
-            member.awaiting_join = None
-            member.is_new = False
-            group.pending_sync.add(member.member_id)
-            self.touch(group, member, now_ms)
-        self._deadlines.set((SYNC_PHASE, group.group_id), now_ms + group.rebalance_timeout_ms)
-
     # --- the sync phase ---------------------------------------------------------------------------------
 
     def sync(self, request: SyncRequest, ticket: Ticket, now_ms: int) -> Outcome:
@@ -348,43 +273,15 @@ class ClassicMembership:
         group.pending_sync.discard(member.member_id)
         if group.state is STABLE:
             self.touch(group, member, now_ms)
-            outcome.reply(ticket, _synced(group, member.assignment))
+            outcome.reply(ticket, synced_reply(group, member.assignment))
         else:
             outcome.reply(member.awaiting_sync, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS))
             member.awaiting_sync = ticket
             self._deadlines.cancel((SESSION, group.group_id, member.member_id))
             if member.member_id == group.leader:
-                self._assign(group, dict(request.assignments), now_ms, outcome)
+                self.assign(group, dict(request.assignments), now_ms, outcome)
         if not group.pending_sync:
             self._deadlines.cancel((SYNC_PHASE, group.group_id))
-        return outcome
-
-    def _assign(self, group: ClassicGroup, assignments: dict[str, bytes], now_ms: int, outcome: Outcome) -> None:
-        """The leader has decided: keep it, then tell everybody who has asked."""
-        outcome.records.append(
-            group.record(
-                group.members,
-                assignments,
-                generation_id=group.generation_id,
-                protocol_name=group.protocol_name,
-                leader=group.leader,
-                now_ms=now_ms,
-            )
-        )
-        for member in group.members.values():
-            if member.awaiting_sync is not None:
-                outcome.reply(member.awaiting_sync, _synced(group, assignments.get(member.member_id, b"")))
-                member.awaiting_sync = None
-                self.touch(group, member, now_ms)
-
-    def on_sync_deadline(self, group: ClassicGroup, now_ms: int) -> Outcome:
-        """Members that took part in the join and never asked for their assignment are gone."""
-        outcome = Outcome()
-        if group.state not in (COMPLETING, STABLE) or not group.pending_sync:
-            return outcome
-        for member_id in sorted(group.pending_sync):
-            self._remove(group, group.members[member_id], outcome)
-        self._prepare(group, now_ms, outcome)
         return outcome
 
     # --- staying and leaving ----------------------------------------------------------------------------
@@ -407,11 +304,6 @@ class ClassicMembership:
         self.touch(group, member, now_ms)
         return ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING else ErrorCode.NONE
 
-    def touch(self, group: ClassicGroup, member: ClassicMember, now_ms: int) -> None:
-        """A sign of life; whoever waits for a reply of ours cannot give one and needs none."""
-        if not member.is_waiting:
-            self._deadlines.set((SESSION, group.group_id, member.member_id), now_ms + member.session_timeout_ms)
-
     def leave(self, group_id: str, members: Sequence[LeavingMember], ticket: Ticket, now_ms: int) -> Outcome:
         outcome = Outcome()
         try:
@@ -421,7 +313,7 @@ class ClassicMembership:
             return outcome
         results = [(one, self._leave(group, one, outcome)) for one in members]
         if any(error is ErrorCode.NONE for _, error in results):
-            self._after_removal(group, now_ms, outcome)
+            self.after_removal(group, now_ms, outcome)
         outcome.reply(ticket, LeaveReply(ErrorCode.NONE, tuple(results)))
         return outcome
 
@@ -434,39 +326,10 @@ class ClassicMembership:
             self._deadlines.cancel((SESSION, group.group_id, member_id))
             return ErrorCode.NONE
         try:
-            self._remove(group, group.checked_member(member_id, leaving.group_instance_id), outcome)
+            self.remove(group, group.checked_member(member_id, leaving.group_instance_id), outcome)
         except RefusedError as refused:
             return refused.error
         return ErrorCode.NONE
-
-    def on_session_deadline(self, group: ClassicGroup, member_id: str, now_ms: int) -> Outcome:
-        """Nothing was heard for a whole session."""
-        outcome = Outcome()
-        member = group.members.get(member_id)
-        if member_id in group.pending_members:
-            group.pending_members.discard(member_id)
-        elif member is None or (member.is_waiting and not member.is_new):
-            return outcome
-        else:
-            self._remove(group, member, outcome)
-        self._after_removal(group, now_ms, outcome)
-        return outcome
-
-    def _remove(self, group: ClassicGroup, member: ClassicMember, outcome: Outcome) -> None:
-        outcome.reply(member.awaiting_join, JoinReply(ErrorCode.UNKNOWN_MEMBER_ID))
-        outcome.reply(member.awaiting_sync, SyncReply(ErrorCode.UNKNOWN_MEMBER_ID))
-        member.awaiting_join = member.awaiting_sync = None
-        self._deadlines.cancel((SESSION, group.group_id, member.member_id))
-        group.remove(member)
-
-    def _after_removal(self, group: ClassicGroup, now_ms: int, outcome: Outcome) -> None:
-        if group.state is not EMPTY:
-            self._rebalance_or_complete(group, now_ms, outcome)
-
-    def start_sessions(self, group: ClassicGroup, now_ms: int) -> None:
-        """After a restart members have a whole session to be heard again."""
-        for member in group.members.values():
-            self.touch(group, member, now_ms)
 
     def _classic(self, group_id: str) -> ClassicGroup:
         group = self._groups.get(group_id)
@@ -500,19 +363,3 @@ def _member(member_id: str, request: JoinRequest, ticket: Ticket, *, is_new: boo
         is_new=is_new,
         awaiting_join=ticket,
     )
-
-
-def _joined(group: ClassicGroup, member: ClassicMember, *, has_members: bool) -> JoinReply:
-    return JoinReply(
-        ErrorCode.NONE,
-        member.member_id,
-        group.generation_id,
-        group.protocol_type,
-        group.protocol_name,
-        group.leader or "",
-        group.member_metadata() if has_members else (),
-    )
-
-
-def _synced(group: ClassicGroup, assignment: bytes) -> SyncReply:
-    return SyncReply(ErrorCode.NONE, group.protocol_type, group.protocol_name, assignment)
