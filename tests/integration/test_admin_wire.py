@@ -14,6 +14,7 @@ from moldau.client.wire import WireClient
 from moldau.core.errors import ErrorCode
 from moldau.protocol.api import ApiKey, encode_request_header
 from moldau.protocol.messages import Message, decode_response
+from moldau.server.metadata_versions import features_at
 from moldau.testing import Broker
 
 NOT_ASKED = -(2**31)
@@ -75,7 +76,10 @@ def test_what_is_announced_has_a_handler_and_nothing_else_is(client: WireClient)
 def test_features_tell_what_exists(client: WireClient) -> None:
     software = Message(client_software_name="test", client_software_version="1.0")
     newest = client.send(ApiKey.API_VERSIONS, software, 4)
-    assert {one.name: one.max_version_level for one in newest.finalized_features} == {"metadata.version": 25}
+    assert {one.name: one.max_version_level for one in newest.finalized_features} == {
+        "metadata.version": 25,
+        **{name: level for name, level in features_at(25).items() if level > 0},
+    }
     assert {one.name: (one.min_version, one.max_version) for one in newest.supported_features}["metadata.version"] == (
         7,
         25,
