@@ -96,6 +96,8 @@ def error_name(error: KafkaError) -> str:
 
 
 def _kafka_code(error: KafkaError) -> ErrorCode | None:
+    if error.name() == "_UNSUPPORTED_FEATURE":
+        return ErrorCode.UNSUPPORTED_VERSION
     try:
         return ErrorCode(error.code())
     except ValueError:

@@ -45,6 +45,7 @@ _PERMANENT = frozenset(
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNSUPPORTED_VERSION,
     }
 )
 """Refusals that the next attempt would meet again."""

@@ -100,11 +100,14 @@ class SqliteOffsetStore:
 
         Committed at the end of the block and rolled back when an exception leaves it. Raises `AlreadyProcessedError`
         before the block where the store is past one of the records; then it is right to go on with the next.
+        The block must not commit, nor call `executescript`, which does.
         """
         self.database.execute("BEGIN IMMEDIATE")
         try:
             self.save(self._advanced(records))
             yield self.database
+            if not self.database.in_transaction:
+                raise ClientError("the block has ended the transaction itself: results and offset may have parted")
             self.database.execute("COMMIT")
         except BaseException:
             # SQLite may have rolled back by itself, for example when the disk is full.
