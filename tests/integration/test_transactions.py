@@ -110,3 +110,41 @@ def test_a_second_producer_of_the_same_id_fences_the_first(broker: Broker) -> No
     successor.produce(topic, "of the successor", partition=0)
     successor.commit_transaction(30)
     assert read(broker, topic, partitions=1) == ["of the successor"]
+
+
+def test_offsets_sent_to_a_transaction_count_when_it_is_committed(broker: Broker) -> None:
+    source, target = create(broker, "source", 1), create(broker, "target", 1)
+    plain = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for number in range(5):
+        plain.produce(source, f"{number}", partition=0)
+    plain.flush(30)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "copies",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.subscribe([source])
+    copier = producer(broker, "copies")
+    for fate in (copier.abort_transaction, copier.commit_transaction):
+        copier.begin_transaction()
+        for _ in range(5):
+            message = consumer.poll(30)
+            assert message is not None and not message.error()
+            copier.produce(target, message.value(), partition=0)
+        copier.flush(30)
+        copier.send_offsets_to_transaction(
+            consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), 30
+        )
+        fate(30)
+        (committed,) = consumer.committed([TopicPartition(source, 0)], 30)
+        if fate == copier.abort_transaction:
+            assert committed.offset < 0
+            consumer.seek(TopicPartition(source, 0, 0))
+        else:
+            assert committed.offset == 5
+    consumer.close()
+    assert read(broker, target, partitions=1) == ["0", "1", "2", "3", "4"]

@@ -21,7 +21,7 @@ METADATA_VERSION: Final = "metadata.version"
 SUPPORTED: Final[dict[str, FeatureRange]] = {
     METADATA_VERSION: FeatureRange(7, 25),
     "kraft.version": FeatureRange(0, 0),
-    "transaction.version": FeatureRange(0, 0),
+    "transaction.version": FeatureRange(0, 2),
     "group.version": FeatureRange(0, 1),
     "eligible.leader.replicas.version": FeatureRange(0, 0),
     "share.version": FeatureRange(0, 0),
