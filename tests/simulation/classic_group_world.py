@@ -307,7 +307,9 @@ class World:
         assert group.leader is None or group.leader in group.members
         assert set(group.static_members.values()) <= group.members.keys()
         assert group.pending_sync <= group.members.keys()
-        assert len(group.members) <= SETTINGS.group_max_size or group.state is ClassicState.PREPARING
+        # Static members that are away keep their place, and others may come meanwhile.
+        dynamic = [one for one in group.members.values() if one.group_instance_id is None]
+        assert len(dynamic) <= SETTINGS.group_max_size or group.state is ClassicState.PREPARING
         for client in self.clients:
             if client.waiting_since_ms is not None and not self.disk._waiting:
                 assert self.now_ms - client.waiting_since_ms <= 5 * 60_000, f"{client.name} waits forever"

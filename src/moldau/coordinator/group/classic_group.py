@@ -298,6 +298,7 @@ class ClassicGroup(Group):
             member.assignment = told.assignment
             self.add(member)
         self.leader = value.leader
+        self.pending_sync &= self.members.keys()
 
 
 def _restored(told: GroupMember, protocol: str | None) -> ClassicMember:

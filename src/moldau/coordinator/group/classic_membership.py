@@ -230,8 +230,12 @@ class ClassicMembership(ClassicRebalance):
             )
         )
 
+        is_pending = old.member_id in group.pending_sync
+
         def settle() -> None:
             new.awaiting_join = None
+            if is_pending:
+                group.pending_sync.add(new.member_id)
             group.replace(group.members[new.member_id], new)
             self._deadlines.cancel((SESSION, group.group_id, old.member_id))
             self.touch(group, new, now_ms)
