@@ -16,6 +16,7 @@ from moldau.controller.image import ConfigResource, MetadataImage, ResourceType
 from moldau.controller.topic_names import check_topic_name
 from moldau.core.config import TOPIC_KEYS, BrokerConfig, ConfigType, Dynamic, parse_topic_overrides
 from moldau.core.config.broker_keys import LISTENER_PREFIX, base_key
+from moldau.core.config.group_keys import GROUP_KEYS, parse_group_overrides
 from moldau.core.config.key import render_value
 from moldau.core.errors import ErrorCode, InvalidConfigError, MoldauError
 from moldau.protocol.metadata_records import ConfigRecord, MetadataRecord
@@ -27,6 +28,7 @@ __all__ = [
     "ConfigResult",
     "ResourceChange",
     "altered_configs",
+    "check_group_name",
     "replaced",
 ]
 
@@ -108,6 +110,8 @@ def _altered(image: MetadataImage, change: ResourceChange, config: BrokerConfig)
         _apply(wanted, op, resource, config)
     if resource.type == ResourceType.TOPIC:
         parse_topic_overrides(wanted, config)
+    elif resource.type == ResourceType.GROUP:
+        parse_group_overrides(wanted, config)
     else:
         _check_broker_change(image, resource, {op.name for op in change.ops}, wanted, config)
     names = dict.fromkeys(op.name for op in change.ops)
@@ -125,8 +129,15 @@ def _check_resource(image: MetadataImage, resource: ConfigResource) -> None:
             raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
     elif resource.type == ResourceType.BROKER:
         _check_broker_name(image, resource.name)
+    elif resource.type == ResourceType.GROUP:
+        check_group_name(resource.name)
     else:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"Resources of type {resource.type} cannot be configured here.")
+
+
+def check_group_name(name: str) -> None:
+    if not name:
+        raise RefusedError(ErrorCode.INVALID_REQUEST, "A group is configured by its id, which cannot be empty.")
 
 
 def _check_broker_name(image: MetadataImage, name: str) -> None:
@@ -168,8 +179,8 @@ def _apply(settings: dict[str, str], op: ConfigOp, resource: ConfigResource, con
 
 def _list_of(settings: Mapping[str, str], op: ConfigOp, resource: ConfigResource, config: BrokerConfig) -> list[str]:
     """What the list holds now; one that was never set begins with its default."""
-    if resource.type == ResourceType.TOPIC:
-        topic_key = TOPIC_KEYS.get(op.name)
+    if resource.type in (ResourceType.TOPIC, ResourceType.GROUP):
+        topic_key = (TOPIC_KEYS if resource.type == ResourceType.TOPIC else GROUP_KEYS).get(op.name)
         kind, default = (topic_key.type, topic_key.default) if topic_key else (None, None)
     else:
         key = base_key(op.name)

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.broker.loggers import logger_levels
+from moldau.controller.configs import check_group_name
 from moldau.controller.errors import RefusedError
-from moldau.controller.image import ResourceType
+from moldau.controller.image import ConfigResource, ResourceType
 from moldau.controller.topic_names import check_topic_name
 from moldau.core.config.describe import (
     ConfigEntry,
     ConfigSource,
     broker_entries,
     cluster_default_entries,
+    group_entries,
     topic_entries,
 )
 from moldau.core.config.key import ConfigType
@@ -52,6 +54,9 @@ def _entries(kind: int, name: str, broker: Broker) -> list[ConfigEntry]:
     if kind == ResourceType.BROKER_LOGGER:
         _check_is_me(name, broker)
         return [_logger_entry(logger, level) for logger, level in logger_levels().items()]
+    if kind == ResourceType.GROUP:
+        check_group_name(name)
+        return group_entries(broker.config, broker.image.configs.get(ConfigResource(kind, name), {}))
     raise RefusedError(ErrorCode.INVALID_REQUEST, f"Resources of type {kind} have no settings here.")
 
 

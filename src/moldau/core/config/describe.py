@@ -13,10 +13,19 @@ from typing import NamedTuple
 
 from moldau.core.config.broker_config import BrokerConfig
 from moldau.core.config.broker_keys import BROKER_KEYS, LISTENER_PREFIX, base_key
+from moldau.core.config.group_keys import GROUP_KEYS, group_values
 from moldau.core.config.key import ConfigKey, ConfigType, render_value
 from moldau.core.config.topic_keys import TOPIC_KEYS
 
-__all__ = ["ConfigEntry", "ConfigSource", "ConfigSynonym", "broker_entries", "cluster_default_entries", "topic_entries"]
+__all__ = [
+    "ConfigEntry",
+    "ConfigSource",
+    "ConfigSynonym",
+    "broker_entries",
+    "cluster_default_entries",
+    "group_entries",
+    "topic_entries",
+]
 
 
 class ConfigSource(IntEnum):
@@ -71,6 +80,19 @@ def cluster_default_entries(config: BrokerConfig) -> list[ConfigEntry]:
     """What was set dynamically for all brokers, by name."""
     only = ConfigSource.DYNAMIC_DEFAULT_BROKER
     return [_broker_entry(name, config, only) for name in sorted(config.cluster_dynamic)]
+
+
+def group_entries(config: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+    """Every setting of a consumer group with these overrides, by name; the broker's are not told as synonyms."""
+    values = group_values(overrides, config)
+    return [_group_entry(name, render_value(values[name]), name in overrides) for name in sorted(GROUP_KEYS)]
+
+
+def _group_entry(name: str, value: str | None, is_own: bool) -> ConfigEntry:
+    key = GROUP_KEYS[name]
+    source = ConfigSource.GROUP if is_own else ConfigSource.DEFAULT
+    synonyms = (ConfigSynonym(name, value, source),) if is_own else ()
+    return ConfigEntry(name, value, source, False, False, key.type, key.doc, synonyms)
 
 
 def _topic_entry(
