@@ -133,7 +133,8 @@ def test_offsets_sent_to_a_transaction_count_when_it_is_committed(broker: Broker
         copier.begin_transaction()
         for _ in range(5):
             message = consumer.poll(30)
-            assert message is not None and not message.error()
+            assert message is not None
+            assert not message.error()
             copier.produce(target, message.value(), partition=0)
         copier.flush(30)
         copier.send_offsets_to_transaction(

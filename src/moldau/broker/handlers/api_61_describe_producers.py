@@ -56,7 +56,7 @@ def _producers(log: PartitionLog) -> list[Message]:
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
             last_sequence=producer.last_sequence,
-            last_timestamp=producer.batches[-1].timestamp if producer.batches else -1,
+            last_timestamp=producer.batches[-1].timestamp if producer.batches else producer.last_append_ms,
             coordinator_epoch=producer.coordinator_epoch,
             current_txn_start_offset=NO_TRANSACTION if producer.txn_first_offset is None else producer.txn_first_offset,
         )
