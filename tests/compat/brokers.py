@@ -15,15 +15,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.oracle.apache_kafka import QUICK_START, ApacheKafka, libs
+from tests.oracle.apache_kafka import QUICK_START, ApacheKafka, free_port, libs
 
 from moldau.testing import Broker
 
-__all__ = ["AUTHORIZER", "KAFKA_VERSION", "KINDS", "Endpoint", "cache_folder", "running"]
+__all__ = ["AUTHORIZER", "KINDS", "VERSIONS", "Endpoint", "cache_folder", "running"]
 
 KINDS = ("moldau", "kafka")
-KAFKA_VERSION = "4.3.1"
-"""What the suites are told they are talking to, whichever broker it is."""
+VERSIONS = {"moldau": "4.2.0", "kafka": "4.3.1"}
+"""What the suites are told they are talking to: the Kafka whose APIs moldau announces, and the one that runs."""
 
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -49,6 +49,10 @@ class Endpoint:
     kafka_path: Path
     """A folder in the shape of a Kafka installation: `bin/` with scripts, `libs/` with Java's client if it is there."""
 
+    @property
+    def version(self) -> str:
+        return VERSIONS[self.kind]
+
 
 def cache_folder(name: str) -> Path:
     """A folder for what was fetched, outside the work tree."""
@@ -65,7 +69,9 @@ def running(kind: str, properties: Mapping[str, str]) -> Iterator[Endpoint]:
                 _install(kafka_path, _java_scripts())
                 yield Endpoint(kind, kafka.bootstrap, kafka.log_dir, kafka_path)
         else:
-            with Broker(properties) as broker:
+            # A client may ask where the address came from: from a setting, as on Apache Kafka.
+            address = f"PLAINTEXT://127.0.0.1:{free_port()}"
+            with Broker({"listeners": address, "advertised.listeners": address, **properties}) as broker:
                 _install(kafka_path, _moldau_scripts())
                 yield Endpoint(kind, broker.bootstrap_servers, broker.data, kafka_path)
 

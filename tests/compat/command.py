@@ -7,6 +7,7 @@ table of results. Ends with 1 if a test that moldau is known to pass has failed.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -93,9 +94,10 @@ def kafka_python_run(test: str, source: Path, endpoint: Endpoint, options: argpa
 
 
 def run_java(options: argparse.Namespace) -> int:
-    """Kafka's own tools beside other clients; these tests are ours, so pytest runs them, slow ones included."""
-    command = [sys.executable, "-m", "pytest", str(HERE / "test_clients.py"), "-k", options.only or "test"]
-    return subprocess.run(command, check=False).returncode
+    """Clients and Apache Kafka's own tools. These tests are ours, so pytest runs them."""
+    files = [HERE / "test_clients.py", HERE / "test_java_tools.py", HERE / "java" / "side_by_side.py"]
+    command = [sys.executable, "-m", "pytest", "-v", *(str(file) for file in files), "-k", options.only]
+    return subprocess.run(command, env={**os.environ, "MOLDAU_COMPAT_BROKER": options.broker}, check=False).returncode
 
 
 def verdict(broker: str, outcomes: dict[str, Outcome], expected: list[str]) -> int:

@@ -14,7 +14,7 @@ QUICK = (
     "test_producer_integration.py::test_end_to_end[zstd]",
     "test_producer_integration.py::test_idempotent_producer_max_in_flight[5]",
     "test_consumer_integration.py::test_kafka_consumer_offsets_for_time",
-    "test_consumer_integration.py::test_kafka_consumer_max_bytes_one_msg",
+    "test_consumer_integration.py::test_kafka_consumer_max_bytes_simple",
     "test_admin_integration.py::test_create_delete_topics",
     "test_admin_integration.py::test_delete_records",
     "test_admin_integration.py::test_describe_configs_topic_resource_returns_configs",

