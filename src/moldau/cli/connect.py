@@ -53,13 +53,13 @@ def bootstrap_servers(parsed: Parsed) -> str:
     return normalize_servers(",".join([parsed.value("bootstrap-server"), *parsed.words_after("bootstrap-server")]))
 
 
-def open_admin(parsed: Parsed) -> Admin:
+def open_admin(parsed: Parsed, *, timeout_ms: int | None = None) -> Admin:
     from moldau.client.admin import Admin
 
     properties: Mapping[str, str] = {}
     if "command-config" in parsed.options and parsed.has("command-config"):
         properties = load_properties(parsed.value("command-config"))
-    return Admin(bootstrap_servers(parsed), properties, report=report_client_log)
+    return Admin(bootstrap_servers(parsed), properties, report=report_client_log, timeout_ms=timeout_ms)
 
 
 def report_client_log(level: str, text: str) -> None:

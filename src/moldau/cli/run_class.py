@@ -13,6 +13,7 @@ CLASSES = {
     "kafka.Kafka": "kafka-server-start",
     "kafka.admin.BrokerApiVersionsCommand": "kafka-broker-api-versions",
     "kafka.admin.ConfigCommand": "kafka-configs",
+    "kafka.admin.ConsumerGroupCommand": "kafka-consumer-groups",
     "kafka.admin.DeleteRecordsCommand": "kafka-delete-records",
     "kafka.admin.LogDirsCommand": "kafka-log-dirs",
     "kafka.admin.TopicCommand": "kafka-topics",
@@ -33,11 +34,13 @@ CLASSES = {
     "org.apache.kafka.tools.DumpLogSegments": "kafka-dump-log",
     "org.apache.kafka.tools.EndToEndLatency": "kafka-e2e-latency",
     "org.apache.kafka.tools.GetOffsetShell": "kafka-get-offsets",
+    "org.apache.kafka.tools.GroupsCommand": "kafka-groups",
     "org.apache.kafka.tools.LogDirsCommand": "kafka-log-dirs",
     "org.apache.kafka.tools.ProducerPerformance": "kafka-producer-perf-test",
     "org.apache.kafka.tools.StorageTool": "kafka-storage",
     "org.apache.kafka.tools.TopicCommand": "kafka-topics",
     "org.apache.kafka.tools.consumer.ConsoleConsumer": "kafka-console-consumer",
+    "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand": "kafka-consumer-groups",
 }
 
 

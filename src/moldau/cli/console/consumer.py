@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.cli.connect import bootstrap_servers, report_client_log
 from moldau.cli.console.consumer_options import PARSER, Plan
 from moldau.cli.console.formatter import Formatter
+from moldau.cli.moments import parse_duration_ms
 from moldau.cli.options import Parsed
 from moldau.cli.tool import ToolError, log_line, run, warn_about_stray_words
 from moldau.cli.topics.selection import INTERNAL_TOPICS
@@ -218,17 +219,6 @@ class Printer:
                 f"group '{self._plan.group}' cannot be joined: this broker has no consumer groups "
                 "(COORDINATOR_NOT_AVAILABLE). Leave --group out to read without one"
             )
-
-
-def parse_duration_ms(text: str) -> int:
-    """Read ISO-8601's `PnDTnHnMnS`, as Java's Duration does."""
-    import re
-
-    found = re.fullmatch(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", text.strip().upper())
-    if found is None or not any(found.groups()):
-        raise ToolError(f"{text} is not a duration: write PT1H30M, PT10S or P2D")
-    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
-    return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
 
 
 if __name__ == "__main__":

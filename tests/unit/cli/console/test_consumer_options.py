@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cli.console.consumer import parse_duration_ms
 from moldau.cli.console.consumer_options import PARSER, Plan
 from moldau.cli.options import UsageError
-from moldau.cli.tool import ToolError
 from moldau.client.following import BEGINNING, END
 
 SERVER = "--bootstrap-server localhost:9092"
@@ -97,13 +95,3 @@ def test_a_file_is_beaten_by_a_property(tmp_path: Path) -> None:
     assert found.properties["isolation.level"] == "read_committed"
     again = plan(f"--topic t --consumer.config {file} --isolation-level read_uncommitted")
     assert again.properties["isolation.level"] == "read_uncommitted"
-
-
-@pytest.mark.parametrize(("text", "ms"), [("PT10S", 10_000), ("P1D", 86_400_000), ("PT1H30M", 5_400_000)])
-def test_durations_are_iso(text: str, ms: int) -> None:
-    assert parse_duration_ms(text) == ms
-
-
-def test_what_is_no_duration_is_refused() -> None:
-    with pytest.raises(ToolError, match="PT1H30M"):
-        parse_duration_ms("1h")

@@ -1,0 +1,49 @@
+"""Moments and spans of time as Kafka's tools take them, in milliseconds. Pure."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+
+from moldau.cli.tool import ToolError
+
+__all__ = ["parse_datetime_ms", "parse_duration_ms"]
+
+_DATETIME = re.compile(
+    r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:(Z)|([+-])(\d{2}):?(\d{2})?)?"
+)
+_DURATION = re.compile(
+    r"([+-]?)P(?:([+-]?\d+)D)?(T(?:([+-]?\d+)H)?(?:([+-]?\d+)M)?(?:([+-]?\d+)(?:[.,](\d{0,9}))?S)?)?", re.IGNORECASE
+)
+
+
+def parse_datetime_ms(text: str) -> int:
+    """`YYYY-MM-DDTHH:mm:SS.sss`, with an offset (`Z`, `+01`, `+0100`, `+01:00`) or else in UTC."""
+    found = _DATETIME.fullmatch(text.strip())
+    if found is None:
+        detail = "" if "T" in text else ": there is no 'T' between date and time"
+        raise ToolError(f"{text} is not a moment{detail}; write YYYY-MM-DDTHH:mm:SS.sss, with Z or +01:00 if need be")
+    *numbers, fraction, is_utc, sign, hours, minutes = found.groups()
+    zone = UTC
+    try:
+        if sign and not is_utc:
+            offset = timedelta(hours=int(hours), minutes=int(minutes or 0))
+            zone = timezone(offset if sign == "+" else -offset)
+        year, month, day, hour, minute, second = map(int, numbers)
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=zone)
+    except ValueError as error:
+        raise ToolError(f"{text} is not a moment: {error}") from None
+    return round(moment.timestamp()) * 1000 + int((fraction or "0").ljust(3, "0")[:3])
+
+
+def parse_duration_ms(text: str) -> int:
+    """ISO-8601's `PnDTnHnMnS`, as Java's Duration reads it: any part may carry a sign of its own."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None or not any(found.group(number) for number in (2, 4, 5, 6)) or found.group(3) in ("T", "t"):
+        raise ToolError(f"{text} is not a duration: write PnDTnHnMnS, such as PT1H30M or P2D")
+    sign, days, _, hours, minutes, seconds, fraction = found.groups()
+    milliseconds = ((int(days or 0) * 24 + int(hours or 0)) * 60 + int(minutes or 0)) * 60_000
+    milliseconds += int(seconds or 0) * 1000
+    part = int((fraction or "0").ljust(3, "0")[:3])
+    milliseconds += -part if (seconds or "").startswith("-") else part
+    return -milliseconds if sign == "-" else milliseconds
