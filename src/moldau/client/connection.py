@@ -21,6 +21,17 @@ Client = TypeVar("Client")
 Report = Callable[[str, str], None]
 """Takes a level (`WARN`, `ERROR`) and a text."""
 
+_ALIASES = {
+    "queue.buffering.max.ms": "linger.ms",
+    "message.timeout.ms": "delivery.timeout.ms",
+    "compression.codec": "compression.type",
+    "request.required.acks": "acks",
+    "message.send.max.retries": "retries",
+    "max.in.flight": "max.in.flight.requests.per.connection",
+    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+}
+"""Names that librdkafka puts in place of the ones it was given, and the ones people know."""
+
 _UNKNOWN_KEY = re.compile(r'No such configuration property: "([^"]+)"')
 
 
@@ -96,6 +107,12 @@ def build(
             complaint = error.args[0].str()
             unknown = _UNKNOWN_KEY.search(complaint)
             if unknown is None or unknown.group(1) not in settings:
-                raise InvalidConfigError(complaint) from None
+                raise InvalidConfigError(_with_known_names(complaint)) from None
             report("WARN", f"{unknown.group(1)} has no counterpart here and is left out")
             del settings[unknown.group(1)]
+
+
+def _with_known_names(complaint: str) -> str:
+    for name, known in _ALIASES.items():
+        complaint = complaint.replace(f'"{name}"', f'"{known}"').replace(f"`{name}`", f"`{known}`")
+    return complaint

@@ -127,7 +127,7 @@ class Consumer(Generic[K, V]):
 
     def unsubscribe(self) -> None:
         """Leave the group, after committing what is done."""
-        self._finish_handed_out()
+        self._commit_before_leaving()
         self._call(self._rdkafka.unsubscribe)
 
     def assign(self, partitions: Collection[TopicPartition] | Mapping[TopicPartition, int]) -> None:
@@ -309,7 +309,7 @@ class Consumer(Generic[K, V]):
         """Commit what is done, where commits are automatic, and leave the group. May be called again."""
         if self._is_closed:
             return
-        self._finish_handed_out()
+        self._commit_before_leaving()
         self._is_closed = True
         self._call(self._rdkafka.close)
 
@@ -365,6 +365,19 @@ class Consumer(Generic[K, V]):
         if self._commits_by_itself and self._handed_out:
             self._store(self._handed_out)
             self._handed_out.clear()
+
+    def _commit_before_leaving(self) -> None:
+        """librdkafka commits at its end too, but in the midst of a rebalance it leaves first and is then refused."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        if not self._commits_by_itself:
+            return
+        self._finish_handed_out()
+        try:
+            self._rdkafka.commit(asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._NO_OFFSET:
+                self._report("WARN", f"Group {self.group}: offsets were not committed: {error.args[0].str()}")
 
     def _store(self, offsets: Mapping[TopicPartition, int]) -> None:
         from confluent_kafka import KafkaError, KafkaException
