@@ -40,10 +40,14 @@ def producer(broker: Broker, transactional_id: str, **settings: object) -> Produ
 
 
 def read(broker: Broker, topic: str, isolation: str = "read_committed", partitions: int = 2) -> list[str]:
+    return read_from(broker.bootstrap_servers, topic, isolation, partitions)
+
+
+def read_from(bootstrap_servers: str, topic: str, isolation: str = "read_committed", partitions: int = 2) -> list[str]:
     """Everything from the beginning to where each partition ends now."""
     consumer = Consumer(
         {
-            "bootstrap.servers": broker.bootstrap_servers,
+            "bootstrap.servers": bootstrap_servers,
             "group.id": "nobody",
             "isolation.level": isolation,
             "enable.auto.commit": False,

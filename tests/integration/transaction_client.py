@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 
 from tests.integration.raw_client import RawClient
@@ -13,7 +14,6 @@ from moldau.protocol.records import Record, encode_batch
 
 PRODUCE, FIND_COORDINATOR, INIT, ADD, ADD_OFFSETS, END, MARKERS, OFFSETS = 0, 10, 22, 24, 25, 26, 27, 28
 DESCRIBE_PRODUCERS, DESCRIBE, LIST = 61, 65, 66
-NOW_MS = 1_700_000_000_000
 
 
 class TransactionClient(RawClient):
@@ -103,7 +103,7 @@ class TransactionClient(RawClient):
     ) -> ErrorCode:
         batch = encode_batch(
             [Record(0, 0, None, value.encode())],
-            base_timestamp=NOW_MS,
+            base_timestamp=int(time.time() * 1000),
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=sequence,
