@@ -39,6 +39,7 @@ CLASSES = {
     "org.apache.kafka.tools.ProducerPerformance": "kafka-producer-perf-test",
     "org.apache.kafka.tools.StorageTool": "kafka-storage",
     "org.apache.kafka.tools.TopicCommand": "kafka-topics",
+    "org.apache.kafka.tools.TransactionsCommand": "kafka-transactions",
     "org.apache.kafka.tools.consumer.ConsoleConsumer": "kafka-console-consumer",
     "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand": "kafka-consumer-groups",
 }

@@ -32,6 +32,7 @@ TOOLS = {
     "kafka-server-stop": "moldau.cli.server.stop:kafka_server_stop",
     "kafka-storage": "moldau.cli.storage.command:main",
     "kafka-topics": "moldau.cli.topics.command:main",
+    "kafka-transactions": "moldau.cli.transactions.command:main",
 }
 
 

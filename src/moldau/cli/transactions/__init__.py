@@ -1,0 +1,1 @@
+"""kafka-transactions: who has a transaction open, where it hangs, and how to end it."""
