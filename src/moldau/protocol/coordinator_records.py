@@ -236,6 +236,9 @@ class ClassicMemberMetadata:
     supported_protocols: tuple[ClassicProtocol, ...] = array_of(ClassicProtocol)
 
 
+_NO_CLASSIC_PROTOCOLS: Final = ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMemberMetadataValue(RecordValue):
     instance_id: str | None = wire("string", is_nullable=True)
@@ -246,7 +249,10 @@ class ConsumerGroupMemberMetadataValue(RecordValue):
     subscribed_topic_regex: str | None = wire("string", is_nullable=True)
     rebalance_timeout_ms: int = wire("int32")
     server_assignor: str | None = wire("string", is_nullable=True)
-    classic_member_metadata: ClassicMemberMetadata | None = wire(ClassicMemberMetadata, is_nullable=True, tag=0)
+    classic_member_metadata: ClassicMemberMetadata | None = wire(
+        ClassicMemberMetadata, is_nullable=True, tag=0, default=_NO_CLASSIC_PROTOCOLS
+    )
+    """Null, and written so, for a member that speaks the consumer protocol: to Kafka a missing tag is an empty one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +282,8 @@ class TargetAssignmentMetadataKey(RecordKey):
 class TopicPartitions:
     topic_id: UUID | None = wire("uuid")
     partitions: tuple[int, ...] = array_of("int32")
+    assignment_epochs: tuple[int, ...] | None = array_of("int32", is_nullable=True, tag=0)
+    """Of current assignments only: since which member epoch each partition is assigned (KIP-1251)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

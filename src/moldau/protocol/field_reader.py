@@ -61,7 +61,7 @@ def struct_reader(table: Struct) -> Read:
     if not table.is_flexible:
         return lambda cursor: build(**{name: read(cursor) for name, read in plain})
 
-    tagged = {field.tag: (field.name, _field_reader(field, True)) for field in table.fields if field.tag is not None}
+    tagged = {field.tag: (field.name, _tagged_reader(field)) for field in table.fields if field.tag is not None}
     with_tags = tuple(field for field in table.fields if field.tag is not None)
 
     def read_flexible(cursor: Cursor) -> Any:
@@ -126,6 +126,14 @@ def _value_reader(field: Field, is_flexible: bool) -> Read:
     else:
         read_size, finish = _COUNTS[is_flexible, field.is_nullable], None
     return _sized_reader(read_size, finish)
+
+
+def _tagged_reader(field: Field) -> Read:
+    """As elsewhere, except for a struct that may be null: within a tag 0 stands for null, and 1 for what follows."""
+    if field.is_array or not field.is_nullable or not isinstance(field.type, Struct):
+        return _field_reader(field, True)
+    read = struct_reader(field.type)
+    return lambda cursor: read(cursor) if read_uvarint(cursor) else None
 
 
 def _nullable_struct_reader(read: Read) -> Read:

@@ -34,7 +34,7 @@ def struct_writer(table: Struct) -> Write:
     """Put together what writes one struct of this table, taking its fields as attributes."""
     plain = tuple((field.name, _field_writer(field, table.is_flexible)) for field in table.fields if field.tag is None)
     tagged = tuple(
-        (field.tag, field, _field_writer(field, True))
+        (field.tag, field, _tagged_writer(field))
         for field in sorted((one for one in table.fields if one.tag is not None), key=lambda one: one.tag or 0)
     )
 
@@ -103,9 +103,16 @@ def _value_writer(field: Field, is_flexible: bool) -> Write:
     return write_sized
 
 
-def _nullable_struct_writer(write: Write) -> Write:
+def _tagged_writer(field: Field) -> Write:
+    """As elsewhere, except for a struct that may be null: within a tag 0 stands for null, and 1 for what follows."""
+    if field.is_array or not field.is_nullable or not isinstance(field.type, Struct):
+        return _field_writer(field, True)
+    return _nullable_struct_writer(struct_writer(field.type), null=0)
+
+
+def _nullable_struct_writer(write: Write, null: int = 0xFF) -> Write:
     def write_nullable(output: bytearray, value: Any) -> None:
-        output.append(0xFF if value is None else 1)
+        output.append(null if value is None else 1)
         if value is not None:
             write(output, value)
 

@@ -95,6 +95,18 @@ def test_missing_tags_read_as_their_defaults() -> None:
     assert vars(decoded(TAGGED, b"\x01\x00")) == {"plain": 1, "late": -1, "early": None, "list": []}
 
 
+def test_a_struct_in_a_tag_is_null_by_a_zero_and_not_by_a_negative_byte() -> None:
+    empty = SimpleNamespace(f=0)
+    table = struct_of(Field("one", struct_of(Field("f", "int8")), is_nullable=True, tag=0, default=empty))
+    for value, wire in (
+        (None, b"\x01\x00\x01\x00"),
+        (SimpleNamespace(f=7), b"\x01\x00\x03\x01\x07\x00"),
+        (empty, b"\x00"),
+    ):
+        assert encoded(table, one=value) == wire
+        assert decoded(table, wire).one == value
+
+
 @pytest.mark.parametrize(
     "tags",
     [
