@@ -26,6 +26,7 @@ COMMANDS = {
     "configs": _Command("moldau.cli.configs.people:main", "show, set and unset configs of topics and brokers"),
     "produce": _Command("moldau.cli.console.people:produce", "send lines to a topic"),
     "consume": _Command("moldau.cli.console.people:consume", "print the records of a topic"),
+    "groups": _Command("moldau.cli.groups.people:main", "list, describe, reset and delete consumer groups"),
     "offsets": _Command("moldau.cli.offsets.people:main", "first and next offsets of partitions"),
     "records": _Command("moldau.cli.records.people:main", "delete records below an offset"),
     "log-dirs": _Command("moldau.cli.log_dirs.people:main", "what each partition takes on disk"),

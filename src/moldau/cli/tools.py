@@ -19,6 +19,7 @@ TOOLS = {
     "kafka-console-consumer": "moldau.cli.console.consumer:main",
     "kafka-console-producer": "moldau.cli.console.producer:main",
     "kafka-consumer-groups": "moldau.cli.groups.command:main",
+    "kafka-consumer-offset-checker": "moldau.cli.groups.offset_checker:main",
     "kafka-consumer-perf-test": "moldau.cli.perf.consumer:main",
     "kafka-delete-records": "moldau.cli.records.delete:main",
     "kafka-dump-log": "moldau.cli.dump_log.command:main",
@@ -27,12 +28,15 @@ TOOLS = {
     "kafka-groups": "moldau.cli.groups.every_type:main",
     "kafka-log-dirs": "moldau.cli.log_dirs.describe:main",
     "kafka-producer-perf-test": "moldau.cli.perf.producer:main",
+    "kafka-replay-log-producer": "moldau.cli.replay.command:main",
     "kafka-run-class": "moldau.cli.run_class:main",
     "kafka-server-start": "moldau.cli.server.start:kafka_server_start",
     "kafka-server-stop": "moldau.cli.server.stop:kafka_server_stop",
     "kafka-storage": "moldau.cli.storage.command:main",
     "kafka-topics": "moldau.cli.topics.command:main",
     "kafka-transactions": "moldau.cli.transactions.command:main",
+    "kafka-verifiable-consumer": "moldau.cli.verifiable.consumer:main",
+    "kafka-verifiable-producer": "moldau.cli.verifiable.producer:main",
 }
 
 

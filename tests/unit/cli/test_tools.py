@@ -20,6 +20,7 @@ JOPT_STYLE = [
     "kafka-console-consumer",
     "kafka-console-producer",
     "kafka-consumer-groups",
+    "kafka-consumer-offset-checker",
     "kafka-consumer-perf-test",
     "kafka-delete-records",
     "kafka-e2e-latency",
@@ -27,6 +28,7 @@ JOPT_STYLE = [
     "kafka-groups",
     "kafka-log-dirs",
     "kafka-producer-perf-test",
+    "kafka-replay-log-producer",
     "kafka-topics",
 ]
 

@@ -45,7 +45,12 @@ PARSER = Parser(
         ),
         Option("key-deserializer", "How keys become text: String, Integer, Long, Double, ...", "class"),
         Option("value-deserializer", "How values become text: String, Integer, Long, Double, ...", "class"),
-        Option("formatter", "What prints records: Default-, Logging- or NoOpMessageFormatter.", "class"),
+        Option(
+            "formatter",
+            "What prints records: Default-, Logging- or NoOpMessageFormatter; for the coordinators' topics "
+            "Offsets-, GroupMetadata- and TransactionLogMessageFormatter.",
+            "class",
+        ),
         Option(
             "property",
             "How records are shown: print.key=true, print.value=, print.timestamp=, print.partition=, print.offset=, "

@@ -16,6 +16,9 @@ from moldau.cli.tool import ToolError, log_line
 __all__ = ["Formatter", "Message", "formatter_for"]
 
 CREATE_TIME, LOG_APPEND_TIME = 1, 2
+COORDINATOR_FORMATTERS = frozenset(
+    {"OffsetsMessageFormatter", "GroupMetadataMessageFormatter", "TransactionLogMessageFormatter"}
+)
 
 
 class Message(Protocol):
@@ -43,9 +46,14 @@ def formatter_for(class_name: str | None, properties: Mapping[str, str]) -> Form
         return logging_formatter(properties)
     if simple == "NoOpMessageFormatter":
         return lambda message: b""
+    if simple in COORDINATOR_FORMATTERS:
+        # Loaded only here: whoever prints a topic of their own needs none of the coordinators' schemas.
+        from moldau.cli.console.coordinator_formatters import coordinator_formatter
+
+        return coordinator_formatter(simple)
     raise ToolError(
-        f"{class_name} is not available: "
-        "there is DefaultMessageFormatter, LoggingMessageFormatter and NoOpMessageFormatter"
+        f"{class_name} is not available: there is DefaultMessageFormatter, LoggingMessageFormatter, "
+        f"NoOpMessageFormatter, {', '.join(sorted(COORDINATOR_FORMATTERS))}"
     )
 
 

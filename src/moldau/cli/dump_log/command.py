@@ -17,8 +17,14 @@ from moldau.log.dump_batches import NO_LIMIT, RecordText, plain_text
 __all__ = ["main"]
 
 STRING_DECODERS = ("org.apache.kafka.tools.api.StringDecoder", "kafka.serializer.StringDecoder")
-DECODERS = ("cluster-metadata-decoder", "value-decoder-class", "key-decoder-class")
-UNSUPPORTED = ("offsets-decoder", "transaction-log-decoder", "remote-log-metadata-decoder", "share-group-state-decoder")
+DECODERS = (
+    "cluster-metadata-decoder",
+    "offsets-decoder",
+    "transaction-log-decoder",
+    "value-decoder-class",
+    "key-decoder-class",
+)
+UNSUPPORTED = ("remote-log-metadata-decoder", "share-group-state-decoder")
 
 PARSER = Parser(
     "Show what the files of a log hold: segments, indexes, producer snapshots, metadata snapshots, checkpoints.",
@@ -33,6 +39,8 @@ PARSER = Parser(
         Option("value-decoder-class", "How values are read; only strings.", "class", bare_value=STRING_DECODERS[0]),
         Option("key-decoder-class", "How keys are read; only strings.", "class", bare_value=STRING_DECODERS[0]),
         Option("cluster-metadata-decoder", "Read the records as cluster metadata."),
+        Option("offsets-decoder", "Read the records as groups and their offsets."),
+        Option("transaction-log-decoder", "Read the records as transactions."),
         *(Option(name, "Not supported.", is_hidden=True) for name in UNSUPPORTED),
         Option("skip-record-metadata", "Show keys and payloads alone."),
     ],
@@ -79,6 +87,10 @@ def _text_of(parsed: Parsed) -> RecordText:
         from moldau.log.dump_metadata import metadata_text
 
         return metadata_text
+    if parsed.has("offsets-decoder") or parsed.has("transaction-log-decoder"):
+        from moldau.log.dump_coordinators import offsets_text, transactions_text
+
+        return offsets_text if parsed.has("offsets-decoder") else transactions_text
     return plain_text
 
 

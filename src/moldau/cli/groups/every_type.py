@@ -50,10 +50,10 @@ def _run(parsed: Parsed) -> None:
         parsed.forbid([*others, "group-type", "protocol"], because_of=shortcut)
     kind = _type(parsed.value("group-type"))
     warn_about_stray_words(parsed, parsed.words_after("bootstrap-server"))
-    shortcut = next((name for name in SHORTCUTS if parsed.has(name)), None)
+    given = next((name for name in SHORTCUTS if parsed.has(name)), None)
     found = {listing.group_id: listing for listing in Groups(open_admin(parsed)).listings()}
     in_order = [found[group_id] for group_id in java_hash_order(found)]
-    for line in _lines(chosen(in_order, kind=kind, protocol=parsed.value("protocol"), shortcut=shortcut)):
+    for line in _lines(chosen(in_order, kind=kind, protocol=parsed.value("protocol"), shortcut=given)):
         say(line)
 
 

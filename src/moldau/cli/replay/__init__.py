@@ -1,0 +1,1 @@
+"""kafka-replay-log-producer: a topic copied into another."""

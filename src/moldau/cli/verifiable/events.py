@@ -1,0 +1,26 @@
+"""The lines of JSON that system tests read: a time, a name, and facts. Start at `emit`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from moldau.cli.options import Parsed, Parser
+from moldau.cli.tool import run, say
+
+__all__ = ["emit", "run_verifiable"]
+
+
+def emit(name: str, **facts: Any) -> None:
+    event = {"timestamp": time.time_ns() // 1_000_000, "name": name, **facts}
+    say(json.dumps(event, separators=(",", ":"), ensure_ascii=False))
+
+
+def run_verifiable(parser: Parser, body: Callable[[Parsed], int | None], words: Sequence[str]) -> int:
+    """As `cli.tool.run`, except that asking for help is no mistake with these tools."""
+    if not words or words[0] in ("--help", "-h"):
+        say(parser.usage())
+        return 0
+    return run(parser, body, words)
