@@ -24,9 +24,10 @@ TOPIC = "t"
 NONE = ErrorCode.NONE
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as running:
+@pytest.fixture(scope="module", params=["page cache", "disk"])
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """Acknowledged at once, and only when the disk has it: then every decision waits for its own record."""
+    with Broker({"moldau.flush.on.ack": str(request.param == "disk").lower()}) as running:
         admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
         for created in admin.create_topics([NewTopic(TOPIC, 2, 1), NewTopic("u", 1, 1)]).values():
             created.result(30)
@@ -35,7 +36,7 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def client(broker: Broker, request: pytest.FixtureRequest) -> Iterator[TransactionClient]:
-    with TransactionClient(broker.port, request.node.name) as made:
+    with TransactionClient(broker.port, request.node.originalname) as made:
         yield made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Sequence
 
 from tests.integration.raw_client import RawClient
 
@@ -43,6 +44,12 @@ class TransactionClient(RawClient):
         return ErrorCode(reply.error_code)
 
     def add(self, topic: str, *partitions: int, version: int = 3) -> dict[int, ErrorCode]:
+        """Asks again while the transaction before is ending, as clients do; so does `end`."""
+        while ErrorCode.CONCURRENT_TRANSACTIONS in (codes := self._added(topic, partitions, version)).values():
+            time.sleep(0.005)
+        return codes
+
+    def _added(self, topic: str, partitions: Sequence[int], version: int) -> dict[int, ErrorCode]:
         reply = self.ask(
             ADD,
             version,
@@ -121,6 +128,11 @@ class TransactionClient(RawClient):
         return ErrorCode(reply.responses[0].partition_responses[0].error_code)
 
     def end(self, *, is_commit: bool, version: int = 4) -> ErrorCode:
+        while (code := self._ended(is_commit, version)) is ErrorCode.CONCURRENT_TRANSACTIONS:
+            time.sleep(0.005)
+        return code
+
+    def _ended(self, is_commit: bool, version: int) -> ErrorCode:
         reply = self.ask(
             END,
             version,
