@@ -8,6 +8,7 @@ again. Soft state: deadlines, and the epoch that an owner just gave up. Start at
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -35,8 +36,11 @@ from moldau.protocol.coordinator_records import (
     encode_key,
     encode_value,
 )
+from moldau.protocol.record_schemas import MalformedRecordError
 
 __all__ = ["Granted", "TransactionCore", "TransactionSettings"]
+
+log = logging.getLogger(__name__)
 
 _EXPIRY: Final = object()
 """The deadline at which expired transactional ids are looked for."""
@@ -172,19 +176,24 @@ class TransactionCore:
     # --- replay -----------------------------------------------------------------------------------------
 
     def replay(self, key: bytes, value: bytes | None, producer: Producer | None = None) -> None:
-        decoded = decode_key(key, TRANSACTION_KEYS)
-        if not isinstance(decoded, TransactionLogKey):
-            return
-        transactional_id = decoded.transactional_id
-        if value is None:
-            self.transactions.pop(transactional_id, None)
-            self.ending.pop(transactional_id, None)
-            self._given_up.pop(transactional_id, None)
-            self._deadlines.cancel(transactional_id)
-            return
-        record = decode_value(decoded, value)
-        assert isinstance(record, TransactionLogValue)
-        self._replace(Transaction.of_record(transactional_id, record))
+        try:
+            known = decode_key(key, TRANSACTION_KEYS)
+            if not isinstance(known, TransactionLogKey):
+                return
+            if value is None:
+                self._forget(known.transactional_id)
+                return
+            record = decode_value(known, value)
+            assert isinstance(record, TransactionLogValue)
+            self._replace(Transaction.of_record(known.transactional_id, record))
+        except MalformedRecordError as error:
+            log.error("a record of a transaction is passed over: %s", error)
+
+    def _forget(self, transactional_id: str) -> None:
+        self.transactions.pop(transactional_id, None)
+        self.ending.pop(transactional_id, None)
+        self._given_up.pop(transactional_id, None)
+        self._deadlines.cancel(transactional_id)
 
     def _replace(self, transaction: Transaction) -> None:
         transactional_id = transaction.transactional_id
