@@ -94,7 +94,7 @@ def _member(one: DescribedConsumer, image: MetadataImage) -> Message:
         client_id=one.client_id,
         client_host=one.client_host,
         subscribed_topic_names=list(one.subscribed_topic_names),
-        subscribed_topic_regex=one.subscribed_topic_regex,
+        subscribed_topic_regex=one.subscribed_topic_regex or "",
         assignment=Message(topic_partitions=topic_partitions(one.assigned, image)),
         target_assignment=Message(topic_partitions=topic_partitions(one.target, image)),
         member_type=CLASSIC_MEMBER if one.uses_classic_protocol else CONSUMER_MEMBER,

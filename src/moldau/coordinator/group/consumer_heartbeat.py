@@ -38,6 +38,7 @@ __all__ = [
     "reconcile",
     "remove_member",
     "retarget",
+    "take_static_place",
 ]
 
 
@@ -132,7 +133,7 @@ def _member(draft: Draft, request: ConsumerHeartbeat, member_id: str) -> Consume
     """The member that speaks: known, new, or back in the place of a static one."""
     group = draft.group
     if request.instance_id is not None:
-        _take_static_place(draft, request, request.instance_id, member_id)
+        _claim_instance(draft, request, request.instance_id, member_id)
         group = draft.group
     member = group.members.get(member_id)
     if member is None:
@@ -146,7 +147,7 @@ def _member(draft: Draft, request: ConsumerHeartbeat, member_id: str) -> Consume
     return member
 
 
-def _take_static_place(draft: Draft, request: ConsumerHeartbeat, instance_id: str, member_id: str) -> None:
+def _claim_instance(draft: Draft, request: ConsumerHeartbeat, instance_id: str, member_id: str) -> None:
     group = draft.group
     present = group.static_member(instance_id)
     if request.member_epoch != JOINING:
@@ -157,16 +158,21 @@ def _take_static_place(draft: Draft, request: ConsumerHeartbeat, instance_id: st
                 ErrorCode.FENCED_INSTANCE_ID, f"The instance {instance_id} is now member {present.member_id}."
             )
     elif present is not None and present.member_id != member_id:
-        if not present.is_away:
+        if not (present.is_away or present.uses_classic_protocol):
             raise RefusedError(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
                 f"The instance {instance_id} is in use by member {present.member_id}.",
             )
-        target = group.target_of(present.member_id)
-        draft.delete_member(present.member_id)
-        draft.put_metadata(member_id, present.metadata)
-        draft.put_target(member_id, target)
-        draft.put_current(replace(present, member_id=member_id, member_epoch=JOINING, previous_member_epoch=JOINING))
+        take_static_place(draft, present, member_id)
+
+
+def take_static_place(draft: Draft, present: ConsumerMember, member_id: str) -> None:
+    """Whoever has an instance id now stands where its last holder stood: nobody else has to notice."""
+    target = draft.group.target_of(present.member_id)
+    draft.delete_member(present.member_id)
+    draft.put_metadata(member_id, present.metadata)
+    draft.put_target(member_id, target)
+    draft.put_current(replace(present, member_id=member_id, member_epoch=JOINING, previous_member_epoch=JOINING))
 
 
 def _check_epoch(group: ConsumerGroup, member: ConsumerMember, request: ConsumerHeartbeat) -> None:

@@ -12,23 +12,30 @@ from typing import Final
 from uuid import UUID
 
 from moldau.coordinator.group.classic_group import ClassicGroup
+from moldau.coordinator.group.classic_membership import SESSION, ClassicMembership
 from moldau.coordinator.group.consumer_draft import Draft
 from moldau.coordinator.group.consumer_group import ConsumerGroup
 from moldau.coordinator.group.consumer_heartbeat import Surroundings, check_request, heartbeat, leave, remove_member
 from moldau.coordinator.group.consumer_member import JOINING, LEAVING, ConsumerMember, MemberState
+from moldau.coordinator.group.consumer_migration import can_downgrade, downgrade, upgrade
 from moldau.coordinator.group.consumer_requests import ConsumerHeartbeat, ConsumerHeartbeatReply
 from moldau.coordinator.group.consumer_settings import ConsumerSettings
 from moldau.coordinator.group.consumer_topics import Topics
 from moldau.coordinator.group.errors import RefusedError
 from moldau.coordinator.group.group import Group
+from moldau.coordinator.group.requests import JoinReply, SyncReply
+from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.runtime.deadlines import Deadlines
 from moldau.coordinator.runtime.outcome import Outcome, Ticket
 from moldau.core.errors import ErrorCode
 
-__all__ = ["CONSUMER_SESSION", "NO_FACTS", "REVOCATION", "ConsumerFacts", "ConsumerMembership"]
+__all__ = ["CLASSIC_STEP", "CONSUMER_SESSION", "NO_FACTS", "REVOCATION", "ConsumerFacts", "ConsumerMembership"]
 
 CONSUMER_SESSION: Final = "consumer session"
 REVOCATION: Final = "revocation"
+CLASSIC_STEP: Final = "classic step"
+"""What a member of the classic protocol has to do next: a join, or a sync."""
+MEMBER_DEADLINES: Final = (CONSUMER_SESSION, REVOCATION, CLASSIC_STEP)
 """Kinds of deadlines, each for a group and a member."""
 RETRY_MS: Final = 5000
 
@@ -65,13 +72,18 @@ class ConsumerMembership:
         self,
         groups: MutableMapping[str, Group],
         deadlines: Deadlines,
+        *,
         facts: ConsumerFacts,
         new_id: Callable[[], str],
+        classic: ClassicMembership,
+        settings: Callable[[], GroupSettings],
     ) -> None:
         self._groups = groups
         self._deadlines = deadlines
         self._facts = facts
         self._new_id = new_id
+        self._classic = classic
+        self._settings = settings
 
     def heartbeat(self, request: ConsumerHeartbeat, ticket: Ticket, now_ms: int) -> Outcome:
         """Reply: a `ConsumerHeartbeatReply`."""
@@ -86,13 +98,13 @@ class ConsumerMembership:
         return outcome
 
     def _stay(self, request: ConsumerHeartbeat, now_ms: int, outcome: Outcome) -> ConsumerHeartbeatReply:
-        group = self._group(request, outcome)
+        group = self._group(request, now_ms, outcome)
         member_id = request.member_id or self._new_id()
+        if request.member_epoch == JOINING:
+            self.check_room(group, member_id, request.instance_id)
         before = group.members.get(member_id)
-        if before is None:
-            self._check_room(group, request)
         draft = Draft(group)
-        member = heartbeat(draft, request, member_id, self._around(now_ms))
+        member = heartbeat(draft, request, member_id, self.around(now_ms))
         outcome.records += draft.encoded()
         self._note(group.group_id, before, member, now_ms)
         is_told = request.member_epoch == JOINING or request.is_full
@@ -108,26 +120,43 @@ class ConsumerMembership:
 
     def _leave(self, request: ConsumerHeartbeat, now_ms: int, outcome: Outcome) -> ConsumerHeartbeatReply:
         draft = Draft(self._consumer_group(request.group_id))
-        member_id = leave(draft, request, self._around(now_ms))
-        outcome.records += draft.encoded()
+        member_id = leave(draft, request, self.around(now_ms))
         if request.member_epoch == LEAVING:
-            outcome.then = lambda: self._forget(request.group_id, member_id)
+            self.finish_removal(outcome, draft, [member_id], now_ms)
         else:
+            outcome.records += draft.encoded()
             self._deadlines.cancel((REVOCATION, request.group_id, member_id))
         return ConsumerHeartbeatReply(ErrorCode.NONE, None, request.member_id, request.member_epoch)
 
     # --- which group ------------------------------------------------------------------------------------
 
-    def _group(self, request: ConsumerHeartbeat, outcome: Outcome) -> ConsumerGroup:
-        """The group to stay in; whoever joins makes it where it is not, or has been left empty by the other kind."""
+    def _group(self, request: ConsumerHeartbeat, now_ms: int, outcome: Outcome) -> ConsumerGroup:
+        """The group to stay in; whoever joins makes it where it is not, or makes it of this kind."""
         group = self._groups.get(request.group_id)
-        if isinstance(group, ConsumerGroup):
-            return group
-        if request.member_epoch != JOINING or (group is not None and not group.is_empty):
+        if isinstance(group, ConsumerGroup) or request.member_epoch != JOINING:
             return self._consumer_group(request.group_id)
-        if isinstance(group, ClassicGroup) and group.protocol_type is not None:
+        if not isinstance(group, ClassicGroup):
+            return ConsumerGroup(request.group_id)
+        if not group.is_empty:
+            return self._upgrade(group, now_ms, outcome)
+        if group.protocol_type is not None:
             outcome.records += group.tombstones()
         return ConsumerGroup(request.group_id)
+
+    def _upgrade(self, group: ClassicGroup, now_ms: int, outcome: Outcome) -> ConsumerGroup:
+        draft = upgrade(group, self._facts.topics(), self._facts.settings())
+        outcome.records += group.tombstones() + draft.encoded()
+        for member in group.members.values():
+            outcome.reply(member.awaiting_join, JoinReply(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+            outcome.reply(member.awaiting_sync, SyncReply(ErrorCode.REBALANCE_IN_PROGRESS))
+
+        def settle() -> None:
+            for member in draft.group.members.values():
+                self._deadlines.cancel((SESSION, group.group_id, member.member_id))
+                self.start_session(group.group_id, member, now_ms)
+
+        outcome.then = settle
+        return draft.group
 
     def _consumer_group(self, group_id: str) -> ConsumerGroup:
         group = self._groups.get(group_id)
@@ -136,35 +165,75 @@ class ConsumerMembership:
         what = "is not known" if group is None else "does not use the consumer protocol"
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
 
-    def _check_room(self, group: ConsumerGroup, request: ConsumerHeartbeat) -> None:
+    def check_room(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
+        """Whoever is in the group, or comes in somebody's place, needs none."""
         most = self._facts.settings().group_consumer_max_size
-        comes_back = request.instance_id is not None and request.instance_id in group.static_members
-        if request.member_epoch == JOINING and len(group.members) >= most and not comes_back:
+        is_in = member_id in group.members or (instance_id is not None and instance_id in group.static_members)
+        if len(group.members) >= most and not is_in:
             raise RefusedError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED, f"Group {group.group_id} has {most} members, which is the most."
             )
 
-    def _around(self, now_ms: int) -> Surroundings:
+    def around(self, now_ms: int) -> Surroundings:
         return Surroundings(self._facts.topics(), self._facts.settings(), now_ms)
+
+    # --- members that go --------------------------------------------------------------------------------
+
+    def finish_removal(self, outcome: Outcome, draft: Draft, gone: Sequence[str], now_ms: int) -> None:
+        """Members were taken out of the draft: those that stay may have the group as a classic one."""
+        if not self.has_downgraded(outcome, draft, now_ms):
+            outcome.records += draft.encoded()
+        settle = outcome.then
+
+        def forget() -> None:
+            for member_id in gone:
+                self._forget(draft.group.group_id, member_id)
+            if settle is not None:
+                settle()
+
+        outcome.then = forget
+
+    def has_downgraded(self, outcome: Outcome, draft: Draft, now_ms: int) -> bool:
+        """Turn the group into a classic one, if only members of that protocol are left in the draft."""
+        if not can_downgrade(draft.group, self._facts.settings(), self._settings().group_max_size):
+            return False
+        group_id, members = draft.group.group_id, list(draft.group.members)
+        record = downgrade(draft, self._facts.topics(), now_ms)
+        outcome.records += [*draft.encoded(), record]
+
+        def settle() -> None:
+            for member_id in members:
+                self._forget(group_id, member_id)
+            group = self._groups[group_id]
+            assert isinstance(group, ClassicGroup)
+            self._classic.start_sessions(group, now_ms)
+            self._classic.prepare(group, now_ms, Outcome())
+
+        outcome.then = settle
+        return True
 
     # --- time -------------------------------------------------------------------------------------------
 
     def _note(self, group_id: str, before: ConsumerMember | None, member: ConsumerMember, now_ms: int) -> None:
         """Move the member's deadlines after it was heard."""
-        self._start_session(group_id, member.member_id, now_ms)
+        self.start_session(group_id, member, now_ms)
         key = (REVOCATION, group_id, member.member_id)
-        if member.state is not MemberState.UNREVOKED_PARTITIONS:
+        if member.state is not MemberState.UNREVOKED_PARTITIONS or member.uses_classic_protocol:
             self._deadlines.cancel(key)
         elif before is None or before.pending_revocation != member.pending_revocation:
             self._deadlines.set(key, now_ms + member.metadata.rebalance_timeout_ms)
 
-    def _start_session(self, group_id: str, member_id: str, now_ms: int) -> None:
-        timeout_ms = self._facts.settings().session_timeout_ms(self._facts.group_settings(group_id))
-        self._deadlines.set((CONSUMER_SESSION, group_id, member_id), now_ms + timeout_ms)
+    def start_session(self, group_id: str, member: ConsumerMember, now_ms: int) -> None:
+        classic = member.metadata.classic_member_metadata
+        if classic is not None:
+            timeout_ms = classic.session_timeout_ms
+        else:
+            timeout_ms = self._facts.settings().session_timeout_ms(self._facts.group_settings(group_id))
+        self._deadlines.set((CONSUMER_SESSION, group_id, member.member_id), now_ms + timeout_ms)
 
     def _forget(self, group_id: str, member_id: str) -> None:
-        self._deadlines.cancel((CONSUMER_SESSION, group_id, member_id))
-        self._deadlines.cancel((REVOCATION, group_id, member_id))
+        for kind in MEMBER_DEADLINES:
+            self._deadlines.cancel((kind, group_id, member_id))
 
     def start_sessions(self, group: ConsumerGroup, now_ms: int) -> None:
         """After a restart members have a whole session to be heard again, and as long as ever to revoke."""
@@ -173,14 +242,15 @@ class ConsumerMembership:
 
     def on_deadline(self, kind: str, group: ConsumerGroup, member_ids: Sequence[str], now_ms: int) -> Outcome:
         """Give a member up that was silent for a session, or did not let go of its partitions in time."""
-        member = group.members.get(member_ids[0]) if kind in (CONSUMER_SESSION, REVOCATION) else None
+        outcome = Outcome()
+        member = group.members.get(member_ids[0]) if kind in MEMBER_DEADLINES else None
         if member is None:
-            return Outcome()  # a deadline of its time as a group of the classic protocol, maybe
-        member_id = member.member_id
+            return outcome  # a deadline of its time as a group of the classic protocol, maybe
         if kind == REVOCATION and member.state is not MemberState.UNREVOKED_PARTITIONS:
-            return Outcome()
+            return outcome
         # Should the records not be appended, it is tried again.
-        self._deadlines.set((kind, group.group_id, member_id), now_ms + RETRY_MS)
+        self._deadlines.set((kind, group.group_id, member.member_id), now_ms + RETRY_MS)
         draft = Draft(group)
-        remove_member(draft, member_id, self._around(now_ms))
-        return Outcome(records=draft.encoded(), then=lambda: self._forget(group.group_id, member_id))
+        remove_member(draft, member.member_id, self.around(now_ms))
+        self.finish_removal(outcome, draft, [member.member_id], now_ms)
+        return outcome

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from moldau.coordinator.group.classic_group import ClassicGroup
 from moldau.coordinator.group.classic_membership import JOIN_PHASE, SESSION, SYNC_PHASE, ClassicMembership
+from moldau.coordinator.group.consumer_classic_members import ConsumerClassicMembers
 from moldau.coordinator.group.consumer_group import CONSUMER_GROUP_KEYS, ConsumerGroup, ConsumerGroupKey
 from moldau.coordinator.group.consumer_membership import NO_FACTS, ConsumerFacts, ConsumerMembership
 from moldau.coordinator.group.consumer_requests import ConsumerHeartbeat
@@ -72,7 +73,18 @@ class GroupCore:
         self.offsets = Offsets()
         self.deadlines = Deadlines()
         self.classic = ClassicMembership(self.groups, self.deadlines, settings, new_id)
-        self.consumer = ConsumerMembership(self.groups, self.deadlines, facts, new_id)
+        self.consumer = ConsumerMembership(
+            self.groups, self.deadlines, facts=facts, new_id=new_id, classic=self.classic, settings=settings
+        )
+        self.mixed = ConsumerClassicMembers(
+            self.groups,
+            consumer=self.consumer,
+            classic=self.classic,
+            deadlines=self.deadlines,
+            settings=settings,
+            new_id=new_id,
+        )
+        """For members of the classic protocol in groups of the other one."""
         self._settings = settings
         self._to_expire: list[str] = []
         """Groups that the round of expiry under way has not looked at."""
@@ -80,15 +92,27 @@ class GroupCore:
     # --- membership, classic protocol -------------------------------------------------------------------
 
     def join(self, request: JoinRequest, ticket: Ticket, now_ms: int) -> Outcome:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.mixed.join(group, request, ticket, now_ms)
         return self.classic.join(request, ticket, now_ms)
 
     def sync(self, request: SyncRequest, ticket: Ticket, now_ms: int) -> Outcome:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.mixed.sync(group, request, ticket, now_ms)
         return self.classic.sync(request, ticket, now_ms)
 
     def heartbeat(self, request: HeartbeatRequest, ticket: Ticket, now_ms: int) -> Outcome:
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.mixed.heartbeat(group, request, ticket, now_ms)
         return self.classic.heartbeat(request, ticket, now_ms)
 
     def leave(self, group_id: str, members: Sequence[LeavingMember], ticket: Ticket, now_ms: int) -> Outcome:
+        group = self.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.mixed.leave(group, members, ticket, now_ms)
         return self.classic.leave(group_id, members, ticket, now_ms)
 
     # --- membership, consumer protocol ------------------------------------------------------------------

@@ -1,0 +1,113 @@
+"""What consumers of the classic protocol tell each other inside JoinGroup and SyncGroup.
+
+The coordinator hands these bytes on unread while a group is classic; when consumers of both protocols share a group,
+it has to read subscriptions and write assignments itself.
+
+    subscription: version int16 | topics [string] | user data bytes
+                  | v1 owned [topic string, partitions [int32]] | v2 generation int32 | v3 rack string
+    assignment:   version int16 | assigned [topic string, partitions [int32]] | user data bytes
+
+Start at `decode_subscription` and `encode_assignment`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+__all__ = ["Subscription", "decode_assignment", "decode_subscription", "encode_assignment"]
+
+_INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
+NEWEST = 3
+
+Owned = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class Subscription(NamedTuple):
+    version: int
+    topics: tuple[str, ...]
+    owned: Owned = ()
+    generation_id: int = -1
+    rack_id: str | None = None
+
+
+def decode_subscription(data: bytes) -> Subscription | None:
+    """The subscription, or `None` where the bytes are not one."""
+    reader = _Reader(data)
+    try:
+        version = reader.int16()
+        topics = tuple(reader.string() or "" for _ in range(reader.count()))
+        reader.skip_bytes()
+        owned = reader.partitions() if version >= 1 else ()
+        generation_id = reader.int32() if version >= 2 else -1
+        rack_id = reader.string() if version >= 3 else None
+    except (struct.error, ValueError):
+        return None
+    return Subscription(version, topics, owned, generation_id, rack_id) if version >= 0 else None
+
+
+def decode_assignment(data: bytes) -> Owned | None:
+    """What was assigned; nothing at all for no bytes, `None` where they are no assignment."""
+    if not data:
+        return ()
+    reader = _Reader(data)
+    try:
+        reader.int16()
+        return reader.partitions()
+    except (struct.error, ValueError):
+        return None
+
+
+def encode_assignment(version: int, assigned: Iterable[tuple[str, Sequence[int]]]) -> bytes:
+    topics = list(assigned)
+    output = bytearray(_INT16.pack(min(version, NEWEST)) + _INT32.pack(len(topics)))
+    for topic, partitions in topics:
+        name = topic.encode()
+        output += _INT16.pack(len(name)) + name + _INT32.pack(len(partitions))
+        output += b"".join(map(_INT32.pack, partitions))
+    return bytes(output + _INT32.pack(-1))
+
+
+class _Reader:
+    """Reads forward; takes no length on trust."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+
+    def int16(self) -> int:
+        (value,) = _INT16.unpack_from(self._data, self._position)
+        self._position += _INT16.size
+        return int(value)
+
+    def int32(self) -> int:
+        (value,) = _INT32.unpack_from(self._data, self._position)
+        self._position += _INT32.size
+        return int(value)
+
+    def count(self) -> int:
+        count = self.int32()
+        if count > len(self._data):
+            raise ValueError(count)
+        return max(count, 0)
+
+    def string(self) -> str | None:
+        length = self.int16()
+        return None if length < 0 else self._take(length).decode()
+
+    def skip_bytes(self) -> None:
+        self._take(max(self.int32(), 0))
+
+    def partitions(self) -> Owned:
+        return tuple(
+            (self.string() or "", tuple(self.int32() for _ in range(self.count()))) for _ in range(self.count())
+        )
+
+    def _take(self, length: int) -> bytes:
+        end = self._position + length
+        if end > len(self._data):
+            raise ValueError(length)
+        taken = self._data[self._position : end]
+        self._position = end
+        return taken

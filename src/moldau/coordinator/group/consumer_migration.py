@@ -1,0 +1,203 @@
+"""A group changes protocol while members are in it: classic to consumer when the first member of the new protocol
+joins, and back when the last one has gone.
+
+Pure conversions into records; members keep what they have, and move on from there by the rules of the protocol the
+group now has. How those that speak the other protocol are answered meanwhile is `consumer_classic_members`. Start at
+`upgrade` and `downgrade`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from moldau.coordinator.group.classic_group import CONSUMER, ClassicGroup, ClassicMember
+from moldau.coordinator.group.consumer_assignment import Assignment, assignment_of
+from moldau.coordinator.group.consumer_draft import Draft
+from moldau.coordinator.group.consumer_embedded import (
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+)
+from moldau.coordinator.group.consumer_group import ConsumerGroup
+from moldau.coordinator.group.consumer_member import ConsumerMember
+from moldau.coordinator.group.consumer_settings import ConsumerSettings
+from moldau.coordinator.group.consumer_topics import Topics
+from moldau.coordinator.group.errors import RefusedError
+from moldau.coordinator.runtime.outcome import CoordinatorRecord
+from moldau.core.errors import ErrorCode
+from moldau.protocol.coordinator_records import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupMemberMetadataValue,
+    GroupMember,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    encode_key,
+    encode_value,
+)
+
+__all__ = [
+    "assigned_bytes",
+    "assignment_by_name",
+    "can_downgrade",
+    "classic_metadata",
+    "common_protocols",
+    "downgrade",
+    "subscription_of",
+    "upgrade",
+]
+
+
+def assignment_by_name(owned: Iterable[tuple[str, Sequence[int]]], topics: Topics) -> Assignment:
+    """Topics that are no more are left out."""
+    return assignment_of(
+        (facts.topic_id, partitions) for name, partitions in owned if (facts := topics.facts(name)) is not None
+    )
+
+
+def subscription_of(protocols: Sequence[ClassicProtocol]) -> Subscription:
+    """What a member asks for; it says the same with each of its protocols."""
+    found = decode_subscription(protocols[0].metadata) if protocols else None
+    if found is None:
+        raise RefusedError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "The member's subscription cannot be read.")
+    return found
+
+
+def classic_metadata(
+    *,
+    instance_id: str | None,
+    client_id: str,
+    client_host: str,
+    session_timeout_ms: int,
+    rebalance_timeout_ms: int,
+    protocols: tuple[ClassicProtocol, ...],
+) -> ConsumerGroupMemberMetadataValue:
+    """What is known about a member of a consumer group that speaks the classic protocol."""
+    subscription = subscription_of(protocols)
+    return ConsumerGroupMemberMetadataValue(
+        instance_id=instance_id,
+        rack_id=subscription.rack_id,
+        client_id=client_id,
+        client_host=client_host,
+        subscribed_topic_names=tuple(sorted(set(subscription.topics))),
+        subscribed_topic_regex=None,
+        rebalance_timeout_ms=rebalance_timeout_ms,
+        server_assignor=None,
+        classic_member_metadata=ClassicMemberMetadata(
+            session_timeout_ms=session_timeout_ms, supported_protocols=protocols
+        ),
+    )
+
+
+def common_protocols(members: Iterable[ConsumerMember]) -> list[str]:
+    """Protocols that all members of the classic protocol offer, as the first of them likes them."""
+    offered = [
+        [one.name for one in classic.supported_protocols]
+        for member in members
+        if (classic := member.metadata.classic_member_metadata) is not None
+    ]
+    return [name for name in offered[0] if all(name in names for names in offered)] if offered else []
+
+
+# --- up -----------------------------------------------------------------------------------------------
+
+
+def upgrade(group: ClassicGroup, topics: Topics, settings: ConsumerSettings) -> Draft:
+    """The records that make it a group of the consumer protocol, at the epoch its generation was.
+
+    Raises `RefusedError` where that is not allowed or its members are no consumers.
+    """
+    if not settings.allows_upgrade or group.protocol_type != CONSUMER:
+        raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} stays with the classic protocol.")
+    if len(group.members) >= settings.group_consumer_max_size:
+        raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is too large to change protocol.")
+    try:
+        members = [_upgraded(member, group, topics) for member in group.members.values()]
+    except RefusedError as refused:
+        raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, refused.message) from None
+    draft = Draft(ConsumerGroup(group.group_id))
+    for member in members:
+        draft.put_metadata(member.member_id, member.metadata)
+    draft.put_epoch(group.generation_id, 0)
+    for member in members:
+        draft.put_target(member.member_id, member.assigned)
+    draft.put_assignment_epoch(group.generation_id, group.state_changed_ms)
+    for member in members:
+        draft.put_current(member)
+    return draft
+
+
+def _upgraded(member: ClassicMember, group: ClassicGroup, topics: Topics) -> ConsumerMember:
+    protocols = tuple(ClassicProtocol(name=one.name, metadata=one.metadata) for one in member.protocols)
+    metadata = classic_metadata(
+        instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        session_timeout_ms=member.session_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        protocols=protocols,
+    )
+    assigned = decode_assignment(member.assignment)
+    if assigned is None:
+        raise RefusedError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "A member's assignment cannot be read.")
+    generation = group.generation_id
+    return ConsumerMember(
+        member.member_id, metadata, generation, generation, assigned=assignment_by_name(assigned, topics)
+    )
+
+
+# --- down ---------------------------------------------------------------------------------------------
+
+
+def can_downgrade(group: ConsumerGroup, settings: ConsumerSettings, most: int) -> bool:
+    """Whether only members of the classic protocol are left and may have the group for themselves."""
+    return (
+        settings.allows_downgrade
+        and 0 < len(group.members) <= most
+        and all(member.uses_classic_protocol for member in group.members.values())
+        and bool(common_protocols(group.members.values()))
+    )
+
+
+def downgrade(draft: Draft, topics: Topics, now_ms: int) -> CoordinatorRecord:
+    """Write the end of the consumer group; returns the record with which it goes on as a classic one."""
+    group = draft.group
+    protocol = common_protocols(group.members.values())[0]
+    value = GroupMetadataValue(
+        protocol_type=CONSUMER,
+        generation=group.epoch,
+        protocol=protocol,
+        leader=next(iter(group.members)),
+        current_state_timestamp=now_ms,
+        members=tuple(_downgraded(member, protocol, topics) for member in group.members.values()),
+    )
+    draft.delete_group()
+    return CoordinatorRecord(encode_key(GroupMetadataKey(group=group.group_id)), encode_value(value))
+
+
+def _downgraded(member: ConsumerMember, protocol: str, topics: Topics) -> GroupMember:
+    metadata, classic = member.metadata, member.metadata.classic_member_metadata
+    assert classic is not None
+    return GroupMember(
+        member_id=member.member_id,
+        group_instance_id=metadata.instance_id,
+        client_id=metadata.client_id,
+        client_host=metadata.client_host,
+        rebalance_timeout=metadata.rebalance_timeout_ms,
+        session_timeout=classic.session_timeout_ms,
+        subscription=next(one.metadata for one in classic.supported_protocols if one.name == protocol),
+        assignment=assigned_bytes(member, topics),
+    )
+
+
+def assigned_bytes(member: ConsumerMember, topics: Topics) -> bytes:
+    """A member's assignment as SyncGroup tells it."""
+    classic = member.metadata.classic_member_metadata
+    version = subscription_of(classic.supported_protocols).version if classic is not None else 0
+    named = sorted(
+        (name, sorted(partitions))
+        for topic_id, partitions in member.assigned.items()
+        if (name := topics.name_of(topic_id)) is not None
+    )
+    return encode_assignment(version, named)
