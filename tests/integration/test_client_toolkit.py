@@ -225,8 +225,16 @@ def test_a_pattern_finds_its_topics(servers: str, topic: str) -> None:
         assert take(consumer, 3) == [0, 1, 2]
 
 
-@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
-def test_a_listener_may_seek_when_partitions_come(servers: str, topic: str, strategy: str) -> None:
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"partition.assignment.strategy": "range"},
+        {"partition.assignment.strategy": "cooperative-sticky"},
+        {"group.protocol": "consumer", "heartbeat.interval.ms": None},
+    ],
+    ids=["eager", "cooperative", "consumer protocol"],
+)
+def test_a_listener_may_seek_when_partitions_come(servers: str, topic: str, properties: dict[str, str | None]) -> None:
     told: list[tuple[str, set[TopicPartition]]] = []
 
     class Skipping(RebalanceListener):
@@ -240,7 +248,7 @@ def test_a_listener_may_seek_when_partitions_come(servers: str, topic: str, stra
 
     send_numbers(servers, topic, 10)
     everything = {TopicPartition(topic, number) for number in range(3)}
-    with reader(servers, topic, **{"partition.assignment.strategy": strategy}) as consumer:
+    with reader(servers, topic, **properties) as consumer:
         consumer.subscribe([topic], listener=Skipping())
         assert take(consumer, 3) == [7, 8, 9]
         assert consumer.assignment() == everything

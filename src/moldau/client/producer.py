@@ -83,7 +83,7 @@ class Producer(Generic[K, V]):
         self._counts = PartitionCounts(self._rdkafka, self._max_block_s)
         self._failures: list[ClientError] = []
         self._lock = threading.Lock()
-        self.transactions = Transactions(self._rdkafka, self.flush, self._max_block_s)
+        self.transactions = Transactions(self._rdkafka, self.flush, self._discard_failures, self._max_block_s)
         """Present in every producer, of use where the properties have a `transactional.id`."""
 
     # Sending
@@ -167,7 +167,7 @@ class Producer(Generic[K, V]):
         )
         # librdkafka gives every record up in the end (delivery.timeout.ms), so this ends too. Flushing skips linger.ms.
         while not outcome:
-            self._rdkafka.flush(WAIT_SLICE_S)
+            self._served(self._rdkafka.flush, WAIT_SLICE_S)
         error, delivery = outcome[0]
         if error is not None:
             raise error
@@ -177,7 +177,7 @@ class Producer(Generic[K, V]):
 
     def poll(self, timeout_s: float = 0.0) -> None:
         """Let delivery callbacks run; worth calling now and then by an application that pauses between sends."""
-        self._rdkafka.poll(timeout_s)
+        self._served(self._rdkafka.poll, timeout_s)
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Wait until all records sent so far are stored or have failed.
@@ -187,7 +187,7 @@ class Producer(Generic[K, V]):
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         # In slices, so that Ctrl-C gets through.
-        while left := self._rdkafka.flush(_slice_s(deadline)):
+        while left := self._served(self._rdkafka.flush, _slice_s(deadline)):
             if deadline is not None and time.monotonic() >= deadline:
                 raise UnreachableError(f"{left} records were not acknowledged within {timeout_s} s")
         self._raise_failures()
@@ -228,19 +228,35 @@ class Producer(Generic[K, V]):
                     raise UnreachableError(
                         f"Topic {topic}: the buffer stayed full for {self._max_block_s:g} s (max.block.ms)"
                     ) from None
-                self._rdkafka.poll(WAIT_SLICE_S)
+                self._served(self._rdkafka.poll, WAIT_SLICE_S)
             except KafkaException as error:
                 refusal = client_error(error.args[0], about=f"Topic {topic}")
                 # Inside a transaction this state means that an earlier record has failed already.
                 is_spoilt = self.transactions.is_open and error.args[0].code() == KafkaError._STATE
                 refusal.requires_abort = refusal.requires_abort or is_spoilt
                 raise refusal from None
-        self._rdkafka.poll(0)
+        self._served(self._rdkafka.poll, 0.0)
+
+    @staticmethod
+    def _served(call: Callable[[float], int], timeout_s: float) -> int:
+        """Callbacks run in here, and a producer that can never go on says so here."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return call(timeout_s)
+        except KafkaException as error:
+            raise client_error(error.args[0]) from None
 
     def _remember_failure(self, error: ClientError | None, delivery: Delivery) -> None:
         if error is not None:
             with self._lock:
                 self._failures.append(error)
+
+    def _discard_failures(self) -> None:
+        """Records of an aborted transaction have not failed: they were never to be."""
+        self._rdkafka.poll(0)
+        with self._lock:
+            self._failures.clear()
 
     def _raise_failures(self) -> None:
         with self._lock:

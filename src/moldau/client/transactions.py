@@ -38,9 +38,16 @@ class Transactions:
         producer.send("b", "2")
     """
 
-    def __init__(self, rdkafka: RdkafkaProducer, flush: Callable[[], None], max_block_s: float) -> None:
+    def __init__(
+        self,
+        rdkafka: RdkafkaProducer,
+        flush: Callable[[], None],
+        discard_failures: Callable[[], None],
+        max_block_s: float,
+    ) -> None:
         self._rdkafka = rdkafka
         self._flush = flush
+        self._discard_failures = discard_failures
         self._max_block_s = max_block_s
         self.is_open = False
 
@@ -88,8 +95,10 @@ class Transactions:
         try:
             self._insist(self._rdkafka.abort_transaction)
         except ClientError as error:
-            if error.requires_abort or error.is_retriable:
+            if error.requires_abort:
                 raise
+        else:
+            self._discard_failures()
 
     def _commit(self) -> None:
         # A record that failed must be heard of as itself, not as a commit that is refused because of it.
