@@ -9,12 +9,8 @@ first appearance. Start at `run`; `scripts/kill9 --kills 100` is the long versio
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import shutil
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -27,21 +23,18 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-
-import moldau
+from tests.integration.killable import START_TIMEOUT_S, KillableBroker
 
 __all__ = ["Report", "run"]
 
 PARTITIONS = 3
 BURST = 5
-START_TIMEOUT_S = 60
 PAYLOAD = b"." * 200
 SETTINGS = {
     # Small segments and indexes, so that kills also meet rolls, index writes and producer snapshots.
     "log.segment.bytes": "400000",
     "log.index.interval.bytes": "1024",
     "log.flush.offset.checkpoint.interval.ms": "1000",
-    "metrics.http.port": "0",
 }
 
 
@@ -61,52 +54,6 @@ class Report:
             f"{self.acknowledged} records acknowledged, slowest start {self.slowest_start_s:.2f} s"
         )
         return "\n".join([line, *(self.problems or ["every acknowledged record is there, in order"])])
-
-
-class KillableBroker:
-    """`moldau server` as a process of its own, on one port and one folder for all its lives."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.port = _free_port()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._output = (folder / "output").open("ab")
-
-    def spawn(self) -> None:
-        command = [sys.executable, "-m", "moldau.cli.main", "server", "--data", str(self.folder / "data")]
-        for key, value in (SETTINGS | {"listeners": f"PLAINTEXT://127.0.0.1:{self.port}"}).items():
-            command += ["--override", f"{key}={value}"]
-        # The very code under test, installed or not.
-        environment = os.environ | {"PYTHONPATH": str(Path(moldau.__file__).parent.parent)}
-        self._process = subprocess.Popen(command, stdout=self._output, stderr=self._output, env=environment)
-
-    def wait_until_it_answers(self) -> float:
-        """Return the seconds it took; raises with the broker's last words when it ends or takes too long."""
-        started = time.monotonic()
-        assert self._process is not None
-        while time.monotonic() - started < START_TIMEOUT_S:
-            if self._process.poll() is not None:
-                raise RuntimeError(f"the broker ended with {self._process.returncode}:\n{self._last_words()}")
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-            except OSError:
-                time.sleep(0.005)
-            else:
-                return time.monotonic() - started
-        raise RuntimeError(f"the broker does not answer after {START_TIMEOUT_S} s:\n{self._last_words()}")
-
-    def kill(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-
-    def close(self) -> None:
-        self.kill()
-        self._output.close()
-
-    def _last_words(self) -> str:
-        return (self.folder / "output").read_text(errors="replace")[-3000:]
 
 
 class Writer:
@@ -182,7 +129,7 @@ class Writer:
 def run(*, kills: int, seed: int, folder: Path) -> Report:
     """Kill the broker `kills` times and check what is left; `seed` decides when."""
     chance, report = random.Random(seed), Report()
-    broker = KillableBroker(folder)
+    broker = KillableBroker(folder, SETTINGS)
     try:
         broker.spawn()
         broker.wait_until_it_answers()
@@ -283,13 +230,6 @@ def _read_all(bootstrap: str, topic: str, partition: int) -> dict[int, int]:
     finally:
         consumer.close()
     return found
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def main() -> int:

@@ -34,6 +34,12 @@ PRODUCER_DEFAULTS: Mapping[str, str] = {
 }
 """Where the Java producer's defaults differ from librdkafka's, or must not depend on them."""
 
+TRANSACTIONAL_DEFAULTS = {
+    # With "rebootstrap", librdkafka 2.16 forgets the coordinator when all brokers are away for a moment: a transaction
+    # that was sending offsets then waits for ever, timeout or not.
+    "metadata.recovery.strategy": "none",
+}
+
 CONSUMER_DEFAULTS: Mapping[str, str] = {
     "auto.offset.reset": "latest",
     "isolation.level": "read_uncommitted",
@@ -103,7 +109,8 @@ def translate(properties: Mapping[str, str], kind: Kind) -> Translated:
     given = {key.strip(): value for key, value in properties.items()}
     result = Translated()
     if kind == "producer":
-        given = _with_delivery_timeout(_with_idempotence({**PRODUCER_DEFAULTS, **given}, given), given)
+        defaults = {**PRODUCER_DEFAULTS, **(TRANSACTIONAL_DEFAULTS if given.get("transactional.id") else {})}
+        given = _with_delivery_timeout(_with_idempotence({**defaults, **given}, given), given)
     elif kind == "consumer":
         given = _with_group_protocol({**CONSUMER_DEFAULTS, **given}, given)
     for key, value in given.items():

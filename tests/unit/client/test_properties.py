@@ -176,3 +176,12 @@ def test_a_properties_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(InvalidConfigError, match="not a text file"):
         load_properties(str(tmp_path / "binary"))
+
+
+def test_a_transactional_producer_remembers_its_brokers_while_all_are_away() -> None:
+    transactional = translate({"transactional.id": "t"}, "producer").settings
+
+    assert transactional["metadata.recovery.strategy"] == "none"
+    assert "metadata.recovery.strategy" not in translate({}, "producer").settings
+    chosen = translate({"transactional.id": "t", "metadata.recovery.strategy": "rebootstrap"}, "producer").settings
+    assert chosen["metadata.recovery.strategy"] == "rebootstrap"
