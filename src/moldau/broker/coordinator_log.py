@@ -79,11 +79,12 @@ class PartitionAppender:
             data_plane.parked.mark(partition)
         partition.topic.stats.messages_in += records
         partition.topic.stats.bytes_in += size
+        is_behind = self._committed < self._appended
         self._appended += 1
-        if partition.has_to_flush:
+        if partition.has_to_flush or is_behind:
             number = self._appended
             data_plane.group_commit.flush_then([partition.log], lambda: self._note_committed(number))
-        elif not self._waiting and self._committed == self._appended - 1:
+        else:
             self._committed = self._appended
 
     def when_committed(self, then: Callable[[], None]) -> None:
@@ -122,36 +123,61 @@ def replay_log(
     """
     offset = max(offset, partition_log.log_start_offset)
     end = partition_log.log_end_offset
+    replay = _Replay(core)
     while offset < end and is_wanted():
         piece = partition_log.read(offset, read_bytes, end)
         if not piece.length:
-            return end
+            offset = end
+            break
         data = partition_log.files.pread(piece.file.fd, piece.length, piece.position)
         before = offset
         for header, batch in split_batches(data):
-            _replay_batch(header, batch, core, offset)
+            replay.take(header, batch, offset)
             offset = max(offset, header.last_offset + 1)
         if offset == before:
             log.error("%s: nothing could be read at offset %d", partition_log.topic_partition, offset)
-            return end
+            offset = end
+            break
+    replay.finish()
     return offset
 
 
-def _replay_batch(header: BatchHeader, batch: memoryview, core: CoordinatorCore, first_offset: int) -> None:
-    producer = Producer(header.producer_id, header.producer_epoch) if header.is_transactional else None
-    try:
-        for record in decode_records(batch, header):
-            if header.base_offset + record.offset_delta < first_offset:
-                continue
-            if header.is_control:
-                _replay_control(header, record, core)
-            elif record.key is not None:
-                core.replay(record.key, record.value, producer)
-    except InvalidRecordError as error:
-        log.error("a batch at offset %d is passed over: %s", header.base_offset, error)
+class _Replay:
+    """Feeds a core as compaction would have left the log: of several records under one key the last.
 
+    Consumers commit the same offsets over and over; most of a log is never looked at more closely. Transactions are
+    the exception, since what they wrote counts in the order of their markers.
+    """
 
-def _replay_control(header: BatchHeader, record: Record, core: CoordinatorCore) -> None:
-    kind = control_type(record.key)
-    if kind in (ControlType.COMMIT, ControlType.ABORT):
-        core.replay_marker(header.producer_id, header.producer_epoch, kind == ControlType.COMMIT)
+    def __init__(self, core: CoordinatorCore) -> None:
+        self._core = core
+        self._latest: dict[bytes, bytes | None] = {}
+
+    def take(self, header: BatchHeader, batch: memoryview, first_offset: int) -> None:
+        is_plain = not (header.is_control or header.is_transactional)
+        if not is_plain:
+            self.finish()
+        try:
+            for record in decode_records(batch, header):
+                if header.base_offset + record.offset_delta < first_offset or record.key is None:
+                    continue
+                if is_plain:
+                    self._latest.pop(record.key, None)
+                    self._latest[record.key] = record.value
+                elif header.is_control:
+                    self._end_transaction(header, record)
+                else:
+                    producer = Producer(header.producer_id, header.producer_epoch)
+                    self._core.replay(record.key, record.value, producer)
+        except InvalidRecordError as error:
+            log.error("a batch at offset %d is passed over: %s", header.base_offset, error)
+
+    def _end_transaction(self, header: BatchHeader, record: Record) -> None:
+        kind = control_type(record.key)
+        if kind in (ControlType.COMMIT, ControlType.ABORT):
+            self._core.replay_marker(header.producer_id, header.producer_epoch, kind == ControlType.COMMIT)
+
+    def finish(self) -> None:
+        latest, self._latest = self._latest, {}
+        for key, value in latest.items():
+            self._core.replay(key, value)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from moldau.coordinator.runtime.shard import Shard
 
 __all__ = ["CoordinatorTimers"]
+
+log = logging.getLogger(__name__)
 
 
 class CoordinatorTimers:
@@ -50,7 +53,11 @@ class CoordinatorTimers:
             deadline_ms, _, shard = heapq.heappop(self._heap)
             if self._queued.get(shard) == deadline_ms:
                 del self._queued[shard]
-                shard.on_time(now_ms)
+                try:
+                    shard.on_time(now_ms)
+                except Exception:
+                    # The others must be woken all the same.
+                    log.exception("a coordinator could not act on the time")
         self._set_timer()
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from moldau.broker.coordinator_log import PartitionAppender, replay_log
 from moldau.broker.coordinator_timers import CoordinatorTimers
 from moldau.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE, InternalTopic, ensure_topic
 from moldau.coordinator.runtime.shard import CoordinatorCore, Decide, Shard
-from moldau.core.errors import ErrorCode, MoldauError
+from moldau.core.errors import ErrorCode
 from moldau.core.java_hash import partition_for
 
 if TYPE_CHECKING:
@@ -124,11 +124,10 @@ class Coordinator(Generic[Core]):
     def _load(self, shards: list[tuple[Shard[Core], PartitionLog]]) -> None:
         """In a thread: replay one log after the other; each shard answers as soon as it is complete."""
         for shard, partition_log in shards:
-            offset = 0
             try:
                 offset = self._replay(shard, partition_log, 0)
-            except (MoldauError, OSError) as error:
-                log.error("%s could not be loaded: %s", partition_log.topic_partition, error)
+            except Exception:
+                log.exception("%s could not be loaded, its keys have no coordinator", partition_log.topic_partition)
                 continue
             if self._coordinators.is_closed:
                 return

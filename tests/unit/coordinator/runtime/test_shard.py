@@ -1,0 +1,176 @@
+"""A shard appends, replays, and answers when it is safe to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from moldau.coordinator.runtime.outcome import CoordinatorRecord, Outcome, Producer, Ticket
+from moldau.coordinator.runtime.shard import Shard, coordinator_error
+from moldau.core.errors import ErrorCode, MoldauError
+
+
+class Counter:
+    """A core that counts records."""
+
+    def __init__(self) -> None:
+        self.replayed: list[bytes] = []
+        self.deadlines: list[int] = []
+        self.loaded_at: int | None = None
+
+    def put(self, key: bytes, ticket: Ticket) -> Outcome:
+        return Outcome([CoordinatorRecord(key, b"")], [(ticket, len(self.replayed) + 1)])
+
+    def look(self, ticket: Ticket) -> Outcome:
+        return Outcome(replies=[(ticket, len(self.replayed))])
+
+    def replay(self, key: bytes, value: bytes | None, producer: Producer | None = None) -> None:
+        self.replayed.append(key)
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, is_commit: bool) -> None:
+        self.replayed.append(b"marker")
+
+    def on_loaded(self, now_ms: int) -> None:
+        self.loaded_at = now_ms
+
+    def next_deadline_ms(self) -> int | None:
+        return min(self.deadlines, default=None)
+
+    def on_time(self, now_ms: int) -> Outcome:
+        self.deadlines.remove(min(self.deadlines))
+        return Outcome([CoordinatorRecord(b"time", None)])
+
+
+class Disk:
+    def __init__(self) -> None:
+        self.batches: list[Sequence[CoordinatorRecord]] = []
+        self.waiting: list[Callable[[], None]] = []
+        self.is_slow = False
+        self.error: MoldauError | None = None
+
+    def append(self, records: Sequence[CoordinatorRecord], producer: Producer | None) -> None:
+        if self.error is not None:
+            raise self.error
+        self.batches.append(records)
+
+    def when_committed(self, then: Callable[[], None]) -> None:
+        if self.is_slow:
+            self.waiting.append(then)
+        else:
+            then()
+
+
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
+@pytest.fixture
+def woken() -> list[int]:
+    return []
+
+
+@pytest.fixture
+def shard(disk: Disk, woken: list[int]) -> Shard[Counter]:
+    shard = Shard(Counter(), disk, on_deadline=woken.append)
+    shard.activate(0)
+    return shard
+
+
+def put(shard: Shard[Counter], key: bytes, answers: list[Any]) -> Ticket:
+    return shard.ask(lambda core, ticket, now: core.put(key, ticket), answers.append, 0)
+
+
+def test_records_are_appended_as_one_batch_then_replayed_then_answered(shard: Shard[Counter], disk: Disk) -> None:
+    answers: list[Any] = []
+    put(shard, b"a", answers)
+    assert [[one.key for one in batch] for batch in disk.batches] == [[b"a"]]
+    assert shard.core.replayed == [b"a"]
+    assert answers == [1]
+    assert shard.waiting == 0
+
+
+def test_nobody_hears_of_what_is_not_committed(shard: Shard[Counter], disk: Disk) -> None:
+    disk.is_slow = True
+    answers: list[Any] = []
+    put(shard, b"a", answers)
+    shard.ask(lambda core, ticket, now: core.look(ticket), answers.append, 0)
+    assert answers == []
+    for then in disk.waiting:
+        then()
+    assert answers == [1, 1]
+
+
+class FullError(MoldauError):
+    code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_what_could_not_be_appended_is_not_applied(shard: Shard[Counter], disk: Disk) -> None:
+    disk.error = FullError("full")
+    answers: list[Any] = []
+    put(shard, b"a", answers)
+    assert answers == [ErrorCode.NOT_COORDINATOR]
+    assert shard.core.replayed == []
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [(3, 15), (19, 15), (7, 15), (6, 16), (56, 16), (13, 14), (10, -1), (18, -1), (4, -1), (0, 0)],
+)
+def test_append_errors_are_told_as_the_coordinators_own(code: int, told: int) -> None:
+    assert coordinator_error(ErrorCode(code)) == told
+
+
+def test_a_shard_that_loads_says_so(disk: Disk) -> None:
+    shard = Shard(Counter(), disk, on_deadline=lambda deadline_ms: None)
+    answers: list[Any] = []
+    put(shard, b"a", answers)
+    assert answers == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+    shard.activate(7)
+    assert shard.core.loaded_at == 7
+    put(shard, b"a", answers)
+    assert answers[1:] == [1]
+
+
+def test_a_closed_shard_sends_everybody_elsewhere(shard: Shard[Counter], disk: Disk) -> None:
+    disk.is_slow = True
+    answers: list[Any] = []
+    put(shard, b"a", answers)
+    shard.close()
+    put(shard, b"b", answers)
+    assert answers == [ErrorCode.NOT_COORDINATOR] * 2
+    for then in disk.waiting:
+        then()
+    assert len(answers) == 2
+
+
+def test_whoever_is_gone_is_not_answered(shard: Shard[Counter], disk: Disk) -> None:
+    disk.is_slow = True
+    answers: list[Any] = []
+    shard.forget(put(shard, b"a", answers))
+    for then in disk.waiting:
+        then()
+    assert answers == []
+    assert shard.core.replayed == [b"a"]
+
+
+def test_every_deadline_that_has_come_is_acted_on_and_the_next_is_told(
+    shard: Shard[Counter], disk: Disk, woken: list[int]
+) -> None:
+    shard.core.deadlines = [5, 6, 20]
+    shard.on_time(10)
+    assert len(disk.batches) == 2
+    assert woken == [20]
+
+
+def test_soft_state_follows_records_only_if_they_were_appended(shard: Shard[Counter], disk: Disk) -> None:
+    done: list[str] = []
+    outcome = Outcome([CoordinatorRecord(b"a", None)], then=lambda: done.append("applied"))
+    disk.error = FullError("full")
+    shard.carry_out(outcome)
+    assert done == []
+    disk.error = None
+    shard.carry_out(outcome)
+    assert done == ["applied"]
