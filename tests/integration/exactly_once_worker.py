@@ -1,7 +1,8 @@
 """A worker to be killed: copies orders to invoices with `moldau.client.ExactlyOnce`, for `exactly_once`.
 
-Arguments: bootstrap servers, the worker's name, and `key=value` pairs for its consumer. Exit code 3 tells that another
-worker of the same name has taken over, which a worker must expect after a long sleep.
+Arguments: bootstrap servers, the worker's name, and `key=value` pairs for its consumer. Exit code 3 tells that the
+cluster holds another worker for the one of this name, so that this one can only be started again. A worker must expect
+that after a long sleep, and a static member also when it or the broker dies while the group is changing (KIP-345).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import signal
 import sys
 from collections.abc import Iterator
 
-from moldau.client import STRING, ExactlyOnce, FencedError, ProducerRecord, Record
+from moldau.client import STRING, ClientError, ExactlyOnce, FencedError, ProducerRecord, Record
 
 __all__ = ["FENCED", "GROUP", "INVOICES", "ORDERS"]
 
@@ -45,9 +46,12 @@ def main() -> int:
     try:
         with worker:
             worker.run()
-    except FencedError as error:
+    except ClientError as error:
         print(f"{name}: {error}", flush=True)
-        return FENCED
+        # librdkafka's consumer tells a fatal error's code only in words.
+        if isinstance(error, FencedError) or "instance" in str(error):
+            return FENCED
+        raise
     return 0
 
 
