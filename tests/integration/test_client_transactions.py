@@ -205,6 +205,7 @@ def test_what_on_error_returns_is_part_of_the_transaction(servers: str, topic: s
     assert sorted(numbers_in(servers, f"{topic}-dlt")) == [1, 3, 5, 7, 9]
 
 
+@pytest.mark.slow
 def test_an_instance_that_lost_its_place_in_the_group_changes_nothing(servers: str, topic: str) -> None:
     """It stalls in the middle of a batch until the group has given its partitions to another."""
     is_stalled, may_go_on = threading.Event(), threading.Event()
@@ -251,3 +252,24 @@ def test_two_instances_share_the_work_and_stop_in_good_order(servers: str, topic
     for instance in instances:
         instance.close()
     assert sorted(numbers_in(servers, f"{topic}-out")) == [2 * number for number in range(200)]
+
+
+def test_a_restart_of_the_broker_doubles_and_loses_nothing() -> None:
+    with Broker() as broker:
+        servers, topic = broker.bootstrap_servers, "numbers"
+        Admin(servers).create_topic(topic, partitions=2)
+        Admin(servers).create_topic(f"{topic}-out", partitions=2)
+        send_numbers(servers, topic, 300)
+        instance = processor(servers, topic, max_records=5)
+        thread = threading.Thread(target=instance.run)
+        thread.start()
+        for share in (50, 150):
+            while len(numbers_in(servers, f"{topic}-out")) < share:
+                pass
+            broker.restart()
+        while len(numbers_in(servers, f"{topic}-out")) < 300:
+            pass
+        instance.stop()
+        thread.join(30)
+        instance.close()
+        assert sorted(numbers_in(servers, f"{topic}-out")) == [2 * number for number in range(300)]
