@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 __all__ = ["java_hash", "partition_for"]
+
+_SIGN_BIT: Final = 1 << 31
 
 
 def java_hash(text: str) -> int:
@@ -15,5 +19,12 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(key: str, partitions: int) -> int:
-    """The partition of a coordinator's topic that looks after `key`."""
-    return (java_hash(key) & 0x7FFFFFFF) % partitions
+    """The partition of a coordinator's topic that looks after `key`.
+
+    By the absolute value of the signed hash, as Apache Kafka's own data directories have it; the one number without
+    an absolute value in 32 bits counts as 0.
+    """
+    value = java_hash(key)
+    if value >= _SIGN_BIT:
+        value = (_SIGN_BIT << 1) - value
+    return 0 if value == _SIGN_BIT else value % partitions
