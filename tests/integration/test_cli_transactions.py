@@ -60,7 +60,7 @@ def test_an_open_transaction_is_listed_and_described(broker: Broker, tool: Tool)
         producer = dict(zip(header, row, strict=True))
         assert producer["ProducerId"] == str(client.producer_id)
         assert producer["CurrentTransactionStartOffset"] == "0"
-        assert producer["LatestCoordinatorEpoch"] == "None"
+        assert producer["LatestCoordinatorEpoch"] == "-1"
 
 
 def test_a_hanging_transaction_is_found_and_aborted(broker: Broker, tool: Tool) -> None:

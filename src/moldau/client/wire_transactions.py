@@ -56,7 +56,8 @@ class ActiveProducer:
     producer_epoch: int
     last_sequence: int
     last_timestamp_ms: int
-    coordinator_epoch: int | None
+    coordinator_epoch: int
+    """-1 before its first marker."""
     transaction_start: int | None
     """The offset its open transaction begins at."""
 
@@ -110,7 +111,7 @@ def active_producers(client: WireClient, partition: TopicPartition) -> list[Acti
             one.producer_epoch,
             one.last_sequence,
             one.last_timestamp,
-            _known(one.coordinator_epoch),
+            one.coordinator_epoch,
             _known(one.current_txn_start_offset),
         )
         for one in found.active_producers
@@ -123,7 +124,7 @@ def abort_in_partition(client: WireClient, partition: TopicPartition, producer: 
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
         transaction_result=False,
-        coordinator_epoch=producer.coordinator_epoch or 0,
+        coordinator_epoch=max(producer.coordinator_epoch, 0),
         topics=[Message(name=partition.topic, partition_indexes=[partition.partition])],
     )
     answer = client.send(ApiKey.WRITE_TXN_MARKERS, Message(markers=[marker]))

@@ -63,7 +63,7 @@ def find(admin: Admin, options: argparse.Namespace) -> None:
             str(one.partition.partition),
             str(one.producer.producer_id),
             str(one.producer.producer_epoch),
-            shown(one.producer.coordinator_epoch),
+            str(one.producer.coordinator_epoch),
             shown(one.producer.transaction_start),
             str(one.producer.last_timestamp_ms),
             str((now_ms - one.producer.last_timestamp_ms) // MINUTE_MS),
@@ -107,9 +107,7 @@ def abort(admin: Admin, options: argparse.Namespace) -> None:
     elif None in (options.producer_id, options.producer_epoch, options.coordinator_epoch):
         raise ToolError("give --start-offset, or all of --producer-id, --producer-epoch and --coordinator-epoch")
     else:
-        producer = ActiveProducer(
-            options.producer_id, options.producer_epoch, -1, -1, max(options.coordinator_epoch, 0), None
-        )
+        producer = ActiveProducer(options.producer_id, options.producer_epoch, -1, -1, options.coordinator_epoch, None)
     with admin.wire(leader_of(admin, partition)) as client:
         abort_in_partition(client, partition, producer)
 

@@ -58,7 +58,7 @@ def describe_producers(admin: Admin, options: argparse.Namespace) -> None:
         (
             str(one.producer_id),
             str(one.producer_epoch),
-            shown(one.coordinator_epoch),
+            str(one.coordinator_epoch),
             str(one.last_sequence),
             str(one.last_timestamp_ms),
             shown(one.transaction_start),
