@@ -39,7 +39,10 @@ def coordinator_formatter(name: str) -> Formatter:
         key, value = message.key(), message.value()
         if not isinstance(key, bytes) or int.from_bytes(key[:2], "big", signed=True) not in kind.types:
             return b""
-        return json_text(_line(key, value, kind.known)).encode() + b"\n"
+        try:
+            return json_text(_line(key, value, kind.known)).encode() + b"\n"
+        except MalformedRecordError as error:
+            raise ValueError(str(error)) from None
 
     return render
 

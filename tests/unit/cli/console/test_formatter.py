@@ -136,3 +136,38 @@ def test_the_other_deserializers(name: str, content: bytes, text: bytes) -> None
 
 def test_a_json_line_keeps_what_is_not_text_as_base64() -> None:
     assert b'"value": {"base64": "/w=="}' in json_line(FakeMessage(value_bytes=b"\xff"))
+
+
+OFFSET_KEY = bytes.fromhex("000100066b69703834380002743200000000")
+OFFSET = bytes.fromhex("000400000000000000070000000001000001a1e08c5f80010010d3dc6586c4b04897a1b0fdc62ab4ec4a")
+SHOWN_KEY = b'{"key":{"type":1,"data":{"group":"kip848","topic":"t2","partition":0}},"value":'
+
+
+@pytest.mark.parametrize(
+    "class_name",
+    [
+        "org.apache.kafka.tools.consumer.OffsetsMessageFormatter",
+        "kafka.coordinator.group.GroupMetadataManager$OffsetsMessageFormatter",
+    ],
+)
+def test_offsets_are_lines_of_json_by_the_new_name_and_the_old(class_name: str) -> None:
+    render = formatter_for(class_name, {})
+    assert render(FakeMessage(OFFSET_KEY, OFFSET)) == (
+        SHOWN_KEY + b'{"version":4,"data":{"offset":7,"leaderEpoch":0,"metadata":"","commitTimestamp":1794768658304,'
+        b'"topicId":"09xlhsSwSJehsP3GKrTsSg"}}}\n'
+    )
+    assert render(FakeMessage(OFFSET_KEY, None)) == SHOWN_KEY + b"null}\n"
+    future = b"\x00\x63" + OFFSET[2:]
+    assert render(FakeMessage(OFFSET_KEY, future)) == SHOWN_KEY + b'{"version":99,"data":"unknown"}}\n'
+
+
+def test_each_coordinator_formatter_shows_its_own_kind_of_record() -> None:
+    groups = formatter_for("org.apache.kafka.tools.consumer.GroupMetadataMessageFormatter", {})
+    assert groups(FakeMessage(OFFSET_KEY, OFFSET)) == groups(FakeMessage(None, OFFSET)) == b""
+    assert groups(FakeMessage(bytes.fromhex("000200046c697665"), None)) == (
+        b'{"key":{"type":2,"data":{"group":"live"}},"value":null}\n'
+    )
+    transactions = formatter_for("kafka.coordinator.transaction.TransactionLog$TransactionLogMessageFormatter", {})
+    assert transactions(FakeMessage(bytes.fromhex("0000000474782d31"), None)) == (
+        b'{"key":{"type":0,"data":{"transactionalId":"tx-1"}},"value":null}\n'
+    )
