@@ -124,6 +124,10 @@ class ConsumerClassicMembers:
             rebalance_timeout_ms=request.rebalance_timeout_ms,
             protocols=protocols,
         )
+        owned = self._owned(protocols, now_ms)
+        if before.metadata is NOT_TOLD and owned:
+            # A newcomer has nothing yet: this one was given up, and has to hear of it before others use the same.
+            raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
         draft.put_metadata(member_id, metadata)
         around = self._consumer.around(now_ms)
         is_other = before.metadata.subscribed_topic_names != metadata.subscribed_topic_names
@@ -132,7 +136,7 @@ class ConsumerClassicMembers:
             # The last member of the new protocol was replaced by this one: it comes back to a classic group.
             outcome.reply(ticket, JoinReply(ErrorCode.REBALANCE_IN_PROGRESS, request.member_id))
             return outcome
-        member = reconcile(draft, member_id, self._owned(before, protocols, now_ms))
+        member = reconcile(draft, member_id, owned)
         outcome.records = draft.encoded()
         self._consumer.start_session(group.group_id, member, now_ms)
         self._await_step(group, member, now_ms)
@@ -150,12 +154,9 @@ class ConsumerClassicMembers:
         if present.member_id != member_id:
             take_static_place(draft, present, member_id)
 
-    def _owned(self, before: ConsumerMember, protocols: Sequence[ClassicProtocol], now_ms: int) -> Assignment:
-        """What the member still uses; what it says of an earlier generation is out of date, so it has nothing."""
-        subscription = subscription_of(protocols)
-        if subscription.generation_id not in (-1, before.member_epoch):
-            return {}
-        return assignment_by_name(subscription.owned, self._consumer.around(now_ms).topics)
+    def _owned(self, protocols: Sequence[ClassicProtocol], now_ms: int) -> Assignment:
+        """What the member says it still uses, taken at its word even if it missed a generation meanwhile."""
+        return assignment_by_name(subscription_of(protocols).owned, self._consumer.around(now_ms).topics)
 
     # --- syncing, staying, leaving ----------------------------------------------------------------------
 

@@ -9,9 +9,10 @@ group now has. How those that speak the other protocol are answered meanwhile is
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from moldau.coordinator.group.classic_group import CONSUMER, ClassicGroup, ClassicMember
-from moldau.coordinator.group.consumer_assignment import Assignment, assignment_of
+from moldau.coordinator.group.consumer_assignment import NOTHING, Assignment, assignment_of, joined, without
 from moldau.coordinator.group.consumer_draft import Draft
 from moldau.coordinator.group.consumer_embedded import (
     Subscription,
@@ -20,7 +21,7 @@ from moldau.coordinator.group.consumer_embedded import (
     encode_assignment,
 )
 from moldau.coordinator.group.consumer_group import ConsumerGroup
-from moldau.coordinator.group.consumer_member import ConsumerMember
+from moldau.coordinator.group.consumer_member import ConsumerMember, MemberState
 from moldau.coordinator.group.consumer_settings import ConsumerSettings
 from moldau.coordinator.group.consumer_topics import Topics
 from moldau.coordinator.group.errors import RefusedError
@@ -113,7 +114,7 @@ def upgrade(group: ClassicGroup, topics: Topics, settings: ConsumerSettings) -> 
     if len(group.members) >= settings.group_consumer_max_size:
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is too large to change protocol.")
     try:
-        members = [_upgraded(member, group, topics) for member in group.members.values()]
+        members = _without_doubles([_upgraded(member, group, topics) for member in group.members.values()])
     except RefusedError as refused:
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, refused.message) from None
     draft = Draft(ConsumerGroup(group.group_id))
@@ -141,10 +142,34 @@ def _upgraded(member: ClassicMember, group: ClassicGroup, topics: Topics) -> Con
     assigned = decode_assignment(member.assignment)
     if assigned is None:
         raise RefusedError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "A member's assignment cannot be read.")
-    generation = group.generation_id
+    held = assignment_by_name(assigned, topics)
+    # It may not have heard of its newest assignment, and use what it had before: nobody else may have that yet.
+    claimed = without(assignment_by_name(subscription_of(protocols).owned, topics), held)
     return ConsumerMember(
-        member.member_id, metadata, generation, generation, assigned=assignment_by_name(assigned, topics)
+        member.member_id,
+        metadata,
+        group.generation_id,
+        group.generation_id,
+        MemberState.UNREVOKED_PARTITIONS if claimed else MemberState.STABLE,
+        held,
+        claimed,
     )
+
+
+def _without_doubles(members: Sequence[ConsumerMember]) -> list[ConsumerMember]:
+    """What was assigned counts before what somebody says it has, and who comes first before who comes later."""
+    assigned: Assignment = NOTHING
+    unique = []
+    for member in members:
+        unique.append(replace(member, assigned=without(member.assigned, assigned)))
+        assigned = joined(assigned, member.assigned)
+    claimed: Assignment = NOTHING
+    for position, member in enumerate(unique):
+        pending = without(without(member.pending_revocation, assigned), claimed)
+        claimed = joined(claimed, pending)
+        state = MemberState.UNREVOKED_PARTITIONS if pending else MemberState.STABLE
+        unique[position] = replace(member, state=state, pending_revocation=pending)
+    return unique
 
 
 # --- down ---------------------------------------------------------------------------------------------
