@@ -97,6 +97,9 @@ def build(
     from confluent_kafka import KafkaException
 
     translated = translate(properties, kind)
+    if translated.settings.get("group.id") == "":
+        # librdkafka's binding takes the whole process down over this.
+        raise InvalidConfigError("group.id must not be empty")
     for warning in translated.warnings:
         report("WARN", warning)
     settings: dict[str, Any] = {**translated.settings, **(extra or {}), "logger": ClientLog(report, title)}

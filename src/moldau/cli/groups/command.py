@@ -9,8 +9,10 @@ import sys
 from collections.abc import Sequence
 
 from moldau.cli.connect import BOOTSTRAP_SERVER, COMMAND_CONFIG, ZOOKEEPER, open_admin
+from moldau.cli.groups.failures import plain_failure
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.tool import run, say, warn_about_stray_words
+from moldau.client.errors import ClientError
 from moldau.core.errors import MoldauError
 
 __all__ = ["PARSER", "main"]
@@ -26,6 +28,7 @@ SCENARIOS = (
     "shift-by",
     "from-file",
 )
+LONGEST_TIMEOUT_MS = 3_600_000
 DRY_RUN_WARNING = (
     "WARN: No action will be performed as the --execute option is missing. In a future major release, the default "
     "behavior will be to prompt the user before executing the reset rather than doing a dry run. You should add the "
@@ -87,7 +90,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(error: MoldauError) -> None:
-    say(f"\nError: Executing consumer group command failed due to {error}")
+    # What the broker says with a bare code is put into words; what the tool itself found is in words already.
+    text = plain_failure(error) if isinstance(error, ClientError) else str(error)
+    say(f"\nError: Executing consumer group command failed due to {text}")
 
 
 def _run(parsed: Parsed) -> None:
@@ -136,6 +141,8 @@ def _check(parsed: Parsed) -> None:
         raise UsageError("Option [delete-offsets] takes the following options: [group], [topic]")
     if parsed.has("reset-offsets"):
         _check_reset(parsed)
+    if not 0 <= parsed.value("timeout") <= LONGEST_TIMEOUT_MS:
+        raise UsageError(f"--timeout must be between 0 and {LONGEST_TIMEOUT_MS}")
     parsed.forbid(["all-groups", "list"], because_of="group")
     parsed.forbid(["list", "describe"], because_of="topic")
     listed = ", ".join(f"--{action}" for action in ACTIONS)

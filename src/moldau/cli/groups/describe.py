@@ -39,7 +39,7 @@ def describe_groups(parsed: Parsed, groups: Groups, admin: Admin) -> None:
 def group_ids(parsed: Parsed, groups: Groups) -> list[str]:
     if parsed.has("all-groups"):
         return [listing.group_id for listing in consumer_groups(groups)]
-    return list(parsed.values("group"))
+    return list(dict.fromkeys(parsed.values("group")))
 
 
 def group_offsets(group: GroupDescription, groups: Groups, admin: Admin) -> list[OffsetRow]:

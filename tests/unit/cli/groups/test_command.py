@@ -28,6 +28,7 @@ SERVER = "--bootstrap-server localhost:1"
             "Option [describe] takes at most one of these options: [members], [offsets], [state]",
         ),
         (f"{SERVER} --describe --group g --state Empty", "Option [describe] does not take a value for [state]"),
+        (f"{SERVER} --list --timeout -5", "--timeout must be between 0 and 3600000"),
         (f"{SERVER} --list --group g", 'Option "[group]" can\'t be used with option "[list]"'),
         (f"{SERVER} --describe --group g --all-groups", 'Option "[group]" can\'t be used with option "[all-groups]"'),
         (
