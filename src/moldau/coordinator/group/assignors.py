@@ -7,6 +7,7 @@ there without two of them holding a partition is `consumer_reconciliation`. Star
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -29,8 +30,6 @@ Targets = dict[str, Assignment]
 Assignor = Callable[[Subscribers, PartitionCounts, Mapping[str, Assignment]], Targets]
 """`(subscribers by member id, partitions by topic, the targets so far)` to the targets of all subscribers."""
 
-_Partition = tuple[UUID, int]
-
 
 def uniform_assignment(
     subscribers: Subscribers, partition_counts: PartitionCounts, current: Mapping[str, Assignment]
@@ -38,18 +37,20 @@ def uniform_assignment(
     """Spread partitions so that nobody could hand one to a member with two fewer; what need not move stays."""
     if not subscribers:
         return {}
+    places = _Places(partition_counts)
     kept = {
-        member_id: _still_valid(current.get(member_id, NOTHING), subscriber, partition_counts)
+        member_id: places.still_valid(current.get(member_id, NOTHING), subscriber)
         for member_id, subscriber in sorted(subscribers.items())
     }
     _drop_doubles(kept)
-    alike = len({subscriber.topics for subscriber in subscribers.values()}) == 1
-    if alike:
-        _fill_evenly(kept, _unassigned(subscribers, partition_counts, kept))
+    unassigned = places.unassigned(subscribers, kept)
+    if len({subscriber.topics for subscriber in subscribers.values()}) == 1:
+        _fill_evenly(kept, unassigned)
     else:
-        _fill_least_loaded(kept, _Sharers(subscribers), _unassigned(subscribers, partition_counts, kept))
-        _level(kept, _Sharers(subscribers))
-    return {member_id: _grouped(partitions) for member_id, partitions in kept.items()}
+        sharers = _Sharers(subscribers, places)
+        _fill_least_loaded(kept, sharers, unassigned)
+        _level(kept, sharers)
+    return {member_id: places.assignment(numbers) for member_id, numbers in kept.items()}
 
 
 def range_assignment(
@@ -84,100 +85,120 @@ ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": uniform_assignment, "rang
 
 # --- uniform ----------------------------------------------------------------------------------------
 
-
-def _still_valid(assignment: Assignment, subscriber: Subscriber, partition_counts: PartitionCounts) -> list[_Partition]:
-    return [
-        (topic, partition)
-        for topic, partitions in assignment.items()
-        if topic in subscriber.topics
-        for partition in sorted(partitions)
-        if partition < partition_counts.get(topic, 0)
-    ]
+_Kept = dict[str, list[int]]
+"""Places by member, in the order they were got."""
 
 
-def _drop_doubles(kept: dict[str, list[_Partition]]) -> None:
+class _Places:
+    """Every partition of every topic as one number, in the order of the topics: those are quick to compare."""
+
+    def __init__(self, partition_counts: PartitionCounts) -> None:
+        self._counts = partition_counts
+        self._first: dict[UUID, int] = {}
+        self.topics: list[UUID] = []
+        """By place."""
+        for topic, count in partition_counts.items():
+            self._first[topic] = len(self.topics)
+            self.topics += [topic] * count
+
+    def still_valid(self, assignment: Assignment, subscriber: Subscriber) -> list[int]:
+        found: list[int] = []
+        for topic, partitions in assignment.items():
+            if topic in subscriber.topics and topic in self._first:
+                first, count = self._first[topic], self._counts[topic]
+                found += [first + number for number in sorted(partitions) if number < count]
+        return found
+
+    def unassigned(self, subscribers: Subscribers, kept: _Kept) -> list[int]:
+        assigned = {place for places in kept.values() for place in places}
+        wanted = frozenset[UUID]().union(*(subscriber.topics for subscriber in subscribers.values()))
+        return [
+            place
+            for topic, first in self._first.items()
+            if topic in wanted
+            for place in range(first, first + self._counts[topic])
+            if place not in assigned
+        ]
+
+    def assignment(self, places: list[int]) -> Assignment:
+        ordered, position = sorted(places), 0
+        found: dict[UUID, frozenset[int]] = {}
+        while position < len(ordered):
+            topic = self.topics[ordered[position]]
+            first = self._first[topic]
+            end = bisect_left(ordered, first + self._counts[topic], position)
+            found[topic] = frozenset(place - first for place in ordered[position:end])
+            position = end
+        return found
+
+
+def _drop_doubles(kept: _Kept) -> None:
     """Targets never overlap, but what a damaged log says might: the first member keeps a partition."""
-    seen: set[_Partition] = set()
-    for member_id, partitions in kept.items():
-        kept[member_id] = [one for one in partitions if one not in seen]
-        seen.update(kept[member_id])
+    seen: set[int] = set()
+    for member_id, places in kept.items():
+        if not seen.isdisjoint(places):
+            kept[member_id] = [place for place in places if place not in seen]
+        seen.update(places)
 
 
-def _unassigned(
-    subscribers: Subscribers, partition_counts: PartitionCounts, kept: Mapping[str, list[_Partition]]
-) -> list[_Partition]:
-    assigned = {one for partitions in kept.values() for one in partitions}
-    wanted = {topic for subscriber in subscribers.values() for topic in subscriber.topics}
-    return [
-        (topic, partition)
-        for topic, count in partition_counts.items()
-        if topic in wanted
-        for partition in range(count)
-        if (topic, partition) not in assigned
-    ]
-
-
-def _fill_evenly(kept: dict[str, list[_Partition]], unassigned: list[_Partition]) -> None:
+def _fill_evenly(kept: _Kept, unassigned: list[int]) -> None:
     """All members subscribe to the same: everybody gets the quota, some one more, nobody two more."""
     total = len(unassigned) + sum(map(len, kept.values()))
     quota, extra = divmod(total, len(kept))
-    spare: list[_Partition] = []
-    for partitions in kept.values():
+    spare: list[int] = []
+    for places in kept.values():
         keeps = quota
-        if len(partitions) > quota and extra > 0:
+        if len(places) > quota and extra > 0:
             keeps, extra = quota + 1, extra - 1
-        spare += partitions[keeps:]
-        del partitions[keeps:]
+        spare += places[keeps:]
+        del places[keeps:]
     takers = _turns(kept, quota, extra)
-    for one in spare + unassigned:
-        kept[next(takers)].append(one)
+    for place in spare + unassigned:
+        kept[next(takers)].append(place)
 
 
-def _turns(kept: Mapping[str, list[_Partition]], quota: int, extra: int) -> Iterator[str]:
+def _turns(kept: _Kept, quota: int, extra: int) -> Iterator[str]:
     """Whose turn it is to get one more: around the circle while below the quota, then once each for the rest."""
-    below = [member_id for member_id, partitions in kept.items() if len(partitions) < quota]
+    below = [member_id for member_id, places in kept.items() if len(places) < quota]
     while below:
         yield from below
         below = [member_id for member_id in below if len(kept[member_id]) < quota]
-    at_quota = [member_id for member_id, partitions in kept.items() if len(partitions) == quota]
+    at_quota = [member_id for member_id, places in kept.items() if len(places) == quota]
     yield from at_quota[:extra]
 
 
 class _Sharers:
     """Members by topic, for groups whose members subscribe to different ones."""
 
-    def __init__(self, subscribers: Subscribers) -> None:
-        self.of: dict[UUID, list[str]] = {}
+    def __init__(self, subscribers: Subscribers, places: _Places) -> None:
+        self._topics = places.topics
+        self._of: dict[UUID, list[str]] = {}
         for member_id in sorted(subscribers):
             for topic in subscribers[member_id].topics:
-                self.of.setdefault(topic, []).append(member_id)
+                self._of.setdefault(topic, []).append(member_id)
 
-    def least_loaded(self, topic: UUID, kept: Mapping[str, list[_Partition]]) -> str:
-        return min(self.of[topic], key=lambda member_id: len(kept[member_id]))
+    def of(self, place: int) -> list[str]:
+        return self._of[self._topics[place]]
+
+    def least_loaded(self, place: int, kept: _Kept) -> str:
+        return min(self.of(place), key=lambda member_id: len(kept[member_id]))
 
 
-def _fill_least_loaded(kept: dict[str, list[_Partition]], sharers: _Sharers, unassigned: list[_Partition]) -> None:
+def _fill_least_loaded(kept: _Kept, sharers: _Sharers, unassigned: list[int]) -> None:
     """Partitions that few can take go first, so that the others can make up for them."""
-    for topic, partition in sorted(unassigned, key=lambda one: len(sharers.of[one[0]])):
-        kept[sharers.least_loaded(topic, kept)].append((topic, partition))
+    for place in sorted(unassigned, key=lambda one: len(sharers.of(one))):
+        kept[sharers.least_loaded(place, kept)].append(place)
 
 
-def _level(kept: dict[str, list[_Partition]], sharers: _Sharers) -> None:
+def _level(kept: _Kept, sharers: _Sharers) -> None:
     """Move single partitions while that narrows a gap of two or more; each move does, so this ends."""
     has_moved = True
     while has_moved:
         has_moved = False
         for member_id in sorted(kept, key=lambda one: -len(kept[one])):
-            for one in list(kept[member_id]):
-                taker = sharers.least_loaded(one[0], kept)
+            for place in list(kept[member_id]):
+                taker = sharers.least_loaded(place, kept)
                 if len(kept[member_id]) - len(kept[taker]) >= 2:
-                    kept[member_id].remove(one)
-                    kept[taker].append(one)
+                    kept[member_id].remove(place)
+                    kept[taker].append(place)
                     has_moved = True
-
-
-def _grouped(partitions: list[_Partition]) -> Assignment:
-    grouped: dict[UUID, set[int]] = {}
-    for topic, partition in partitions:
-        grouped.setdefault(topic, set()).add(partition)
-    return {topic: frozenset(numbers) for topic, numbers in grouped.items()}
