@@ -42,6 +42,10 @@ __all__ = ["Granted", "TransactionCore", "TransactionSettings"]
 
 log = logging.getLogger(__name__)
 
+TOMBSTONES_AT_ONCE: Final = 1000
+"""Records of one expiry: they have to fit into one batch, and nobody should wait for them for long."""
+SOON_MS: Final = 1000
+
 _EXPIRY: Final = object()
 """The deadline at which expired transactional ids are looked for."""
 
@@ -225,8 +229,10 @@ class TransactionCore:
     def on_time(self, now_ms: int) -> Outcome:
         due = self._deadlines.pop_due(now_ms)
         if due is _EXPIRY:
-            self._deadlines.set(_EXPIRY, now_ms + self._settings.expiry_interval_ms)
-            return Outcome([_tombstone(transaction) for transaction in self._expired(now_ms)])
+            expired = self._expired(now_ms)
+            is_all = len(expired) <= TOMBSTONES_AT_ONCE
+            self._deadlines.set(_EXPIRY, now_ms + (self._settings.expiry_interval_ms if is_all else SOON_MS))
+            return Outcome([_tombstone(transaction) for transaction in expired[:TOMBSTONES_AT_ONCE]])
         transaction = self.transactions.get(due) if isinstance(due, str) else None
         if transaction is None or transaction.state is not TransactionState.ONGOING:
             return Outcome()

@@ -212,6 +212,18 @@ def test_an_idle_id_expires_and_a_busy_one_does_not(coordinator: Coordinator) ->
     assert coordinator.add(owner, T0) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
+def test_thousands_of_ids_expire_a_thousand_at_a_time(coordinator: Coordinator) -> None:
+    for number in range(2500):
+        coordinator.carry_out(coordinator.core.init_producer_id(f"{number}", 1000, None, number, TICKET, 0))
+    coordinator.now_ms = 10_000
+    outcome = coordinator.core.on_time(10_000)
+    assert len(outcome.records) == 1000
+    coordinator.carry_out(outcome)
+    for _ in range(2):
+        coordinator.wait(1_000)
+    assert coordinator.core.transactions == {}
+
+
 def test_verification_tells_partitions_apart(coordinator: Coordinator) -> None:
     owner = owner_of(coordinator.init())
     assert coordinator.core.verify_partitions("x", owner, [T0]) == {T0: ErrorCode.TRANSACTION_ABORTABLE}
