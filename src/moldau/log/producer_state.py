@@ -172,7 +172,8 @@ class ProducerStates:
             entry = self._entries[producer_id] = ProducerState(producer_id, producer_epoch)
         elif entry.producer_epoch != producer_epoch:
             entry.start_epoch(producer_epoch)
-        last_sequence = (sequence + delta) & _SEQUENCE_MASK
+        # Offsets committed in a transaction are written by a coordinator, without sequences.
+        last_sequence = (sequence + delta) & _SEQUENCE_MASK if sequence >= 0 else -1
         entry.next_sequence = (last_sequence + 1) & _SEQUENCE_MASK
         entry.recent = (
             *entry.recent[1 - _BATCHES_KEPT :],

@@ -144,3 +144,11 @@ def test_silent_producers_expire_unless_a_transaction_is_open() -> None:
     assert states.expire(NOW_MS + 1000, 1000) == 1
     assert states.get(7) is None
     assert states.get(8) is not None
+
+
+def test_a_batch_without_sequences_leaves_none_behind() -> None:
+    states = ProducerStates()
+    states.update(header(sequence=-1), 0, NOW_MS)
+    (producer,) = states
+    assert producer.last_sequence == -1
+    assert producer.last_offset >= 0
