@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from moldau.controller.snapshots import decode_snapshot
 from moldau.core.ids import TopicPartition, parse_uuid
 from moldau.core.properties import parse_properties
 from moldau.log.checkpoints import parse_checkpoint, render_checkpoint
+from moldau.log.dump_coordinators import decoded
 from moldau.log.errors import CorruptIndexError, CorruptSnapshotError
 from moldau.log.leader_epochs import LeaderEpochs
 from moldau.log.meta_properties import MetaProperties
@@ -37,7 +38,9 @@ from moldau.protocol.api import (
     encode_request_header,
 )
 from moldau.protocol.compression import Codec, DecompressionError, compress, decompress
+from moldau.protocol.consumer_protocol import decode_assignment, decode_subscription
 from moldau.protocol.control_records import decode_control, encode_control
+from moldau.protocol.coordinator_records import GROUP_KEYS, TRANSACTION_KEYS, RecordKey
 from moldau.protocol.fetch import decode_fetch_request
 from moldau.protocol.messages import Message, decode_request, decode_response
 from moldau.protocol.metadata_records import (
@@ -208,6 +211,49 @@ def snapshots() -> list[bytes]:
     ]
 
 
+# --- coordinators -----------------------------------------------------------------------------------
+
+MEMBER_KEY = "000500066b697038343800164466436a6467486751374738425a5568467930417751"
+GROUP_RECORDS = {
+    "000100066b69703834380002743200000000": (
+        "000400000000000000070000000001000001a1e08c5f80010010d3dc6586c4b04897a1b0fdc62ab4ec4a"
+    ),
+    MEMBER_KEY: "000000000872646b61666b610b2f3132372e302e302e31030c66697273745f746f70696303743201000493e00001000100",
+    "000800066b697038343800164466436a6467486751374738425a5568467930417751": (
+        "00000000000200000000000346c77985bb32441884cbdb7d101a1ef60400000000000000010000000201000d0400000002000000020000"
+        "0002d3dc6586c4b04897a1b0fdc62ab4ec4a020000000001000502000000020100"
+    ),
+}
+"""Keys and values of `__consumer_offsets` as Apache Kafka wrote them."""
+
+
+TRANSACTION = {
+    "0000000474782d31": "0001000000000000000000000000ea600401000001a1e08b8c7a000001a1e08b8c510100080000000000000000",
+}
+
+
+def feed_coordinator_record(known: Mapping[int, type[RecordKey]]) -> Callable[[bytes], None]:
+    def feed(data: bytes) -> None:
+        """One byte tells how long the key is; the rest is the value."""
+        size = data[0] if data else 0
+        found = decoded(data[1 : 1 + size], data[1 + size :], known)
+        assert found is None or found.value is not None
+
+    return feed
+
+
+def coordinator_records(records: Mapping[str, str]) -> list[bytes]:
+    return [bytes([len(key) // 2]) + bytes.fromhex(key + value) for key, value in records.items()]
+
+
+def feed_consumer_protocol(data: bytes) -> None:
+    for decode in (decode_subscription, decode_assignment):
+        try:
+            decode(data)
+        except MalformedRecordError:
+            continue
+
+
 # --- files ------------------------------------------------------------------------------------------
 
 
@@ -240,6 +286,27 @@ TARGETS = [
         lambda data: decode_control(data[0], data[1:]) if data else None,
         control_values(),
         (MalformedRecordError,),
+    ),
+    Target(
+        "records of groups",
+        feed_coordinator_record(GROUP_KEYS),
+        coordinator_records(GROUP_RECORDS),
+        (MalformedRecordError,),
+    ),
+    Target(
+        "records of transactions",
+        feed_coordinator_record(TRANSACTION_KEYS),
+        coordinator_records(TRANSACTION),
+        (MalformedRecordError,),
+    ),
+    Target(
+        "consumer protocol",
+        feed_consumer_protocol,
+        [
+            b"\0\1\0\0\0\1\0\1t\0\0\0\2\0\0\0\0\0\0\0\1\0\0\0\2xy",
+            b"\0\3\0\0\0\1\0\1t\xff\xff\xff\xff\0\0\0\0\0\0\0\7\0\1r",
+        ],
+        (),
     ),
     Target("metadata snapshots", decode_snapshot, snapshots(), (MalformedRecordError, InvalidRecordError)),
     Target("producer snapshots", feed_producer_snapshot, producer_snapshots(), (CorruptSnapshotError,)),

@@ -38,8 +38,32 @@ def test_so_does_one_that_only_asks_over_the_wire(nowhere: str, impatient: str) 
     assert nowhere in done.stderr.splitlines()[-1]
 
 
+def test_groups_are_given_up_after_the_tools_own_time(nowhere: str) -> None:
+    done = run_line(f"kafka-consumer-groups --bootstrap-server {nowhere} --list --timeout 1000")
+    assert done.returncode == 1
+    assert done.stdout == (
+        "\nError: Executing consumer group command failed due to "
+        f"Timed out waiting for a node assignment: no broker answered at {nowhere}\n"
+    )
+
+
+def test_a_replay_without_a_broker_ends_in_words(nowhere: str, impatient: str) -> None:
+    done = run_line(
+        f"kafka-replay-log-producer --bootstrap-server {nowhere} --command-config {impatient} "
+        "--inputtopic a --outputtopic b"
+    )
+    assert done.returncode == 1
+    assert f"no broker answered at {nowhere}" in done.stderr.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
-    "tool", ["kafka-topics --list", "kafka-configs --describe --topic t", "kafka-console-consumer --topic t"]
+    "tool",
+    [
+        "kafka-topics --list",
+        "kafka-configs --describe --topic t",
+        "kafka-console-consumer --topic t",
+        "kafka-consumer-groups --list",
+    ],
 )
 def test_a_zookeeper_that_is_not_there_gets_advice_at_once(nowhere: str, tool: str) -> None:
     done = run_line(f"{tool} --zookeeper {nowhere}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.cli.connect import ZOOKEEPER, bootstrap_servers, pairs, report_client_log
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.tool import ToolError, run, say, warn_about_stray_words
+from moldau.client.admin import Admin
 from moldau.client.connection import build, load_properties
 from moldau.client.following import BEGINNING
 
@@ -20,7 +21,6 @@ __all__ = ["Copy", "main"]
 
 POLL_S = 0.2
 BATCH = 1000
-METADATA_TIMEOUT_S = 30
 
 PARSER = Parser(
     "Copy the records a topic holds into another one: keys, values, headers and timestamps.",
@@ -110,6 +110,7 @@ class Copy:
             report=report_client_log,
             title="Producer clientId=replay-log-producer",
         )
+        self._shared = shared
         self._source = source
         self._target = target
         self._limit = limit
@@ -147,18 +148,14 @@ class Copy:
                 next_report += self._report_s
 
     def _assign(self) -> set[int]:
-        from confluent_kafka import KafkaException
         from confluent_kafka import TopicPartition as Position
 
-        try:
-            topics = self._consumer.list_topics(timeout=METADATA_TIMEOUT_S).topics
-        except KafkaException as error:
-            raise ToolError(error.args[0].str()) from None
-        if self._source not in topics:
+        counts = Admin(self._shared["bootstrap.servers"], self._shared, report=report_client_log).partition_counts()
+        if self._source not in counts:
             raise ToolError(f"there is no topic {self._source}")
-        partitions = set(topics[self._source].partitions)
-        self._consumer.assign([Position(self._source, number, BEGINNING) for number in sorted(partitions)])
-        return partitions
+        partitions = range(counts[self._source])
+        self._consumer.assign([Position(self._source, number, BEGINNING) for number in partitions])
+        return set(partitions)
 
     def _send(self, message: Any) -> None:
         kind, timestamp = message.timestamp()
