@@ -20,7 +20,7 @@ from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchedPartition, FetchP
 if TYPE_CHECKING:
     from moldau.log.partition_log import LogSlice, PartitionLog
 
-__all__ = ["Fetched", "ReadResult", "Reader"]
+__all__ = ["Fetched", "ReadResult", "Reader", "aborted_within"]
 
 FIRST_WITH_ZSTD = 10
 
@@ -121,7 +121,8 @@ class Reader:
         except MoldauError as error:
             return FetchedPartition(wanted.partition, error.code)
         if request.isolation_level:
-            fetched.aborted = _aborted(log, wanted.fetch_offset, upper_bound) if fetched.records_length else ()
+            records = fetched.records
+            fetched.aborted = () if isinstance(records, bytes) else aborted_within(log, records, upper_bound)
         return fetched
 
     def _refusal(self, partition: Partition, wanted: FetchPartition) -> Fetched | None:
@@ -146,13 +147,19 @@ def _diverging_epoch(log: PartitionLog, wanted: FetchPartition) -> tuple[int, in
     return None
 
 
-def _aborted(log: PartitionLog, fetch_offset: int, upper_bound: int) -> list[tuple[int, int]]:
-    """Aborted transactions among the records of a slice, which never reaches into the next segment."""
+def aborted_within(log: PartitionLog, records: LogSlice, upper_bound: int) -> list[tuple[int, int]]:
+    """Aborted transactions among the records of a slice, which never reaches into the next segment.
+
+    That need not be the segment which the offset falls into: compaction may have left nothing of it there.
+    """
     segments = log.segments
-    following = bisect_right(segments, fetch_offset, key=lambda segment: segment.base_offset)
+    following = bisect_right(segments, records.first_offset, key=lambda segment: segment.base_offset)
+    while following < len(segments) and segments[following - 1].file is not records.file:
+        following += 1
     if following < len(segments):
         upper_bound = min(upper_bound, segments[following].base_offset)
-    return [(entry.producer_id, entry.first_offset) for entry in log.aborted_transactions(fetch_offset, upper_bound)]
+    aborted = log.aborted_transactions(records.first_offset, upper_bound)
+    return [(entry.producer_id, entry.first_offset) for entry in aborted]
 
 
 def _is_at_hand(log: PartitionLog, offset: int) -> bool:
