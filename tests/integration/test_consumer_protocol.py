@@ -210,3 +210,19 @@ def test_an_empty_group_changes_protocol_silently(broker: Broker, client: WireCl
         consumer.commit(offsets=[TopicPartition("t", 0, 5)], asynchronous=False)
         assert consumer.committed([TopicPartition("t", 0)])[0].offset == 5
         consumer.close()
+
+
+def test_a_groups_own_settings_are_told_with_the_next_heartbeat(client: WireClient) -> None:
+    assert join(client, "m").heartbeat_interval_ms == 200
+    for value, error in (("400", ErrorCode.NONE), ("1", ErrorCode.INVALID_CONFIG)):
+        config = Message(name="consumer.heartbeat.interval.ms", config_operation=0, value=value)
+        resource = Message(resource_type=32, resource_name="g", configs=[config])
+        (reply,) = client.send(
+            ApiKey.INCREMENTAL_ALTER_CONFIGS, Message(resources=[resource], validate_only=False)
+        ).responses
+        assert reply.error_code == error
+    assert heartbeat(client, "m", 1).heartbeat_interval_ms == 400
+    asked = Message(resource_type=32, resource_name="g", configuration_keys=None)
+    (described,) = client.send(ApiKey.DESCRIBE_CONFIGS, Message(resources=[asked])).results
+    shown = {one.name: (one.value, one.config_source) for one in described.configs}
+    assert shown == {"consumer.heartbeat.interval.ms": ("400", 8), "consumer.session.timeout.ms": ("3000", 5)}

@@ -8,7 +8,7 @@ import os
 import pytest
 from tests.simulation.mixed_group_world import MixedWorld
 
-SEEDS = int(os.environ.get("MOLDAU_SIMULATION_SEEDS", "1000"))
+SEEDS = int(os.environ.get("MOLDAU_SIMULATION_SEEDS", "500"))
 CHUNKS = 4
 
 
