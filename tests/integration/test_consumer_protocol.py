@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -21,7 +22,9 @@ from tests.integration.consumer_groups import (
     wire,
 )
 
+from moldau.cli.storage.command import main as kafka_storage
 from moldau.client.wire import WireClient
+from moldau.controller.features import SUPPORTED, FeatureRange
 from moldau.core.errors import ErrorCode
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
@@ -226,3 +229,32 @@ def test_a_groups_own_settings_are_told_with_the_next_heartbeat(client: WireClie
     (described,) = client.send(ApiKey.DESCRIBE_CONFIGS, Message(resources=[asked])).results
     shown = {one.name: (one.value, one.config_source) for one in described.configs}
     assert shown == {"consumer.heartbeat.interval.ms": ("400", 8), "consumer.session.timeout.ms": ("3000", 5)}
+
+
+def finalized(broker: Broker) -> dict[str, int]:
+    with wire(broker) as client:
+        software = Message(client_software_name="test", client_software_version="1.0")
+        reply = client.send(ApiKey.API_VERSIONS, software, 4)
+        return {one.name: one.max_version_level for one in reply.finalized_features}
+
+
+def test_a_cluster_of_an_earlier_release_gets_the_feature_at_its_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setitem(SUPPORTED, "group.version", FeatureRange(0, 0))
+        with Broker(data=tmp_path) as broker:
+            assert "group.version" not in finalized(broker)
+    with Broker(data=tmp_path) as broker:
+        assert finalized(broker)["group.version"] == 1
+
+
+def test_a_cluster_formatted_without_the_feature_stays_without_it(tmp_path: Path) -> None:
+    settings = tmp_path / "server.properties"
+    data = tmp_path / "data"
+    settings.write_text(f"node.id=1\nlog.dirs={data}\nlisteners=PLAINTEXT://127.0.0.1:0\n")
+    assert kafka_storage(["format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c", str(settings), "-f", "group.version=0"]) == 0
+    with Broker(QUICK, data=data) as broker, wire(broker) as client:
+        create_topic(broker, "t", 1)
+        assert finalized(broker).get("group.version", 0) == 0
+        assert join(client, "m").error_code == ErrorCode.UNSUPPORTED_VERSION
