@@ -16,6 +16,8 @@ from tests.integration.transaction_client import (
     TransactionClient,
 )
 
+from moldau.broker.metric_sources.connect import Parts, connect_metrics
+from moldau.broker.metrics import Metrics
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
 from moldau.testing import Broker
@@ -258,3 +260,29 @@ def test_an_id_without_epochs_left_is_replaced(client: TransactionClient, broker
     values = read(broker, TOPIC)
     assert "last" in values
     assert "first" in values
+
+
+def test_metrics_tell_how_transactions_ended(client: TransactionClient, broker: Broker) -> None:
+    before = metrics(broker)
+    client.init()
+    client.add("u", 0)
+    client.write("u", "a", partition=0)
+    assert metrics(broker)['moldau_txn_open{state="Ongoing"}'] == before['moldau_txn_open{state="Ongoing"}'] + 1
+    client.end(is_commit=True)
+    wait_until(lambda: client.state() == "CompleteCommit")
+    client.write(TOPIC, "not added", sequence=0)
+    after = metrics(broker)
+    assert after["moldau_txn_committed_total"] == before["moldau_txn_committed_total"] + 1
+    failures = "kafka_server_addpartitionstotxnmanager_verificationfailurerate_total"
+    assert after[failures] == before.get(failures, 0) + 1
+
+
+def metrics(broker: Broker) -> dict[str, float]:
+    node = broker.node
+    assert node is not None
+    assert node.broker is not None
+    registry = Metrics()
+    connect_metrics(registry, node.broker, Parts(broker_state=lambda: 3))
+    lines = "".join(registry.render_prometheus()).splitlines()
+    pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, value in pairs}

@@ -72,6 +72,8 @@ class TransactionChecks:
     def __init__(self, broker: Broker, coordinators: Coordinators) -> None:
         self._broker = broker
         self._coordinators = coordinators
+        self.failures = 0
+        """Partitions that turned out not to be part of a transaction somebody wrote to them in."""
 
     def check_then(
         self,
@@ -136,7 +138,9 @@ class TransactionChecks:
     def refusals(self, writer: Writer, partitions: Collection[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
         """The partitions that are not part of the writer's transaction, each with what to tell it."""
         verdicts = self._coordinators.transactions.verify(writer.transactional_id, writer.owner, partitions)
-        return {partition: _told(code, writer) for partition, code in verdicts.items() if code is not ErrorCode.NONE}
+        refused = {partition: _told(code, writer) for partition, code in verdicts.items() if code is not ErrorCode.NONE}
+        self.failures += len(refused)
+        return refused
 
     def join_then(
         self, writer: Writer, partitions: Collection[TopicPartition], then: Callable[[ErrorCode], None]

@@ -62,6 +62,10 @@ class Transactions:
         self._coordinators = coordinators
         self._loop = coordinators.loop
         self.markers = Markers(broker)
+        self.committed = 0
+        self.aborted = 0
+        self.waiting_markers = 0
+        """Gauge: markers that could not be written and are tried again."""
 
     def new_core(self) -> TransactionCore:
         """The core of a shard that this broker has just become the coordinator for."""
@@ -207,7 +211,12 @@ class Transactions:
                 if not missing:
                     self._complete(transaction)
             elif self._current_shard(transaction) is not None:
-                self._loop.call_later(RETRY_S, write, target)
+                self.waiting_markers += 1
+                self._loop.call_later(RETRY_S, write_again, target)
+
+        def write_again(target: TopicPartition) -> None:
+            self.waiting_markers -= 1
+            write(target)
 
         def write(target: TopicPartition) -> None:
             # Always as if it might be there: after a restart nobody knows which were written.
@@ -229,6 +238,10 @@ class Transactions:
         if self._current_shard(transaction) is not None:
             # The record was refused: the disk is full, say. The markers are there and will be found to be.
             self._loop.call_later(RETRY_S, self._end, transaction)
+        elif transaction.is_commit:
+            self.committed += 1
+        else:
+            self.aborted += 1
 
 
 def _resolve(future: asyncio.Future[Any], result: Any) -> None:

@@ -217,6 +217,10 @@ class ProducerStates:
         candidates.extend(list(self._open)[:1])
         return min(candidates, default=None)
 
+    def has_late_transaction(self, before_ms: int) -> bool:
+        """Whether a transaction is open that nobody has written to since."""
+        return any(entry.last_append_ms < before_ms for entry in list(self._open.values()))
+
     def stable_offset_after(self, completed: CompletedTransaction) -> int:
         """The last stable offset once `completed` is decided: what its index entry carries."""
         return next(iter(self._open), completed.last_offset + 1)

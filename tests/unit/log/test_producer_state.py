@@ -152,3 +152,10 @@ def test_a_batch_without_sequences_leaves_none_behind() -> None:
     (producer,) = states
     assert producer.last_sequence == -1
     assert producer.last_offset >= 0
+
+
+def test_an_open_transaction_is_late_once_nobody_has_written_to_it_for_long() -> None:
+    states = after(header(0, txn=True))
+    assert states.has_late_transaction(NOW_MS + 1)
+    assert not states.has_late_transaction(NOW_MS)
+    assert not after(header(0)).has_late_transaction(NOW_MS + 1)

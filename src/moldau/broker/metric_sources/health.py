@@ -15,6 +15,9 @@ __all__ = ["families"]
 REPLICA_MANAGER = "kafka.server:ReplicaManager"
 KAFKA_SERVER = "kafka.server:KafkaServer"
 
+LATE_AFTER_MS = 300_000
+"""How long after the longest timeout a transaction that is still open counts as late, as in Kafka."""
+
 
 def families(broker: Broker, parts: Parts) -> Iterator[Family]:
     yield from _replicas(broker)
@@ -60,11 +63,15 @@ def families(broker: Broker, parts: Parts) -> Iterator[Family]:
 
 def _replicas(broker: Broker) -> Iterator[Family]:
     led = [partition for partition in broker.partitions if partition.is_leader]
-    total = under = under_min = at_min = offline = producers = 0
+    total = under = under_min = at_min = offline = producers = late = 0
+    too_long_ms: int = broker.config.value("transaction.max.timeout.ms") + LATE_AFTER_MS
     for partition in broker.partitions:
         total += 1
         offline += partition.log.offline_error is not None
-        producers += len(partition.log.loaded_producers or ())
+        known = partition.log.loaded_producers
+        if known is not None:
+            producers += len(known)
+            late += known.has_late_transaction(broker.clock.now_ms() - too_long_ms)
     for partition in led:
         least = min(partition.topic.config.min_insync_replicas, len(partition.replicas))
         under += len(partition.isr) < len(partition.replicas)
@@ -78,7 +85,7 @@ def _replicas(broker: Broker) -> Iterator[Family]:
         ("LeaderCount", len(led), "Partitions led here."),
         ("PartitionCount", total, "Partitions with a replica here."),
         ("ReassigningPartitions", 0, "Partitions led here that are on the move."),
-        ("PartitionsWithLateTransactionsCount", 0, "Partitions with a transaction open for too long."),
+        ("PartitionsWithLateTransactionsCount", late, "Partitions with a transaction open for too long."),
         ("ProducerIdCount", producers, "Producers whose sequences are held in memory."),
     ):
         yield gauge(REPLICA_MANAGER, name, value, text)

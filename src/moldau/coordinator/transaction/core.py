@@ -84,6 +84,8 @@ class TransactionCore:
         self.transactions: dict[str, Transaction] = {}
         self.ending: dict[str, Transaction] = {}
         """Those whose end is decided and whose markers are not known to be written."""
+        self.timed_out = 0
+        """Transactions aborted because they took too long."""
         self._is_loaded = False
         self._deadlines = Deadlines()
         self._given_up: dict[str, tuple[Owner, int]] = {}
@@ -238,7 +240,10 @@ class TransactionCore:
             return Outcome()
         # Until the record is in the log the transaction is as overdue as before.
         self._deadlines.set(transaction.transactional_id, now_ms + self._settings.retry_abort_ms)
-        return Outcome([_record(transaction.fenced(now_ms))])
+        return Outcome([_record(transaction.fenced(now_ms))], then=self._count_timed_out)
+
+    def _count_timed_out(self) -> None:
+        self.timed_out += 1
 
     def _expired(self, now_ms: int) -> list[Transaction]:
         oldest_ms = now_ms - self._settings.expiration_ms
