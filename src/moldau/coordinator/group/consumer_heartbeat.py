@@ -7,7 +7,7 @@ Start at `heartbeat`.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from moldau.coordinator.group.assignors import ASSIGNORS, Subscriber
 from moldau.coordinator.group.consumer_assignment import NOTHING, Assignment, is_within
@@ -41,6 +41,9 @@ __all__ = [
     "take_static_place",
 ]
 
+MAX_TEXT_BYTES: Final = 2**15 - 1
+"""The longest string a record's key can hold."""
+
 
 class Surroundings(NamedTuple):
     """What a decision depends on besides the group."""
@@ -54,6 +57,9 @@ def check_request(request: ConsumerHeartbeat, settings: ConsumerSettings) -> Non
     """Refuse what cannot be meant, whatever the group's state."""
     if not request.group_id:
         raise _invalid("A group id is needed.")
+    told = (request.group_id, request.member_id, request.instance_id, request.rack_id, request.subscribed_topic_regex)
+    if any(text is not None and len(text.encode()) > MAX_TEXT_BYTES for text in told):
+        raise _invalid(f"Ids and patterns may have {MAX_TEXT_BYTES} bytes.")
     may_lack_id = request.member_epoch == JOINING and not request.brings_member_id
     if not request.member_id and not may_lack_id:
         raise _invalid("A member id is needed.")

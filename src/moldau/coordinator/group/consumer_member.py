@@ -11,6 +11,7 @@ from typing import Final
 
 from moldau.coordinator.group.consumer_assignment import NOTHING, Assignment, assignment_of, joined, topic_partitions
 from moldau.protocol.coordinator_records import ConsumerGroupMemberMetadataValue, CurrentMemberAssignmentValue
+from moldau.protocol.record_schemas import MalformedRecordError
 
 __all__ = ["JOINING", "LEAVING", "LEAVING_FOR_A_WHILE", "NOT_TOLD", "ConsumerMember", "MemberState"]
 
@@ -75,6 +76,8 @@ class ConsumerMember:
         return replace(self, member_epoch=epoch, previous_member_epoch=self.member_epoch)
 
     def with_current(self, value: CurrentMemberAssignmentValue) -> ConsumerMember:
+        if value.state not in tuple(MemberState):
+            raise MalformedRecordError(f"a member cannot be in state {value.state}")
         return replace(
             self,
             member_epoch=value.member_epoch,

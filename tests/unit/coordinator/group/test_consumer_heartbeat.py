@@ -91,6 +91,8 @@ def test_strangers_are_told_so(core: ConsumerCore) -> None:
         (0, {"rebalance_timeout_ms": 9, "owned": {}}),
         (1, {"instance_id": ""}),
         (1, {"rack_id": ""}),
+        (1, {"rack_id": "r" * 32_768}),
+        (1, {"subscribed_topic_regex": "é" * 16_384}),
     ],
 )
 def test_what_cannot_be_meant_is_an_invalid_request(core: ConsumerCore, epoch: int, fields: dict[str, Any]) -> None:
