@@ -26,6 +26,10 @@ def test_the_ten_lines_run_and_print_what_was_sent(tmp_path: Path) -> None:
 
 def test_the_testing_broker_of_the_readme_is_the_real_one() -> None:
     given: list[str] = []
-    names = {"my_pipeline": lambda bootstrap_servers: given.append(bootstrap_servers)}
+
+    def my_pipeline(*, bootstrap_servers: str) -> None:
+        given.append(bootstrap_servers)
+
+    names = {"my_pipeline": my_pipeline}
     exec(compile(python_blocks()[1] + "\ntest_my_pipeline()", "README.md", "exec"), names)
     assert given[0].startswith("127.0.0.1:")
