@@ -36,6 +36,7 @@ from moldau.protocol.coordinator_records import (
     decode_key,
     decode_value,
 )
+from moldau.protocol.offset_records import OffsetKey, OffsetValue, decode_offset_key, decode_offset_value
 from moldau.protocol.record_schemas import MalformedRecordError
 
 __all__ = ["CommitRequest", "FetchOffsetsReply", "GroupCore"]
@@ -235,17 +236,27 @@ class GroupCore:
     def replay(self, key: bytes, value: bytes | None, producer: Producer | None = None) -> None:
         """Take up one record; one that nobody can read is told of and passed over."""
         try:
+            offset_key = decode_offset_key(key)
+            offset_value = None if value is None else decode_offset_value(value)
+            if offset_key is not None and (value is None or offset_value is not None):
+                self._replay_offset(offset_key, offset_value, producer)
+                return
             known = decode_key(key, GROUP_KEYS)
             if known is not None:
                 self._replay(known, None if value is None else decode_value(known, value), producer)
         except MalformedRecordError as error:
             log.error("a record of __consumer_offsets is passed over: %s", error)
 
+    def _replay_offset(
+        self, key: OffsetKey | OffsetCommitKey, value: OffsetValue | RecordValue | None, producer: Producer | None
+    ) -> None:
+        self.offsets.replay(key.group, (key.topic, key.partition), value, producer)
+        if value is not None and key.group not in self.groups:
+            self.groups[key.group] = ClassicGroup(key.group)
+
     def _replay(self, key: RecordKey, value: RecordValue | None, producer: Producer | None) -> None:
         if isinstance(key, OffsetCommitKey):
-            self.offsets.replay(key, value, producer)
-            if value is not None and key.group not in self.groups:
-                self.groups[key.group] = ClassicGroup(key.group)
+            self._replay_offset(key, value, producer)
         elif isinstance(key, GroupMetadataKey):
             if value is None:
                 if isinstance(self.groups.get(key.group), ClassicGroup):

@@ -12,13 +12,12 @@ from typing import NamedTuple
 from moldau.coordinator.runtime.outcome import CoordinatorRecord, Producer
 from moldau.core.errors import ErrorCode
 from moldau.protocol.coordinator_records import (
-    OffsetCommitKey,
     OffsetCommitValue,
     OffsetCommitValueWithExpiry,
     RecordValue,
-    encode_key,
     encode_value,
 )
+from moldau.protocol.offset_records import OffsetValue, encode_offset_key, encode_offset_value
 
 __all__ = ["NO_OFFSET", "CommittedOffset", "FetchedOffset", "OffsetToCommit", "Offsets", "commit_record"]
 
@@ -59,20 +58,13 @@ NO_OFFSET = -1
 
 
 def commit_record(group_id: str, commit: OffsetToCommit, now_ms: int) -> CoordinatorRecord:
-    value: RecordValue
+    key = encode_offset_key(group_id, commit.topic, commit.partition)
     if commit.expire_ms is None:
-        value = OffsetCommitValue(
-            offset=commit.offset, leader_epoch=commit.leader_epoch, metadata=commit.metadata, commit_timestamp=now_ms
-        )
-    else:
-        value = OffsetCommitValueWithExpiry(
-            offset=commit.offset, metadata=commit.metadata, commit_timestamp=now_ms, expire_timestamp=commit.expire_ms
-        )
-    return CoordinatorRecord(_key(group_id, (commit.topic, commit.partition)), encode_value(value))
-
-
-def _key(group_id: str, place: Place) -> bytes:
-    return encode_key(OffsetCommitKey(group=group_id, topic=place[0], partition=place[1]))
+        return CoordinatorRecord(key, encode_offset_value(commit.offset, commit.leader_epoch, commit.metadata, now_ms))
+    value = OffsetCommitValueWithExpiry(
+        offset=commit.offset, metadata=commit.metadata, commit_timestamp=now_ms, expire_timestamp=commit.expire_ms
+    )
+    return CoordinatorRecord(key, encode_value(value))
 
 
 class Offsets:
@@ -117,22 +109,23 @@ class Offsets:
         """The records that delete a group's offsets, all or those at `places` that exist."""
         known = self.of(group_id)
         chosen = known if places is None else [place for place in places if place in known]
-        return [CoordinatorRecord(_key(group_id, place), None) for place in chosen]
+        return [CoordinatorRecord(encode_offset_key(group_id, *place), None) for place in chosen]
 
     # --- replay -----------------------------------------------------------------------------------------
 
-    def replay(self, key: OffsetCommitKey, value: RecordValue | None, producer: Producer | None) -> None:
-        place = (key.topic, key.partition)
+    def replay(
+        self, group_id: str, place: Place, value: OffsetValue | RecordValue | None, producer: Producer | None
+    ) -> None:
         if value is None:
-            self._forget(key.group, place)
+            self._forget(group_id, place)
             return
         self._written += 1
         committed = _committed(value, self._written)
         if producer is None:
-            self._groups.setdefault(key.group, {})[place] = committed
+            self._groups.setdefault(group_id, {})[place] = committed
         else:
             groups = self._pending.setdefault(producer.producer_id, {})
-            groups.setdefault(key.group, {})[place] = committed
+            groups.setdefault(group_id, {})[place] = committed
 
     def replay_marker(self, producer_id: int, is_commit: bool) -> None:
         """A transaction has ended: its offsets count from now on, or never did."""
@@ -156,12 +149,12 @@ class Offsets:
             groups.get(group_id, {}).pop(place, None)
 
 
-def _committed(value: RecordValue, order: int) -> CommittedOffset:
+def _committed(value: OffsetValue | RecordValue, order: int) -> CommittedOffset:
     if isinstance(value, OffsetCommitValueWithExpiry):
         return CommittedOffset(
             value.offset, -1, value.metadata, value.commit_timestamp, _expiry(value.expire_timestamp), order
         )
-    assert isinstance(value, OffsetCommitValue)
+    assert isinstance(value, (OffsetValue, OffsetCommitValue))
     return CommittedOffset(value.offset, value.leader_epoch, value.metadata, value.commit_timestamp, None, order)
 
 

@@ -228,3 +228,20 @@ def test_many_offsets_expire_in_portions() -> None:
     groups.advance(10)
     assert not groups.core.groups
     assert len(groups.core.offsets) == 0
+
+
+# --- records of other releases --------------------------------------------------------------------------
+
+
+def test_offsets_that_apache_kafka_wrote_are_found(groups: Harness) -> None:
+    """The newest value version has its topic's id; the oldest key type has another number."""
+    newest = bytes.fromhex("000400000000000000140000000001000001a1e09fe642010010495192f1fdcd4b87a4fbd2eecf4d6fdf")
+    groups.core.replay(b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00", newest)
+    groups.core.replay(b"\x00\x00\x00\x01g\x00\x01t\x00\x00\x00\x01", newest)
+    assert groups.committed(0, 1) == [20, 20]
+
+
+@pytest.mark.parametrize("key", [b"", b"\x00\x01\x00\x09g", b"\x00\x63??", b"\x00\x02\x00\x01g"])
+def test_records_that_nobody_can_read_are_passed_over(groups: Harness, key: bytes) -> None:
+    groups.core.replay(key, b"\x00\x7f")
+    assert not groups.core.groups
