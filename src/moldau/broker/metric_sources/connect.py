@@ -42,5 +42,5 @@ def connect_metrics(metrics: Metrics, broker: Broker, parts: Parts) -> None:
 
         metrics.add_source(families)  # type: ignore[arg-type]  # the modules' `families` are typed where they stand
 
-    for module in ("health", "throughput", "requests", "storage", "controller", "process", "transactions"):
+    for module in ("health", "throughput", "requests", "storage", "controller", "process", "transactions", "groups"):
         source(module)

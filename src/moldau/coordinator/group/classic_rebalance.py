@@ -27,6 +27,8 @@ class ClassicRebalance:
     def __init__(self, deadlines: Deadlines, settings: Callable[[], GroupSettings]) -> None:
         self._deadlines = deadlines
         self._settings = settings
+        self.completed = 0
+        """Counter: join phases that ended with a generation."""
 
     # --- the join phase ---------------------------------------------------------------------------------
 
@@ -94,6 +96,7 @@ class ClassicRebalance:
                 )
             )
             return
+        self.completed += 1
         group.generation_id += 1
         group.protocol_name = voted_protocol(group.members.values(), group.members.get(group.leader or ""))
         group.state = COMPLETING

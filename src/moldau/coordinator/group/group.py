@@ -6,7 +6,8 @@ Committed offsets are kept apart, in `group.offsets`: they outlive members and p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from moldau.coordinator.runtime.outcome import CoordinatorRecord
 
@@ -16,6 +17,9 @@ __all__ = ["Group"]
 class Group(ABC):
     kind: ClassVar[str]
     """As ListGroups tells it: `classic` or `consumer`."""
+
+    members: Mapping[str, Any]
+    """By member id."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from moldau.coordinator.group.classic_group import ClassicGroup
@@ -61,6 +62,15 @@ class CommitRequest(NamedTuple):
     """Whose transaction the offsets belong to, if any."""
 
 
+@dataclass(slots=True)
+class OffsetCounts:
+    """Offsets since the start, for metrics."""
+
+    committed: int = 0
+    expired: int = 0
+    deleted: int = 0
+
+
 class FetchOffsetsReply(NamedTuple):
     error: ErrorCode
     offsets: tuple[FetchedOffset, ...] = ()
@@ -86,6 +96,7 @@ class GroupCore:
             new_id=new_id,
         )
         """For members of the classic protocol in groups of the other one."""
+        self.offset_counts = OffsetCounts()
         self._settings = settings
         self._to_expire: list[str] = []
         """Groups that the round of expiry under way has not looked at."""
@@ -138,6 +149,7 @@ class GroupCore:
             errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_long else ErrorCode.NONE)
             if not is_too_long:
                 outcome.records.append(commit_record(request.group_id, commit, now_ms))
+        self.offset_counts.committed += len(outcome.records)
         outcome.reply(ticket, errors)
         return outcome
 
@@ -194,6 +206,7 @@ class GroupCore:
             return outcome
         subscribed = {topic for topic in {topic for topic, _ in places} if group.is_subscribed_to(topic)}
         outcome.records = self.offsets.tombstones(group_id, [place for place in places if place[0] not in subscribed])
+        self.offset_counts.deleted += len(outcome.records)
         outcome.reply(
             ticket,
             [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic in subscribed else ErrorCode.NONE for topic, _ in places],
@@ -220,6 +233,7 @@ class GroupCore:
             error = ErrorCode.NON_EMPTY_GROUP
         else:
             error = ErrorCode.NONE
+            self.offset_counts.deleted += len(self.offsets.of(group_id))
             outcome.records = self.offsets.tombstones(group_id) + group.tombstones()
             outcome.then = lambda: self._drop(group_id)
         outcome.reply(ticket, error if group_id else ErrorCode.INVALID_GROUP_ID)
@@ -343,6 +357,7 @@ class GroupCore:
             group = self.groups.get(self._to_expire.pop())
             if group is not None:
                 records, is_gone = expired_records(group, self.offsets, now_ms, self._settings().offsets_retention_ms)
+                self.offset_counts.expired += len(records) - (len(group.tombstones()) if is_gone else 0)
                 outcome.records += records
                 dropped += [group.group_id] if is_gone else []
         if self._to_expire:
