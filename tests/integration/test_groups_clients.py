@@ -11,13 +11,16 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupState, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.integration.group_member import HEARTBEAT_MS, SESSION_MS
 from tests.integration.server_process import ServerProcess, wait_until
+from tests.oracle.apache_kafka import free_port, java_command, needs_apache_kafka
 
 from moldau.testing import Broker
 
 MEMBER = Path(__file__).with_name("group_member.py")
 PARTITIONS = 6
 RECORDS = 120
+EVERY_VALUE = {str(number) for number in range(RECORDS)}
 
 
 @pytest.fixture
@@ -49,9 +52,24 @@ class Members:
         self._admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
+    def _command(self, name: str) -> list[str]:
+        bootstrap = self._broker.bootstrap_servers
+        if self._client != "java":
+            return [sys.executable, str(MEMBER), self._client, bootstrap, name, self._assignor]
+        properties = {
+            "client.id": name,
+            "partition.assignment.strategy": f"org.apache.kafka.clients.consumer.{self._assignor}",
+            "session.timeout.ms": str(SESSION_MS),
+            "heartbeat.interval.ms": str(HEARTBEAT_MS),
+        }
+        arguments = ["--bootstrap-server", bootstrap, "--topic", "t", "--group", "g", "--from-beginning"]
+        for key, value in properties.items():
+            arguments += ["--consumer-property", f"{key}={value}"]
+        return java_command("org.apache.kafka.tools.consumer.ConsoleConsumer", arguments)
+
     def start(self, *names: str) -> None:
         for name in names:
-            command = [sys.executable, str(MEMBER), self._client, self._broker.bootstrap_servers, name, self._assignor]
+            command = self._command(name)
             with (self._folder / name).open("wb") as out, (self._folder / f"{name}.err").open("wb") as err:
                 self.processes[name] = subprocess.Popen(command, stdout=out, stderr=err)
 
@@ -98,11 +116,17 @@ class Members:
         ("kafka-python", "roundrobin"),
         ("kafka-python", "sticky"),
         ("kafka-python", "cooperative-sticky"),
+        pytest.param("java", "RangeAssignor", marks=pytest.mark.java),
+        pytest.param("java", "RoundRobinAssignor", marks=pytest.mark.java),
+        pytest.param("java", "StickyAssignor", marks=pytest.mark.java),
+        pytest.param("java", "CooperativeStickyAssignor", marks=pytest.mark.java),
     ],
 )
 def test_members_come_die_and_leave_and_every_record_is_read(
     broker: Broker, tmp_path: Path, client: str, assignor: str
 ) -> None:
+    if client == "java":
+        needs_apache_kafka()
     create_and_fill(broker.bootstrap_servers)
     members = Members(broker, tmp_path, client, assignor)
     try:
@@ -115,7 +139,7 @@ def test_members_come_die_and_leave_and_every_record_is_read(
         members.processes["b"].terminate()
         members.wait_for("c", "d")
         produce(broker.bootstrap_servers, RECORDS, PARTITIONS)
-        wait_until(lambda: len(members.seen()) == RECORDS, what="all records")
+        wait_until(lambda: len(members.seen() & EVERY_VALUE) == RECORDS, what="all records")
     finally:
         members.end()
 
@@ -169,8 +193,6 @@ def test_a_consumer_goes_on_where_its_group_stopped(broker: Broker) -> None:
 
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGKILL"])
 def test_members_offsets_and_generation_outlive_the_broker(tmp_path: Path, how: str) -> None:
-    from tests.oracle.apache_kafka import free_port
-
     settings = ("moldau.flush.on.ack=true", "group.initial.rebalance.delay.ms=0", f"log.dirs={tmp_path / 'data'}")
     overrides = [f"--override={one}" for one in (*settings, f"listeners=PLAINTEXT://127.0.0.1:{free_port()}")]
     events: list[str] = []
