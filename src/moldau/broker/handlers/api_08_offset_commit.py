@@ -20,6 +20,7 @@ __all__ = ["handle"]
 
 LAST_WITH_RETENTION_TIME = 4
 FIRST_WITH_TOPIC_IDS = 10
+LAST_TIME_MS = 2**63 - 1
 
 
 class _Place(NamedTuple):
@@ -76,7 +77,7 @@ def _places(
 def _expire_ms(request: Message, call: RequestContext, broker: Broker) -> int | None:
     if call.api_version > LAST_WITH_RETENTION_TIME or request.retention_time_ms < 0:
         return None
-    expire_ms: int = broker.coordinators.now_ms() + request.retention_time_ms
+    expire_ms: int = min(broker.coordinators.now_ms() + request.retention_time_ms, LAST_TIME_MS)
     return expire_ms
 
 
