@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from tests.integration.raw_client import RawClient
+from tests.integration.server_process import wait_until
 
 from moldau.broker.router import ROUTES
 from moldau.client.wire import WireClient
@@ -391,3 +394,36 @@ def test_replies_wait_for_the_disk_where_acknowledged_means_on_disk() -> None:
         assert broker.node is not None
         assert broker.node.broker is not None
         assert broker.node.broker.data_plane.group_commit.rounds >= 20
+
+
+def test_a_coordinator_without_its_topic_is_not_available(caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        Broker({"offsets.topic.replication.factor": "3"}) as broker,
+        WireClient("127.0.0.1", broker.port) as client,
+    ):
+        for _ in range(3):
+            reply = client.send(ApiKey.FIND_COORDINATOR, Message(key_type=0, coordinator_keys=["g"]), 4)
+            assert reply.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert heartbeat(client, "g", "m", 1) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert client.send(ApiKey.LIST_GROUPS, Message(states_filter=[], types_filter=[])).groups == []
+    told = [one for one in caplog.messages if "__consumer_offsets could not be created" in one]
+    assert len(told) == 1
+
+
+def test_whoever_waits_when_the_broker_stops_is_sent_elsewhere(tmp_path: Path) -> None:
+    with Broker({"group.initial.rebalance.delay.ms": "600000"}, data=tmp_path / "data") as broker:
+        client = RawClient(broker.port)
+        client.ask(10, 4, Message(key_type=0, coordinator_keys=["g"]))
+        request = Message(
+            group_id="g",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            member_id="",
+            protocol_type="consumer",
+            protocols=[Message(name="range", metadata=SUBSCRIPTION)],
+        )
+        client.send(client.frame(11, 3, request))
+        waiting = broker.node.broker.coordinators.groups.shards.values()  # type: ignore[union-attr]
+        wait_until(lambda: any(shard.waiting for shard in waiting), what="the join to be waiting")
+    with client:
+        assert client.receive(11, 3).error_code == ErrorCode.NOT_COORDINATOR

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from moldau.broker.coordinator_log import PartitionAppender, replay_log
 from moldau.broker.coordinator_timers import CoordinatorTimers
-from moldau.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE, InternalTopic, ensure_topic
+from moldau.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE, InternalTopic, create_internal_topic
 from moldau.coordinator.runtime.shard import CoordinatorCore, Decide, Shard
 from moldau.core.errors import ErrorCode
 from moldau.core.java_hash import partition_for
@@ -50,6 +50,8 @@ class Coordinator(Generic[Core]):
         self._make_core = make_core
         self._coordinators = coordinators
         self._partitions: dict[int, Partition] = {}
+        self._obstacle: str | None = None
+        """Why the topic could not be made, the last time it was tried."""
 
     def partition_of(self, key: str) -> int | None:
         """Which partition looks after `key`; `None` while the topic does not exist."""
@@ -57,7 +59,14 @@ class Coordinator(Generic[Core]):
         return None if topic is None else partition_for(key, len(topic.partitions))
 
     async def ensure_topic(self) -> bool:
-        return self.topic.name in self._broker.image.topics or await ensure_topic(self._broker, self.topic)
+        """Make the topic unless it is there; whether it is afterwards."""
+        if self.topic.name not in self._broker.image.topics:
+            obstacle = await create_internal_topic(self._broker, self.topic)
+            if obstacle not in (None, self._obstacle):
+                # Clients keep asking; operators are told once.
+                log.error("%s could not be created: %s", self.topic.name, obstacle)
+            self._obstacle = obstacle
+        return self.topic.name in self._broker.image.topics
 
     def shard_of(self, key: str) -> Shard[Core] | ErrorCode:
         number = self.partition_of(key)

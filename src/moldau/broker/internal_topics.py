@@ -1,11 +1,10 @@
 """The topics in which coordinators keep what they know: their settings, and how they come into being.
 
-They are made when first needed, so a broker without groups never has them. Start at `ensure_topic`.
+They are made when first needed, so a broker without groups never has them. Start at `create_internal_topic`.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,9 +16,7 @@ if TYPE_CHECKING:
     from moldau.broker.context import Broker
     from moldau.core.config import BrokerConfig
 
-__all__ = ["CONSUMER_OFFSETS", "TRANSACTION_STATE", "InternalTopic", "ensure_topic"]
-
-log = logging.getLogger(__name__)
+__all__ = ["CONSUMER_OFFSETS", "TRANSACTION_STATE", "InternalTopic", "create_internal_topic"]
 
 
 class InternalTopic(NamedTuple):
@@ -68,15 +65,12 @@ TRANSACTION_STATE = InternalTopic(
 )
 
 
-async def ensure_topic(broker: Broker, topic: InternalTopic) -> bool:
-    """Make the topic unless it is there; whether it is afterwards."""
-    if topic.name in broker.image.topics:
-        return True
+async def create_internal_topic(broker: Broker, topic: InternalTopic) -> str | None:
+    """Make the topic unless it is there; why that was not possible, if it was not."""
     try:
         (result,) = await broker.controller.create_topics([topic.new(broker.config)])
     except MoldauError as error:
-        log.error("%s could not be created: %s", topic.name, error)
-        return False
-    if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-        log.error("%s could not be created: %s", topic.name, result.message or result.error.name)
-    return topic.name in broker.image.topics
+        return str(error)
+    if result.error in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+        return None
+    return result.message or result.error.name

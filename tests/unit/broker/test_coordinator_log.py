@@ -25,10 +25,13 @@ from moldau.testing.clock import ManualClock
 PLACE = TopicPartition("__consumer_offsets", 0)
 
 COMMITS = st.builds(
-    lambda topic, partition, offset: OffsetToCommit(topic, partition, offset),
-    st.sampled_from("tu"),
-    st.integers(0, 1),
-    st.integers(0, 100),
+    OffsetToCommit,
+    topic=st.sampled_from("tu"),
+    partition=st.integers(0, 1),
+    offset=st.integers(0, 100),
+    leader_epoch=st.just(-1),
+    metadata=st.just(""),
+    expire_ms=st.none(),
 )
 STEPS = st.one_of(
     st.tuples(st.just("commit"), st.sampled_from("gh"), COMMITS, st.sampled_from([None, 1, 2])),

@@ -63,7 +63,7 @@ def _found(
                     host=endpoint.host,
                     port=endpoint.port,
                     error_code=ErrorCode.NONE,
-                    error_message=None if call.api_version >= FIRST_WITH_MANY_KEYS else "NONE",
+                    error_message="" if call.api_version >= FIRST_WITH_MANY_KEYS else "NONE",
                 )
     return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
 
