@@ -315,7 +315,8 @@ class GroupCore:
         for group_id, group in list(self.groups.items()):
             if isinstance(group, ClassicGroup):
                 self.classic.start_sessions(group, now_ms)
-                if group.protocol_type is None and not self.offsets.of(group_id):
+                has_offsets = self.offsets.of(group_id) or self.offsets.has_undecided(group_id)
+                if group.protocol_type is None and not has_offsets:
                     del self.groups[group_id]  # its offsets are all deleted, and it was nothing else
             elif isinstance(group, ConsumerGroup):
                 self.consumer.start_sessions(group, now_ms)

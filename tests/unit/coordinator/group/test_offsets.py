@@ -6,7 +6,7 @@ import pytest
 from tests.unit.coordinator.group.classic_core import GROUP, Harness
 
 from moldau.coordinator.group.group_core import CommitRequest
-from moldau.coordinator.group.offsets import OffsetToCommit
+from moldau.coordinator.group.offsets import OffsetToCommit, commit_record
 from moldau.coordinator.group.requests import LeavingMember
 from moldau.coordinator.runtime.outcome import Producer
 from moldau.core.errors import ErrorCode
@@ -113,6 +113,15 @@ def test_a_plain_commit_after_a_transactional_one_is_the_newer_word(groups: Harn
     groups.commit(at(0, 9))
     groups.shard.marker_appended(7, 0, True)
     assert groups.committed(0) == [9]
+
+
+def test_a_group_of_an_open_transaction_alone_is_kept_through_a_restart(groups: Harness) -> None:
+    record = commit_record(GROUP, at(0, 5), 0)
+    groups.core.replay(record.key, record.value, Producer(7, 0))
+    groups.core.on_loaded(groups.now_ms)
+    groups.shard.marker_appended(7, 0, True)
+    assert groups.committed(0) == [5]
+    assert set(groups.core.groups) == {GROUP}
 
 
 # --- deletion -------------------------------------------------------------------------------------------
