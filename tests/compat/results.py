@@ -15,7 +15,9 @@ from pathlib import Path
 __all__ = ["COLUMNS", "Outcome", "Table", "allowed"]
 
 COLUMNS = {
-    "librdkafka": ("kafka", "moldau", "kafka_idempotent", "moldau_idempotent"),
+    "librdkafka": tuple(
+        f"{broker}{mode}" for mode in ("", "_idempotent", "_consumer_protocol") for broker in ("kafka", "moldau")
+    ),
     "kafka-python": ("kafka", "moldau"),
 }
 PEOPLE_COLUMNS = ("waits_for", "note")
