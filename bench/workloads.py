@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bench import clients
+from bench import clients, groups
 from bench.brokers import BrokerProcess
 from bench.machine import drop_from_page_cache
 
@@ -41,11 +41,13 @@ class Scale:
     cleaner_bytes: int
     cleaner_seconds: int
     idle_connections: int = 2000
+    group_members: int = 100
+    group_partitions: int = 1000
     settle_s: float = 60.0
     """Longest wait for a quiet machine before each run."""
 
 
-TINY = Scale(1, 50_000_000, 30_000_000, 1, 2, 50_000_000, 50_000_000, 3, 200, settle_s=1)
+TINY = Scale(1, 50_000_000, 30_000_000, 1, 2, 50_000_000, 50_000_000, 3, 200, 10, 100, settle_s=1)
 QUICK = Scale(1, 500_000_000, 250_000_000, 3, 4, 500_000_000, 200_000_000, 20, settle_s=20)
 FULL = Scale(3, 1_500_000_000, 800_000_000, 6, 10, 3_000_000_000, 600_000_000, 30)
 
@@ -100,6 +102,9 @@ class Load:
     is_idempotent: bool = False
     codec: str = "none"
 
+    transaction: int = 0
+    """Records in one transaction; 0 means none."""
+
     def produce(self, broker: BrokerProcess, topic: str, total_bytes: int, keys: int = 0) -> Numbers:
         return clients.run(
             "rdkafka_load",
@@ -113,6 +118,7 @@ class Load:
             idempotent=int(self.is_idempotent),
             codec=self.codec,
             keys=keys,
+            transaction=self.transaction,
         )
 
 
@@ -298,6 +304,32 @@ def small_requests_flushed(connections: int, broker: BrokerProcess, scale: Scale
     return small_requests(connections, 1, broker, scale, **flushed_settings(broker))
 
 
+def transactions(records: int, broker: BrokerProcess, scale: Scale) -> Numbers:
+    """The same data twice, idempotent: without transactions, and in transactions of `records` each."""
+    # Small transactions are about round trips: fewer bytes tell as much.
+    total_bytes = scale.throughput_bytes if records >= 1000 else scale.throughput_bytes // 20
+    with _topic(broker) as topic:
+        plain = Load(is_idempotent=True).produce(broker, topic, total_bytes)
+    with _topic(broker) as topic:
+        before = broker.usage()
+        result = Load(is_idempotent=True, transaction=records).produce(broker, topic, total_bytes)
+        cpu_s = broker.usage().cpu_s - before.cpu_s
+    return {
+        "mb_per_s": result["mb_per_s"],
+        "transactions_per_s": result["records"] / records / result["seconds"],
+        "share_of_plain": result["mb_per_s"] / plain["mb_per_s"],
+        "cpu_s_per_gb": cpu_s / (total_bytes / 1e9),
+    }
+
+
+def rebalances(times: Callable[[int, str, int, int], Numbers], broker: BrokerProcess, scale: Scale) -> Numbers:
+    """How long a large group takes to its assignment, and to the next one after a member has left."""
+    with _topic(broker, scale.group_partitions) as topic:
+        before = broker.usage()
+        result = times(broker.port, topic, scale.group_members, scale.group_partitions)
+        return result | {"cpu_s": broker.usage().cpu_s - before.cpu_s}
+
+
 def _produces() -> Iterator[Workload]:
     cases = [
         ("produce-1k", "produce 1 KB, acks=all", Load(), True),
@@ -335,6 +367,17 @@ def _consumes() -> Iterator[Workload]:
 
 SMALL = (REQUESTS_PER_S, P99, CPU_PER_REQUEST)
 FRESH = (Metric("startup_s", "s to first ack"), Metric("idle_mb", "MB idle"), Metric("loaded_mb", "MB loaded"))
+TRANSACTIONS = (
+    MB_PER_S,
+    Metric("transactions_per_s", "transactions/s", is_more_better=True),
+    Metric("share_of_plain", "of the rate without", is_more_better=True),
+    CPU_PER_GB,
+)
+REBALANCES = (
+    Metric("first_s", "s to the first assignment"),
+    Metric("again_s", "s to the next after one left"),
+    Metric("cpu_s", "CPU s"),
+)
 
 WORKLOADS: tuple[Workload, ...] = (
     *_produces(),
@@ -377,5 +420,19 @@ WORKLOADS: tuple[Workload, ...] = (
         partial(small_requests_flushed, 100),
         SMALL,
         is_quick=False,
+    ),
+    Workload("transactions-1000", "transactions of 1,000 records of 1 KB", partial(transactions, 1000), TRANSACTIONS),
+    Workload("transactions-10", "transactions of 10 records of 1 KB", partial(transactions, 10), TRANSACTIONS),
+    Workload(
+        "group-classic",
+        "100 members on 1,000 partitions, classic protocol",
+        partial(rebalances, groups.classic_times),
+        REBALANCES,
+    ),
+    Workload(
+        "group-consumer",
+        "100 members on 1,000 partitions, consumer protocol",
+        partial(rebalances, groups.consumer_times),
+        REBALANCES,
     ),
 )

@@ -4,6 +4,7 @@
  * Start at `main`; each command is one function that prints one JSON object.
  *
  *   rdkafka_load produce brokers=H:P topic=T partitions=N size=B count=N acks=1|all idempotent=0|1 codec=C keys=K
+ *                        transaction=N   (records in each transaction; 0 for none)
  *   rdkafka_load consume brokers=H:P topic=T partitions=N count=N consumers=N
  *   rdkafka_load latency brokers=H:P topic=T rate=N count=N size=B
  *   rdkafka_load create  brokers=H:P topic=T partitions=N config=k=v,k=v
@@ -64,6 +65,8 @@ static rd_kafka_t *producer(const char *linger_ms) {
     set("queue.buffering.max.messages", "500000");
     /* Successes are counted by the queue running empty, so that the client costs as little as it can. */
     set("delivery.report.only.error", "true");
+    if (int_option("transaction", 0))
+        set("transactional.id", text_option("topic", NULL));
     rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
     return client(RD_KAFKA_PRODUCER);
 }
@@ -80,7 +83,23 @@ static void wait_until_acknowledged(rd_kafka_t *from) {
         die("%lld records failed", (long long)failed_count);
 }
 
+static void check_transaction(rd_kafka_error_t *error) {
+    if (error)
+        die("transaction: %s", rd_kafka_error_string(error));
+}
+
+static void begin_transaction(rd_kafka_t *owner, int64_t transaction) {
+    if (transaction)
+        check_transaction(rd_kafka_begin_transaction(owner));
+}
+
+static void commit_transaction(rd_kafka_t *owner, int64_t transaction) {
+    if (transaction)
+        check_transaction(rd_kafka_commit_transaction(owner, 60000));
+}
+
 static int produce(void) {
+    int64_t transaction = int_option("transaction", 0);
     int64_t count = int_option("count", 0), size = int_option("size", 1000), key_count = int_option("keys", 0);
     int32_t partitions = (int32_t)int_option("partitions", 1);
     unsigned char *payload = malloc((size_t)size);
@@ -92,18 +111,28 @@ static int produce(void) {
     rd_kafka_topic_t *topic = topic_of(sender);
 
     /* One record to each partition first: connections, metadata and producer id are not timed. */
+    if (transaction)
+        check_transaction(rd_kafka_init_transactions(sender, 60000));
+    begin_transaction(sender, transaction);
     for (int32_t p = 0; p < partitions; p++)
         send_one(topic, p, payload, (size_t)size, keys[0], key_count ? 14 : 0);
     wait_until_acknowledged(sender);
+    commit_transaction(sender, transaction);
 
     int64_t start_ns = now_ns();
+    begin_transaction(sender, transaction);
     for (int64_t i = 0; i < count; i++) {
+        if (transaction && i && !(i % transaction)) {
+            commit_transaction(sender, transaction);
+            begin_transaction(sender, transaction);
+        }
         char *key = key_count ? keys[(i * 7919) % key_count] : NULL;
         send_one(topic, (int32_t)(i % partitions), payload, (size_t)size, key, key ? 14 : 0);
         if (!(i & 0xffff))
             rd_kafka_poll(sender, 0);
     }
     wait_until_acknowledged(sender);
+    commit_transaction(sender, transaction);
     double seconds = (double)(now_ns() - start_ns) / 1e9;
     printf("{\"records\": %lld, \"written\": %lld, \"seconds\": %.6f, \"mb_per_s\": %.3f}\n", (long long)count,
            (long long)(count + partitions), seconds, (double)(count * size) / seconds / 1e6);

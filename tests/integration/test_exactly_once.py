@@ -14,7 +14,8 @@ def test_each_order_has_one_invoice_although_workers_and_broker_are_killed(proto
     report = exactly_once.run(kills=7, seed=4, folder=tmp_path, protocol=protocol)
 
     assert report.problems == []
-    assert report.worker_kills and report.broker_kills
+    assert report.worker_kills
+    assert report.broker_kills
     assert report.orders == report.invoices
 
 

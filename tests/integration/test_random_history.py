@@ -1,4 +1,7 @@
-"""What clients saw of a broker that was killed with them could have come from a correct one; long: `scripts/history`."""
+"""What clients saw of a broker that was killed with them could have come from a correct one.
+
+The long run is `scripts/history`.
+"""
 
 from __future__ import annotations
 
