@@ -21,6 +21,10 @@ KINDS = ("kafka", "moldau")
 
 def main() -> int:
     options = parse_arguments()
+    if options.speed:
+        from tests.compat.spark import speed
+
+        return speed.main()
     os.environ["MOLDAU_COMPAT_BROKER"] = options.broker
     if options.record:
         os.environ["MOLDAU_SPARK_RECORD"] = "1"
@@ -38,6 +42,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--broker", choices=KINDS, default="moldau")
     parser.add_argument("--only", default="", metavar="TEXT", help="run the tests whose name contains TEXT")
     parser.add_argument("--record", action="store_true", help="write what came of it into results.csv")
+    parser.add_argument("--speed", action="store_true", help="instead: how fast Spark is on each broker")
     return parser.parse_args()
 
 

@@ -17,9 +17,9 @@ from tests.compat.spark.seen import HEADER_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-__all__ = ["Kafka", "batches_of", "end_of", "error_of", "finished", "until"]
+__all__ = ["Kafka", "batches_of", "cause_of", "end_of", "error_of", "finished", "until"]
 
 WAIT_S = 90
 POLL_S = 0.05
@@ -49,16 +49,29 @@ class Kafka:
         """Begin to copy a stream into files, exactly once; the same name continues where it stopped."""
         columns = [column for column in HEADER_COLUMNS if column in frame.columns or "AS" in column]
         writer = frame.selectExpr(*columns).writeStream.format("parquet")
-        return self._begun(writer.option("path", str(self._folder / name / "files")), name, trigger)
+        return self.begun(writer.option("path", str(self._folder / name / "files")), name, trigger)
 
     def to_kafka(self, frame: DataFrame, mode: str = "append", **trigger: Any) -> StreamingQuery:
         """Begin to copy a stream of `topic`, `key`, `value` and so on into topics."""
-        writer = frame.writeStream.format("kafka").option("kafka.bootstrap.servers", self.bootstrap)
-        return self._begun(writer.outputMode(mode), "topics", trigger)
+        return self.begun(self.sink(frame).outputMode(mode), "topics", trigger)
+
+    def sink(self, frame: DataFrame) -> DataStreamWriter:
+        return frame.writeStream.format("kafka").option("kafka.bootstrap.servers", self.bootstrap)
 
     def to_memory(self, frame: DataFrame, name: str, mode: str = "append", **trigger: Any) -> StreamingQuery:
         """Begin to keep a stream in a table of the query's name."""
-        return self._begun(frame.writeStream.format("memory").queryName(name).outputMode(mode), name, trigger)
+        return self.begun(frame.writeStream.format("memory").queryName(name).outputMode(mode), name, trigger)
+
+    def begun(self, writer: Any, name: str, trigger: Mapping[str, Any]) -> StreamingQuery:
+        """Begin a query; the same name continues where it stopped."""
+        checkpoint = str(self._folder / name / "checkpoint")
+        query: StreamingQuery = (
+            writer.option("checkpointLocation", checkpoint)
+            .trigger(**(trigger or {"processingTime": "0 seconds"}))
+            .start()
+        )
+        self._queries.append(query)
+        return query
 
     def files(self, name: str = "copy") -> list[Row]:
         """What `to_files` has written so far, by topic, partition and offset."""
@@ -80,16 +93,6 @@ class Kafka:
     def _options(self, client: Mapping[str, str] | None, options: Mapping[str, object]) -> dict[str, str]:
         spoken = {key: one if isinstance(one, str) else json.dumps(one) for key, one in options.items()}
         return {"kafka.bootstrap.servers": self.bootstrap, **spoken, **(client or {})}
-
-    def _begun(self, writer: Any, name: str, trigger: Mapping[str, Any]) -> StreamingQuery:
-        checkpoint = str(self._folder / name / "checkpoint")
-        query: StreamingQuery = (
-            writer.option("checkpointLocation", checkpoint)
-            .trigger(**(trigger or {"processingTime": "0 seconds"}))
-            .start()
-        )
-        self._queries.append(query)
-        return query
 
 
 def finished(query: StreamingQuery) -> None:
@@ -119,12 +122,19 @@ def batches_of(query: StreamingQuery) -> list[dict[str, Any]]:
 
 
 def error_of(error: Exception) -> dict[str, Any]:
-    """The kind of an error: Spark's conditions and the Kafka client's exceptions that it speaks of."""
-    return {
-        "type": type(error).__name__,
-        "conditions": sorted(set(re.findall(r"\[([A-Z_]+(?:\.[A-Z_]+)*)\]", str(error)))),
-        "client": sorted(set(re.findall(r"org\.apache\.kafka\.[\w.]+?(\w+Exception)", str(error)))),
-    }
+    """What an error says, without the numbers, which partition came first being a matter of luck."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for number, line in enumerate(lines) if number == 0 or line.startswith("Caused by: ")]
+    return {"type": type(error).__name__, "says": [_without_numbers(line) for line in causes]}
+
+
+def cause_of(error: Exception) -> str:
+    """The class of the exception at the bottom of an error, for those to which a broker may add its own words."""
+    return re.findall(r"Caused by: ([\w.$]+)", str(error))[-1]
+
+
+def _without_numbers(line: str) -> str:
+    return re.sub(r"\d+", "N", re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "ID", line))
 
 
 def end_of(query: StreamingQuery) -> int:

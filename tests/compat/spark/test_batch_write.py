@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.compat.spark.seen import HEADER_COLUMNS, Seen, rows_of, summary
-from tests.compat.spark.source import Kafka, error_of
+from tests.compat.spark.source import Kafka, cause_of, error_of
 from tests.compat.spark.workload import Record, Topics, consumed
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -99,7 +99,7 @@ def test_a_record_too_large_for_the_topic_is_refused(kafka: Kafka, topics: Topic
     with pytest.raises(Exception, match="RecordTooLarge") as refused:
         kafka.write(table, topic=topic)
 
-    seen(error=error_of(refused.value), left=consumed(topics.bootstrap, topic))
+    seen(cause=cause_of(refused.value), left=consumed(topics.bootstrap, topic))
 
 
 def test_a_partition_that_is_not_there_is_refused(kafka: Kafka, topics: Topics, seen: Seen) -> None:

@@ -1,16 +1,14 @@
-"""Which requests Spark sends: the same to either broker, in the same versions, and none to a group coordinator."""
+"""Which requests Spark sends: the same to either broker, in the same versions, and none about groups unless told to."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from tests.compat.spark.cluster import Cluster
 from tests.compat.spark.seen import Seen, summary
 from tests.compat.spark.source import Kafka, finished
 from tests.compat.spark.workload import Topics, records
 
-from moldau.broker.router import ROUTES
 from moldau.protocol.api import ApiKey
 
 GROUP_APIS = {
@@ -40,8 +38,6 @@ def test_reading_and_writing_ask_for_no_group(
 
 
 def test_the_deprecated_way_to_offsets_asks_a_group(kafka: Kafka, topics: Topics, seen: Seen, cluster: Cluster) -> None:
-    if cluster.kind == "moldau" and ApiKey.JOIN_GROUP not in ROUTES:
-        pytest.skip("waits for groups")
     kafka.spark.conf.set("spark.sql.streaming.kafka.useDeprecatedOffsetFetching", "true")
     topic = topics.filled(records(600))
 

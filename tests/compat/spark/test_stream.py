@@ -40,7 +40,7 @@ def test_a_stream_keeps_up_with_a_producer(kafka: Kafka, topics: Topics, seen: S
     topic = topics.create()
     query = kafka.to_files(kafka.read_stream(subscribe=topic))
 
-    with producing(topics, topic, 10_000, helpings=40):
+    with producing(topics, topic, 10_000, helpings=20):
         until(query, lambda: end_of(query) == 10_000)
 
     rows = kafka.files()
@@ -125,7 +125,7 @@ def test_a_copy_runs_while_a_producer_writes(kafka: Kafka, topics: Topics, seen:
     stream = kafka.read_stream(subscribe=source).selectExpr(f"'{target}' AS topic", "partition", "key", "value")
     query = kafka.to_kafka(stream)
 
-    with producing(topics, source, 5000, helpings=20):
+    with producing(topics, source, 5000, helpings=10):
         until(query, lambda: end_of(query) == 5000)
 
     rows = rows_of(kafka.read(subscribe=target))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count as numbers
+from time import monotonic, sleep
 from typing import NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 __all__ = ["BASE_MS", "Record", "Topics", "consumed", "produce", "records"]
 
@@ -120,6 +121,7 @@ class Topics:
         settings = {"retention.ms": "-1"} | {key.replace("_", "."): value for key, value in config.items()}
         new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=settings)
         self._admin.create_topics([new])[name].result(WAIT_S)
+        self._await_leaders(name, partitions)
         return name
 
     def filled(self, wanted: Sequence[Record], *, partitions: int = 6, codec: str = "none", **config: str) -> str:
@@ -139,3 +141,23 @@ class Topics:
 
     def delete(self, name: str) -> None:
         self._admin.delete_topics([name], operation_timeout=WAIT_S)[name].result(WAIT_S)
+
+    def _await_leaders(self, name: str, partitions: int) -> None:
+        """Apache Kafka tells of a new topic a moment before its partitions take records.
+
+        A producer that is refused its first batch, with a second one under way that is taken, never gets the first
+        one in: its sequence numbers are out of order from then on.
+        """
+        wanted = {TopicPartition(name, partition): OffsetSpec.latest() for partition in range(partitions)}
+        deadline = monotonic() + WAIT_S
+        while not self._have_leaders(wanted):
+            assert monotonic() < deadline, f"{name} has no leaders"
+            sleep(0.05)
+
+    def _have_leaders(self, wanted: Mapping[TopicPartition, OffsetSpec]) -> bool:
+        try:
+            for future in self._admin.list_offsets(dict(wanted), request_timeout=WAIT_S).values():
+                future.result(WAIT_S)
+        except KafkaException:
+            return False
+        return True
