@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.compat.spark.seen import Seen, rows_of, summary
 from tests.compat.spark.source import Kafka, finished
-from tests.compat.spark.workload import BASE_MS, STEP_MS, Record, Topics, records
+from tests.compat.spark.workload import BASE_MS, QUIET, STEP_MS, Record, Topics, records
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -127,14 +127,14 @@ def in_transaction(producer: Producer, topic: str, wanted: list[Record]) -> None
 
 def transactional(bootstrap: str, transactional_id: str) -> Producer:
     """A producer that has put an end to what another of its name may have left open."""
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id})
+    producer = Producer({**QUIET, "bootstrap.servers": bootstrap, "transactional.id": transactional_id})
     producer.init_transactions(WAIT_S)
     return producer
 
 
 @contextmanager
 def group_member(bootstrap: str, group: str) -> Iterator[Consumer]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    consumer = Consumer({**QUIET, "bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
     try:
         yield consumer
     finally:

@@ -14,12 +14,14 @@ from typing import NamedTuple
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
-__all__ = ["BASE_MS", "Record", "Topics", "consumed", "produce", "records"]
+__all__ = ["BASE_MS", "QUIET", "STEP_MS", "Record", "Topics", "consumed", "produce", "records"]
 
 BASE_MS = 1_735_689_600_000
 """The timestamp of every first record: the beginning of 2025."""
 STEP_MS = 10
 WAIT_S = 30
+QUIET = {"log_level": 0}
+"""Brokers come and go here, and librdkafka would tell of each lost connection."""
 
 
 class Record(NamedTuple):
@@ -53,6 +55,7 @@ def produce(bootstrap: str, topic: str, wanted: Iterable[Record], codec: str = "
     failures: list[object] = []
     producer = Producer(
         {
+            **QUIET,
             "bootstrap.servers": bootstrap,
             "compression.type": codec,
             "linger.ms": 20,
@@ -79,7 +82,7 @@ def produce(bootstrap: str, topic: str, wanted: Iterable[Record], codec: str = "
 def consumed(bootstrap: str, topic: str, *, partitions: int = 6) -> list[Record]:
     """All records that are there now, partition by partition, each in its order."""
     settings = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
-    consumer = Consumer({**settings, "enable.partition.eof": True, "check.crcs": True})
+    consumer = Consumer({**QUIET, **settings, "enable.partition.eof": True, "check.crcs": True})
     messages, open_partitions = [], partitions
     try:
         consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
@@ -108,7 +111,7 @@ class Topics:
     def __init__(self, bootstrap: str, prefix: str) -> None:
         self.bootstrap = bootstrap
         self.prefix = prefix
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._admin = AdminClient({**QUIET, "bootstrap.servers": bootstrap})
         self._numbers = numbers(1)
 
     def name(self) -> str:
