@@ -49,31 +49,37 @@ def test_a_table_keeps_what_people_wrote(tmp_path: Path) -> None:
     ]
 
 
+PASSED = "[0001_a   /  0.142s] \x1b[32m===== Test 0001_a PASSED =====\x1b[0m"
+SKIPPED = "[0001_a   /  0.000s] \x1b[32m===== Test 0001_a SKIPPED =====\x1b[0m"
+
+
 @pytest.mark.parametrize(
-    ("summary", "return_code", "outcome"),
+    ("output", "return_code", "outcome"),
     [
-        ("|\x1b[32m 0001_a    |     PASSED |   1.365s \x1b[0m|", 0, Outcome.PASS),
-        ("|\x1b[36m 0001_a    |    SKIPPED |   0.000s \x1b[0m| quick mode", 0, Outcome.SKIP),
-        ("|\x1b[31m 0001_a    |     FAILED |   1.365s \x1b[0m|", 1, Outcome.FAIL),
-        ("|\x1b[32m 0001_a_local |     PASSED |   1.365s \x1b[0m|", 0, Outcome.FAIL),
+        (PASSED, 0, Outcome.PASS),
+        (SKIPPED, 0, Outcome.SKIP),
+        ('### Test "0001_a (part)" failed at line 1 ###', 1, Outcome.FAIL),
         ("test-runner: assertion failed", -6, Outcome.FAIL),
+        (f'{PASSED}\n### Test "<MAIN>" failed: threads are left ###', 1, Outcome.FAIL),
+        (f'{PASSED}\n### Test "0001_a_with_more" failed at line 1 ###', 1, Outcome.PASS),
+        ("[0001_a_with_more] ===== Test 0001_a_with_more PASSED =====", 0, Outcome.FAIL),
     ],
 )
-def test_the_runners_summary_tells_what_came_of_a_test(summary: str, return_code: int, outcome: Outcome) -> None:
-    assert outcome_of("0001_a", f"noise\n{summary}\n", return_code) is outcome
+def test_the_runner_tells_what_came_of_a_test(output: str, return_code: int, outcome: Outcome) -> None:
+    assert outcome_of("0001_a", f"noise\n{output}\n", return_code) is outcome
 
 
 @pytest.mark.parametrize(
-    ("summary", "expected"),
+    ("output", "expected"),
     [
-        ("| 0001_a    |     PASSED |   0.000s |", True),
-        ("| 0001_a    |     PASSED |   0.142s |", False),
-        ("| 0001_a    |    SKIPPED |   0.000s | left out in quick mode", True),
-        ("| 0001_a    |    SKIPPED |   0.000s | needs SASL", False),
+        ("[0001_a  /  0.000s] 0001_a: duration 0.017ms", True),
+        ("[0001_a  /  0.142s] 0001_a: duration 142.017ms", False),
+        ("[0001_a  /  0.000s] WARN: SKIPPING TEST: left out in quick mode", True),
+        ("[0001_a  /  0.000s] WARN: SKIPPING TEST: needs SASL\n[0001_a  /  0.000s] 0001_a: duration 0.017ms", False),
     ],
 )
-def test_a_test_that_quick_mode_left_empty_is_noticed(summary: str, expected: bool) -> None:
-    assert has_done_nothing("0001_a", summary) is expected
+def test_a_test_that_quick_mode_left_empty_is_noticed(output: str, expected: bool) -> None:
+    assert has_done_nothing("0001_a", output) is expected
 
 
 def test_a_test_runs_in_the_first_scenario_that_there_is() -> None:
