@@ -1,0 +1,24 @@
+"""What a node does to a record: a user's Python function, or an expression that an engine can read.
+
+Expressions live in `expressions`; only what is opaque is defined here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from moldau.pipeline.ir.expressions import Expression
+from moldau.pipeline.ir.origin import UNKNOWN, Origin
+
+
+@dataclass(frozen=True, slots=True)
+class PythonFunction:
+    """A function that no engine can look into; it is called, and its failures name `origin`."""
+
+    call: Callable[..., Any]
+    origin: Origin = UNKNOWN
+
+
+Function = PythonFunction | Expression

@@ -1,0 +1,431 @@
+"""The nodes of a pipeline: sources, what happens to records on their way, and sinks.
+
+A node names its inputs, so the sinks hold the whole graph. Names are Kafka Streams' (`KSTREAM-FILTER-0000000003`), and
+so is the meaning of each node: a *stream* carries records, a *table* carries changes of (new, old) per key. A function
+that is a `PythonFunction` gets plain values; its arguments are written next to each field. Nodes know neither their
+engine nor their front end. Start at `Node`, then `topology.Topology`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from moldau.pipeline.ir.functions import Function, PythonFunction
+from moldau.pipeline.ir.origin import UNKNOWN, Origin
+from moldau.pipeline.ir.serdes import Serde
+from moldau.pipeline.ir.windows import AggregationWindow, JoinWindow
+
+
+class OffsetReset(Enum):
+    """Where a source starts that has no position yet."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class JoinKind(Enum):
+    """Which records of a join may stay without a partner."""
+
+    INNER = "inner"
+    LEFT = "left"
+    OUTER = "outer"
+
+
+class EmitStrategy(Enum):
+    """When a windowed aggregation tells its result."""
+
+    ON_UPDATE = "on update"
+    ON_WINDOW_CLOSE = "on window close"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Materialization:
+    """How the state of a node is kept. A store that nobody named is internal and cannot be queried."""
+
+    store: str
+    key_serde: Serde
+    value_serde: Serde
+    is_queryable: bool = False
+    is_caching: bool = True
+    is_logging: bool = True
+    retention_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """Anything in a pipeline; `name` is unique in its topology."""
+
+    name: str
+    origin: Origin = UNKNOWN
+
+
+# --- sources -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source(Node):
+    """Topics that feed a pipeline; `timestamps` is (record, previous timestamp) -> ms and replaces the record's own."""
+
+    topics: tuple[str, ...]
+    key_serde: Serde
+    value_serde: Serde
+    topic_pattern: str | None = None
+    timestamps: PythonFunction | None = None
+    offset_reset: OffsetReset | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSource(Source):
+    """Topics read as a stream of records."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSource(Source):
+    """A topic read as a table: a record replaces the one before of its key, a null value deletes it."""
+
+    table: Materialization
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalTableSource(Source):
+    """A topic whose every partition is known to every task."""
+
+    table: Materialization
+
+
+# --- stateless, on streams -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneInput(Node):
+    """A node fed by one other."""
+
+    input: Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter(OneInput):
+    """Keep records for which `predicate` (key, value) is true, or false where `is_negated`."""
+
+    predicate: Function
+    is_negated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Map(OneInput):
+    """Replace key and value: `mapper` (key, value) -> (key, value)."""
+
+    mapper: Function
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapValues(OneInput):
+    """Replace the value: `mapper` (value), or (key, value) where `has_key`."""
+
+    mapper: Function
+    has_key: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatMap(OneInput):
+    """Replace a record by any number: `mapper` (key, value) -> iterable of (key, value)."""
+
+    mapper: Function
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatMapValues(OneInput):
+    """Replace a value by any number: `mapper` (value) or (key, value) -> iterable of values."""
+
+    mapper: Function
+    has_key: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectKey(OneInput):
+    """Replace the key: `selector` (key, value) -> key."""
+
+    selector: Function
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peek(OneInput):
+    """Call `action` (key, value) and pass the record on."""
+
+    action: PythonFunction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForEach(OneInput):
+    """Call `action` (key, value); nothing follows."""
+
+    action: PythonFunction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge(Node):
+    """Records of several streams as they come."""
+
+    inputs: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split(OneInput):
+    """Give each record to the first branch whose predicate (key, value) holds; `BranchOutput`s follow."""
+
+    predicates: tuple[Function, ...]
+    has_default: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchOutput(OneInput):
+    """One branch of a `Split`; the default branch has the index after the last predicate."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repartition(OneInput):
+    """Send records to the partition of their key, by murmur2 of its bytes; ends a sub-topology.
+
+    `topic` is the name that Kafka Streams would give the topic, without the application id. Without `partitions` the
+    count is that of the sources upstream. `partitioner` is (topic, key, value, count) -> partition.
+    """
+
+    topic: str
+    key_serde: Serde
+    value_serde: Serde
+    partitions: int | None = None
+    partitioner: PythonFunction | None = None
+    carries_changes: bool = False
+    """Whether the records are changes of a table on their way to an aggregation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToStream(OneInput):
+    """The new values of a table as a stream; `selector` (key, value) -> key where given."""
+
+    selector: Function | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToTable(OneInput):
+    """A stream read as a table."""
+
+    table: Materialization
+
+
+# --- tables --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFilter(OneInput):
+    """A row that stops passing becomes a tombstone."""
+
+    predicate: Function
+    is_negated: bool = False
+    table: Materialization | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableMapValues(OneInput):
+    """`mapper` (value), or (key, value) where `has_key`; never called with a null value."""
+
+    mapper: Function
+    has_key: bool = False
+    table: Materialization | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTable(OneInput):
+    """Re-key the changes of a table for an aggregation: `selector` (key, value) -> (key, value)."""
+
+    selector: Function
+
+
+# --- aggregation ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many records with a value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """`adder` (aggregate, value) -> aggregate, the first value being the first aggregate; `subtractor` undoes."""
+
+    adder: Function
+    subtractor: Function | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """`initializer` () , `adder` (key, value, aggregate), `subtractor` the same, `merger` (key, one, other)."""
+
+    initializer: PythonFunction
+    adder: Function
+    subtractor: Function | None = None
+    merger: Function | None = None
+
+
+Aggregator = Count | Reduce | Fold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate(OneInput):
+    """Fold the records of each key, and of each window where there is one; gives a table."""
+
+    aggregator: Aggregator
+    table: Materialization
+    window: AggregationWindow | None = None
+    emit: EmitStrategy = EmitStrategy.ON_UPDATE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateTable(OneInput):
+    """Fold the rows of a grouped table; a change undoes the old row, then adds the new one."""
+
+    aggregator: Aggregator
+    table: Materialization
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cogroup(Node):
+    """Fold several grouped streams into one aggregate; `adders[i]` (key, value, aggregate) serves `inputs[i]`."""
+
+    inputs: tuple[Node, ...]
+    adders: tuple[Function, ...]
+    initializer: PythonFunction
+    table: Materialization
+    merger: Function | None = None
+    window: AggregationWindow | None = None
+    emit: EmitStrategy = EmitStrategy.ON_UPDATE
+
+
+# --- joins ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join(Node):
+    """Two inputs and a `joiner` (left value, right value), or (key, left value, right value) where `has_key`."""
+
+    left: Node
+    right: Node
+    joiner: Function
+    kind: JoinKind
+    has_key: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStreamJoin(Join):
+    """Records of two streams with one key, near in time."""
+
+    window: JoinWindow
+    left_store: Materialization
+    right_store: Materialization
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamTableJoin(Join):
+    """Each record of the left stream with the row its key has in the table at that moment.
+
+    With a grace the stream's records wait in `buffer` until stream time has passed them by that much.
+    """
+
+    grace_ms: int | None = None
+    buffer: Materialization | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamGlobalTableJoin(Join):
+    """As `StreamTableJoin`, by a key that `selector` (key, value) reads from the stream's record."""
+
+    selector: Function
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableTableJoin(Join):
+    """Rows of two tables with one key."""
+
+    table: Materialization | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignKeyJoin(Join):
+    """Rows of the left table with the right row whose key `extractor` (value), or (key, value), finds in them."""
+
+    extractor: Function
+    extractor_has_key: bool = False
+    left_table: Materialization
+    """How left keys and values are written on their way to the right side."""
+    right_table: Materialization
+    table: Materialization | None = None
+
+
+# --- suppression, processors, sinks --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suppress(OneInput):
+    """Hold changes of a table back until their window has closed, or for `wait_ms` of stream time.
+
+    A full buffer ends the pipeline where `is_strict`, else it lets the oldest change go early.
+    """
+
+    until_window_close: bool
+    wait_ms: int = 0
+    grace_ms: int = 0
+    max_records: int | None = None
+    max_bytes: int | None = None
+    is_strict: bool = True
+    buffer: Materialization
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateStore:
+    """A store that a user's processor asked for; `kind` is key-value, timestamped, window or session."""
+
+    kind: str
+    table: Materialization
+    window_size_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process(OneInput):
+    """A user's processor: `supplier` () -> object with init(context), process(record), close()."""
+
+    supplier: PythonFunction
+    stores: tuple[StateStore, ...] = ()
+    keeps_key: bool = False
+    """Whether the processor may change values only."""
+    connected: tuple[str, ...] = ()
+    """Names of stores that other nodes own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink(OneInput):
+    """Write to a topic; `chooser` (key, value, record) -> topic where the topic depends on the record.
+
+    `partitioner` is (topic, key, value, partition count) -> partition.
+    """
+
+    topic: str | None
+    key_serde: Serde
+    value_serde: Serde
+    chooser: PythonFunction | None = None
+    partitioner: PythonFunction | None = None
+
+
+def inputs_of(node: Node) -> tuple[Node, ...]:
+    """The nodes that feed this one, left before right."""
+    match node:
+        case OneInput():
+            return (node.input,)
+        case Join():
+            return (node.left, node.right)
+        case Merge() | Cogroup():
+            return node.inputs
+        case _:
+            return ()

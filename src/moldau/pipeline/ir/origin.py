@@ -1,0 +1,34 @@
+"""Where in a user's program a node was written, so that a failure can point there."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import PurePath
+
+PACKAGE = __name__.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A line of the user's program; line 0 where there is none."""
+
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        return f"{PurePath(self.file).name}:{self.line}" if self.line else "(unknown place)"
+
+
+UNKNOWN = Origin()
+
+
+def callers_origin() -> Origin:
+    """The innermost line on the stack that is not part of this package."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module != PACKAGE and not module.startswith(PACKAGE + "."):
+            return Origin(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back  # type: ignore[assignment]
+    return UNKNOWN
