@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar, dataclass_transform
 
 from moldau.pipeline.ir.functions import Function, PythonFunction
 from moldau.pipeline.ir.origin import UNKNOWN, Origin
@@ -52,18 +53,55 @@ class Materialization:
     retention_ms: int | None = None
 
 
+class StoreKind(Enum):
+    """The stores that processors may ask for."""
+
+    KEY_VALUE = "key-value"
+    TIMESTAMPED_KEY_VALUE = "timestamped key-value"
+    WINDOW = "window"
+    TIMESTAMPED_WINDOW = "timestamped window"
+    SESSION = "session"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StateStore:
+    """A store that a user's processor asked for; windows and sessions are kept for `table.retention_ms`."""
+
+    kind: StoreKind
+    table: Materialization
+    window_size_ms: int | None = None
+    retain_duplicates: bool = False
+
+
+NodeClass = TypeVar("NodeClass")
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=False)
+def node(node_class: type[NodeClass]) -> type[NodeClass]:
+    """Frozen, by keyword, and equal only to itself: comparing two nodes by value would walk both graphs."""
+    return dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)(node_class)
+
+
+@node
 class Node:
     """Anything in a pipeline; `name` is unique in its topology."""
 
     name: str
     origin: Origin = UNKNOWN
+    parts: tuple[str, ...] = ()
+    """What Kafka Streams calls the processors, sources and sinks that together do what this node does.
+
+    Empty where it has one processor of this node's own name; `describe()` needs the rest.
+    """
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
 
 
 # --- sources -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class Source(Node):
     """Topics that feed a pipeline; `timestamps` is (record, previous timestamp) -> ms and replaces the record's own."""
 
@@ -75,19 +113,22 @@ class Source(Node):
     offset_reset: OffsetReset | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class StreamSource(Source):
     """Topics read as a stream of records."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class TableSource(Source):
-    """A topic read as a table: a record replaces the one before of its key, a null value deletes it."""
+    """A topic read as a table: a record replaces the one before of its key, a null value deletes it.
+
+    Whether rows are stored depends on who asks for them; `old_values` tells.
+    """
 
     table: Materialization
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class GlobalTableSource(Source):
     """A topic whose every partition is known to every task."""
 
@@ -97,14 +138,14 @@ class GlobalTableSource(Source):
 # --- stateless, on streams -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class OneInput(Node):
     """A node fed by one other."""
 
     input: Node
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class Filter(OneInput):
     """Keep records for which `predicate` (key, value) is true, or false where `is_negated`."""
 
@@ -112,14 +153,14 @@ class Filter(OneInput):
     is_negated: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class Map(OneInput):
     """Replace key and value: `mapper` (key, value) -> (key, value)."""
 
     mapper: Function
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class MapValues(OneInput):
     """Replace the value: `mapper` (value), or (key, value) where `has_key`."""
 
@@ -127,14 +168,14 @@ class MapValues(OneInput):
     has_key: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class FlatMap(OneInput):
     """Replace a record by any number: `mapper` (key, value) -> iterable of (key, value)."""
 
     mapper: Function
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class FlatMapValues(OneInput):
     """Replace a value by any number: `mapper` (value) or (key, value) -> iterable of values."""
 
@@ -142,35 +183,35 @@ class FlatMapValues(OneInput):
     has_key: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class SelectKey(OneInput):
     """Replace the key: `selector` (key, value) -> key."""
 
     selector: Function
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class Peek(OneInput):
     """Call `action` (key, value) and pass the record on."""
 
     action: PythonFunction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class ForEach(OneInput):
     """Call `action` (key, value); nothing follows."""
 
     action: PythonFunction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class Merge(Node):
     """Records of several streams as they come."""
 
     inputs: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class Split(OneInput):
     """Give each record to the first branch whose predicate (key, value) holds; `BranchOutput`s follow."""
 
@@ -178,14 +219,14 @@ class Split(OneInput):
     has_default: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class BranchOutput(OneInput):
     """One branch of a `Split`; the default branch has the index after the last predicate."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class Repartition(OneInput):
     """Send records to the partition of their key, by murmur2 of its bytes; ends a sub-topology.
 
@@ -200,18 +241,20 @@ class Repartition(OneInput):
     partitioner: PythonFunction | None = None
     carries_changes: bool = False
     """Whether the records are changes of a table on their way to an aggregation."""
+    copartitioned_with: Node | None = None
+    """Whose sources decide the partition count, where it is not those upstream."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class ToStream(OneInput):
     """The new values of a table as a stream; `selector` (key, value) -> key where given."""
 
     selector: Function | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class ToTable(OneInput):
-    """A stream read as a table."""
+    """A stream read as a table, stored as in `TableSource`."""
 
     table: Materialization
 
@@ -219,7 +262,7 @@ class ToTable(OneInput):
 # --- tables --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class TableFilter(OneInput):
     """A row that stops passing becomes a tombstone."""
 
@@ -228,7 +271,7 @@ class TableFilter(OneInput):
     table: Materialization | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class TableMapValues(OneInput):
     """`mapper` (value), or (key, value) where `has_key`; never called with a null value."""
 
@@ -237,7 +280,17 @@ class TableMapValues(OneInput):
     table: Materialization | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
+class TableTransformValues(OneInput):
+    """`supplier` () -> object with init(context), transform(key, value), close(); values change, keys stay."""
+
+    supplier: PythonFunction
+    stores: tuple[StateStore, ...] = ()
+    table: Materialization | None = None
+    connected: tuple[str, ...] = ()
+
+
+@node
 class GroupTable(OneInput):
     """Re-key the changes of a table for an aggregation: `selector` (key, value) -> (key, value)."""
 
@@ -273,7 +326,7 @@ class Fold:
 Aggregator = Count | Reduce | Fold
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class Aggregate(OneInput):
     """Fold the records of each key, and of each window where there is one; gives a table."""
 
@@ -283,7 +336,7 @@ class Aggregate(OneInput):
     emit: EmitStrategy = EmitStrategy.ON_UPDATE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class AggregateTable(OneInput):
     """Fold the rows of a grouped table; a change undoes the old row, then adds the new one."""
 
@@ -291,7 +344,7 @@ class AggregateTable(OneInput):
     table: Materialization
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class Cogroup(Node):
     """Fold several grouped streams into one aggregate; `adders[i]` (key, value, aggregate) serves `inputs[i]`."""
 
@@ -307,7 +360,7 @@ class Cogroup(Node):
 # --- joins ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class Join(Node):
     """Two inputs and a `joiner` (left value, right value), or (key, left value, right value) where `has_key`."""
 
@@ -318,7 +371,7 @@ class Join(Node):
     has_key: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class StreamStreamJoin(Join):
     """Records of two streams with one key, near in time."""
 
@@ -327,7 +380,7 @@ class StreamStreamJoin(Join):
     right_store: Materialization
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class StreamTableJoin(Join):
     """Each record of the left stream with the row its key has in the table at that moment.
 
@@ -338,21 +391,21 @@ class StreamTableJoin(Join):
     buffer: Materialization | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class StreamGlobalTableJoin(Join):
     """As `StreamTableJoin`, by a key that `selector` (key, value) reads from the stream's record."""
 
     selector: Function
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class TableTableJoin(Join):
     """Rows of two tables with one key."""
 
     table: Materialization | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class ForeignKeyJoin(Join):
     """Rows of the left table with the right row whose key `extractor` (value), or (key, value), finds in them."""
 
@@ -361,13 +414,19 @@ class ForeignKeyJoin(Join):
     left_table: Materialization
     """How left keys and values are written on their way to the right side."""
     right_table: Materialization
-    table: Materialization | None = None
+    subscriptions: str
+    """The store that knows, next to the right table, which left rows want which right key."""
+    subscription_topic: str
+    response_topic: str
+    left_partitioner: PythonFunction | None = None
+    right_partitioner: PythonFunction | None = None
+    table: Materialization
 
 
 # --- suppression, processors, sinks --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class Suppress(OneInput):
     """Hold changes of a table back until their window has closed, or for `wait_ms` of stream time.
 
@@ -383,16 +442,7 @@ class Suppress(OneInput):
     buffer: Materialization
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateStore:
-    """A store that a user's processor asked for; `kind` is key-value, timestamped, window or session."""
-
-    kind: str
-    table: Materialization
-    window_size_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class Process(OneInput):
     """A user's processor: `supplier` () -> object with init(context), process(record), close()."""
 
@@ -404,7 +454,7 @@ class Process(OneInput):
     """Names of stores that other nodes own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@node
 class Sink(OneInput):
     """Write to a topic; `chooser` (key, value, record) -> topic where the topic depends on the record.
 

@@ -1,14 +1,45 @@
 """How keys and values become bytes and come back.
 
 A serde is an object with two methods; those here need nothing but the standard library and equal Kafka's own
-(`StringSerde`, `LongSerde` and so on). `None` is never given to a serde: a null key or value stays null.
+(`StringSerde`, `LongSerde` and so on). `None` is never given to a serde: a null key or value stays null. A serde may
+offer more than the two methods:
+
+- `data_type`, the type of its values, lets an engine read expressions over them;
+- `encode` and `decode`, functions of one argument that need no topic and check as strictly, are the fast way;
+- `is_plain` says that values never change and come back equal, so a store may keep them as they are.
+
+Windowed keys are in `windowed_serdes`. Start at `Serde`.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from typing import Any, Protocol
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn, Protocol
+
+from moldau.pipeline.ir.errors import SerdeError
+from moldau.pipeline.ir.types import Array, DataType, Primitive
+
+__all__ = [
+    "BooleanSerde",
+    "BytesSerde",
+    "DefaultSerde",
+    "DoubleSerde",
+    "FloatSerde",
+    "IntegerSerde",
+    "JsonSerde",
+    "ListSerde",
+    "LongSerde",
+    "Serde",
+    "ShortSerde",
+    "StringSerde",
+    "UuidSerde",
+    "VoidSerde",
+    "type_of",
+]
 
 
 class Serde(Protocol):
@@ -17,3 +48,280 @@ class Serde(Protocol):
     def serialize(self, topic: str, value: Any, /) -> bytes: ...
 
     def deserialize(self, topic: str, data: bytes, /) -> Any: ...
+
+
+def type_of(serde: Serde) -> DataType | None:
+    """The type of a serde's values, where the serde knows it."""
+    return getattr(serde, "data_type", None)
+
+
+@dataclass(frozen=True, slots=True)
+class StringSerde:
+    """Text in UTF-8."""
+
+    data_type: ClassVar[DataType] = Primitive.STRING
+    is_plain: ClassVar[bool] = True
+    encode: ClassVar[Callable[[Any], bytes]] = staticmethod(str.encode)
+    decode: ClassVar[Callable[[bytes], Any]] = staticmethod(bytes.decode)
+
+    def serialize(self, topic: str, value: str, /) -> bytes:
+        try:
+            return value.encode()
+        except AttributeError:
+            _refuse(value, "text (str)")
+
+    def deserialize(self, topic: str, data: bytes, /) -> str:
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise SerdeError(f"{_shown(data)} is not text in UTF-8: {error.reason} at byte {error.start}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class BytesSerde:
+    """Bytes as they are."""
+
+    data_type: ClassVar[DataType] = Primitive.BYTES
+    is_plain: ClassVar[bool] = True
+
+    def serialize(self, topic: str, value: bytes, /) -> bytes:
+        if isinstance(value, bytes):
+            return value
+        return bytes(value) if isinstance(value, bytearray | memoryview) else _refuse(value, "bytes")
+
+    def deserialize(self, topic: str, data: bytes, /) -> bytes:
+        return data
+
+
+class _Fixed:
+    """Numbers of one size, big-endian as Java writes them."""
+
+    __slots__ = ()
+    layout: ClassVar[struct.Struct]
+    kind: ClassVar[str]
+    data_type: ClassVar[DataType]
+    is_plain: ClassVar[bool] = True
+
+    @property
+    def encode(self) -> Callable[[Any], bytes]:
+        return self.layout.pack
+
+    def serialize(self, topic: str, value: Any, /) -> bytes:
+        try:
+            return self.layout.pack(value)
+        except (struct.error, OverflowError):
+            _refuse(value, self.kind)
+
+    def deserialize(self, topic: str, data: bytes, /) -> Any:
+        if len(data) != self.layout.size:
+            raise SerdeError(f"{self.kind} has {self.layout.size} bytes, not {len(data)}: {_shown(data)}")
+        return self.layout.unpack(data)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ShortSerde(_Fixed):
+    """Whole numbers of 2 bytes."""
+
+    layout: ClassVar[struct.Struct] = struct.Struct(">h")
+    kind: ClassVar[str] = "a short"
+    data_type: ClassVar[DataType] = Primitive.INTEGER
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerSerde(_Fixed):
+    """Whole numbers of 4 bytes."""
+
+    layout: ClassVar[struct.Struct] = struct.Struct(">i")
+    kind: ClassVar[str] = "an integer"
+    data_type: ClassVar[DataType] = Primitive.INTEGER
+
+
+@dataclass(frozen=True, slots=True)
+class LongSerde(_Fixed):
+    """Whole numbers of 8 bytes."""
+
+    layout: ClassVar[struct.Struct] = struct.Struct(">q")
+    kind: ClassVar[str] = "a long"
+    data_type: ClassVar[DataType] = Primitive.BIGINT
+
+
+@dataclass(frozen=True, slots=True)
+class FloatSerde(_Fixed):
+    """Numbers of 4 bytes."""
+
+    layout: ClassVar[struct.Struct] = struct.Struct(">f")
+    kind: ClassVar[str] = "a float"
+    is_plain: ClassVar[bool] = False
+    data_type: ClassVar[DataType] = Primitive.DOUBLE
+
+
+@dataclass(frozen=True, slots=True)
+class DoubleSerde(_Fixed):
+    """Numbers of 8 bytes."""
+
+    layout: ClassVar[struct.Struct] = struct.Struct(">d")
+    kind: ClassVar[str] = "a double"
+    data_type: ClassVar[DataType] = Primitive.DOUBLE
+
+
+@dataclass(frozen=True, slots=True)
+class BooleanSerde:
+    """One byte, 1 or 0."""
+
+    data_type: ClassVar[DataType] = Primitive.BOOLEAN
+    is_plain: ClassVar[bool] = True
+
+    def serialize(self, topic: str, value: bool, /) -> bytes:
+        return (b"\x01" if value else b"\x00") if isinstance(value, bool) else _refuse(value, "a bool")
+
+    def deserialize(self, topic: str, data: bytes, /) -> bool:
+        if data not in (b"\x00", b"\x01"):
+            raise SerdeError(f"a boolean is one byte, 0 or 1, not {_shown(data)}")
+        return data == b"\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class UuidSerde:
+    """A UUID as its 36 characters."""
+
+    data_type: ClassVar[DataType] = Primitive.STRING
+    is_plain: ClassVar[bool] = True
+
+    def serialize(self, topic: str, value: uuid.UUID, /) -> bytes:
+        return str(value).encode() if isinstance(value, uuid.UUID) else _refuse(value, "a UUID")
+
+    def deserialize(self, topic: str, data: bytes, /) -> uuid.UUID:
+        try:
+            return uuid.UUID(data.decode())
+        except ValueError:
+            raise SerdeError(f"{_shown(data)} is not a UUID") from None
+
+
+@dataclass(frozen=True, slots=True)
+class VoidSerde:
+    """Nothing but nulls."""
+
+    def serialize(self, topic: str, value: Any, /) -> bytes:
+        _refuse(value, "null, the only value of a void serde")
+
+    def deserialize(self, topic: str, data: bytes, /) -> Any:
+        raise SerdeError(f"only nulls were expected here, not {_shown(data)}")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSerde:
+    """JSON in UTF-8 without blanks; `data_type` tells what the documents look like, where that is known."""
+
+    data_type: DataType | None = None
+
+    def serialize(self, topic: str, value: Any, /) -> bytes:
+        try:
+            return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        except (TypeError, ValueError) as error:
+            raise SerdeError(f"{_shown(value)} cannot be written as JSON: {error}") from None
+
+    def deserialize(self, topic: str, data: bytes, /) -> Any:
+        try:
+            return json.loads(data)
+        except ValueError as error:
+            raise SerdeError(f"{_shown(data)} is not JSON: {error}") from None
+
+
+FIXED_SIZES: dict[type, int] = {
+    ShortSerde: 2,
+    IntegerSerde: 4,
+    LongSerde: 8,
+    FloatSerde: 4,
+    DoubleSerde: 8,
+    UuidSerde: 36,
+}
+"""What Kafka's list serde writes without a length in front."""
+
+INT = struct.Struct(">i")
+CONSTANT_SIZE, VARIABLE_SIZE, NULL_SIZE = 0, 1, -1
+
+
+@dataclass(frozen=True, slots=True)
+class ListSerde:
+    """Lists of what `inner` writes, nulls among them; entries of fixed size follow each other without lengths."""
+
+    inner: Serde
+
+    @property
+    def data_type(self) -> DataType | None:
+        items = type_of(self.inner)
+        return None if items is None else Array(items)
+
+    def serialize(self, topic: str, value: Sequence[Any], /) -> bytes:
+        if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+            _refuse(value, "a list")
+        is_fixed = type(self.inner) in FIXED_SIZES
+        entries = [None if entry is None else self.inner.serialize(topic, entry) for entry in value]
+        parts = [bytes([CONSTANT_SIZE if is_fixed else VARIABLE_SIZE])]
+        if is_fixed:
+            nulls = [index for index, entry in enumerate(entries) if entry is None]
+            parts += [INT.pack(len(nulls)), *map(INT.pack, nulls)]
+        parts.append(INT.pack(len(entries)))
+        for entry in entries:
+            if not is_fixed:
+                parts.append(INT.pack(NULL_SIZE if entry is None else len(entry)))
+            parts.append(entry or b"")
+        return b"".join(parts)
+
+    def deserialize(self, topic: str, data: bytes, /) -> list[Any]:
+        try:
+            return list(self._entries(topic, data))
+        except (struct.error, IndexError):
+            raise SerdeError(f"{_shown(data)} is not a list: it ends too early") from None
+
+    def _entries(self, topic: str, data: bytes) -> list[Any]:
+        size_of_each = FIXED_SIZES.get(type(self.inner))
+        position, nulls = 1, set[int]()
+        if data[0] == CONSTANT_SIZE:
+            (null_count,) = INT.unpack_from(data, position)
+            position += INT.size
+            nulls = {INT.unpack_from(data, position + INT.size * nth)[0] for nth in range(null_count)}
+            position += INT.size * null_count
+        (count,) = INT.unpack_from(data, position)
+        position += INT.size
+        entries: list[Any] = []
+        for index in range(count):
+            size = size_of_each
+            if data[0] == VARIABLE_SIZE:
+                (size,) = INT.unpack_from(data, position)
+                position += INT.size
+            if index in nulls or size == NULL_SIZE or size is None:
+                entries.append(None)
+                continue
+            entries.append(self.inner.deserialize(topic, data[position : position + size]))
+            position += size
+        return entries
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultSerde:
+    """The serde of `default.key.serde` or `default.value.serde`, put in place by `rewrites.with_default_serdes`."""
+
+    part: str
+
+    def serialize(self, topic: str, value: Any, /) -> bytes:
+        raise self.missing()
+
+    def deserialize(self, topic: str, data: bytes, /) -> Any:
+        raise self.missing()
+
+    def missing(self) -> SerdeError:
+        """The refusal of a pipeline that names no serde, neither here nor in its settings."""
+        return SerdeError(
+            f"no serde for a {self.part}: name one where the topic is read or written (Consumed, Produced, "
+            f"Materialized, Grouped), or set default.{self.part}.serde"
+        )
+
+
+def _refuse(value: object, wanted: str) -> NoReturn:
+    raise SerdeError(f"{_shown(value)} ({type(value).__name__}) is not {wanted}; give the operator a fitting serde")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -3,6 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class Window(NamedTuple):
+    """A span of time in ms; a time window ends before `end`, a session or sliding window with it."""
+
+    start: int
+    end: int
+
+
+class Windowed(NamedTuple):
+    """A key within a window, the key of every windowed table."""
+
+    key: Any
+    window: Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,24 @@
+"""What can be wrong with a pipeline before it runs."""
+
+from __future__ import annotations
+
+from moldau.core.errors import MoldauError
+from moldau.pipeline.ir.origin import UNKNOWN, Origin
+
+__all__ = ["CopartitioningError", "SerdeError", "TopologyError"]
+
+
+class TopologyError(MoldauError):
+    """A pipeline was described in a way that cannot run; the message ends with the user's line where it is known."""
+
+    def __init__(self, message: str, origin: Origin = UNKNOWN) -> None:
+        super().__init__(f"{message} ({origin})" if origin.line else message)
+        self.origin = origin
+
+
+class CopartitioningError(TopologyError):
+    """Inputs of one join have different partition counts, so records of one key would not meet."""
+
+
+class SerdeError(MoldauError):
+    """A value cannot be written by its serde, or bytes are not what the serde reads."""

@@ -1,0 +1,149 @@
+"""A topology cut into the pieces that run per partition, as Kafka Streams cuts it.
+
+Nodes belong together when one feeds the other or when they share a store; records enter another piece only through
+`Repartition` nodes. A piece may feed itself, and pieces may feed each other in a circle: `waves` tells. Pure;
+`pipeline.cores` runs a piece. Start at `split`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from moldau.pipeline.ir.nodes import (
+    GlobalTableSource,
+    Materialization,
+    Node,
+    Process,
+    Repartition,
+    Sink,
+    Source,
+    TableTransformValues,
+    inputs_of,
+)
+
+__all__ = ["SubTopology", "split", "waves"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SubTopology:
+    """What runs together in one partition."""
+
+    index: int
+    nodes: tuple[Node, ...]
+    """All of the piece, inputs before what they feed; the nodes that one node feeds get its records in this order.
+
+    A `Repartition` is both in the piece that writes it and in the one that reads it. Global tables are left out.
+    """
+    inputs: tuple[Source | Repartition, ...]
+    """Where records come in, in the order in which records of one timestamp are taken."""
+    outputs: tuple[Sink | Repartition, ...]
+    global_tables: tuple[GlobalTableSource, ...]
+    """Tables that are known whole in every partition."""
+
+    def fed_by(self, node: Node) -> tuple[Node, ...]:
+        """The nodes of this piece that get what `node` gives, in order."""
+        return tuple(other for other in self.nodes if any(source is node for source in inputs_of(other)))
+
+
+def split(nodes: Iterable[Node]) -> tuple[SubTopology, ...]:
+    """Cut at repartitionings; `nodes` has inputs before what they feed."""
+    ordered = tuple(nodes)
+    members = _members(ordered)
+    return tuple(_piece(index, ordered, group) for index, group in enumerate(members))
+
+
+def waves(pieces: tuple[SubTopology, ...]) -> tuple[tuple[SubTopology, ...], ...]:
+    """The pieces in an order in which each comes after those that feed it; pieces in a circle come together."""
+    feeds = {
+        piece.index: {other.index for other in pieces if any(output in other.inputs for output in piece.outputs)}
+        for piece in pieces
+    }
+    reaches = {index: _reachable(index, feeds) for index in feeds}
+    groups: dict[frozenset[int], None] = {}
+    for piece in pieces:
+        circle = {other for other in reaches[piece.index] if piece.index in reaches[other]}
+        groups[frozenset(circle | {piece.index})] = None
+    first_come = sorted(groups, key=lambda group: (len(group | _before(group, reaches)), min(group)))
+    return tuple(tuple(piece for piece in pieces if piece.index in group) for group in first_come)
+
+
+def _before(group: frozenset[int], reaches: dict[int, set[int]]) -> set[int]:
+    return {index for index, reached in reaches.items() if reached & group}
+
+
+def _reachable(start: int, feeds: dict[int, set[int]]) -> set[int]:
+    reached: set[int] = set()
+    ahead = [start]
+    while ahead:
+        for index in feeds[ahead.pop()] - reached:
+            reached.add(index)
+            ahead.append(index)
+    return reached
+
+
+class _Groups:
+    """Names in disjoint groups."""
+
+    def __init__(self) -> None:
+        self._leader: dict[str, str] = {}
+
+    def leader(self, name: str) -> str:
+        path = []
+        while (above := self._leader.setdefault(name, name)) != name:
+            path.append(name)
+            name = above
+        self._leader.update(dict.fromkeys(path, name))
+        return name
+
+    def unite(self, one: str, other: str) -> None:
+        self._leader[self.leader(other)] = self.leader(one)
+
+
+def _members(nodes: tuple[Node, ...]) -> list[set[str]]:
+    """Names of the nodes that run together, in order of their first node; a `Repartition` counts where it is read."""
+    groups = _Groups()
+    for node in nodes:
+        if isinstance(node, Repartition | GlobalTableSource):
+            continue
+        for source in inputs_of(node):
+            if not isinstance(source, GlobalTableSource):
+                groups.unite(node.name, source.name)
+    for users in _users_of_stores(nodes).values():
+        for user in users:
+            groups.unite(users[0], user)
+    members: dict[str, set[str]] = {}
+    for node in nodes:
+        if not isinstance(node, GlobalTableSource):
+            members.setdefault(groups.leader(node.name), set()).add(node.name)
+    return list(members.values())
+
+
+def _users_of_stores(nodes: tuple[Node, ...]) -> dict[str, list[str]]:
+    """Per store, the names of the nodes that own or use it."""
+    users: dict[str, list[str]] = {}
+    for node in nodes:
+        table = getattr(node, "table", None)
+        owned = [table.store] if isinstance(table, Materialization) else []
+        if isinstance(node, Process | TableTransformValues):
+            owned += [store.table.store for store in node.stores] + list(node.connected)
+        for store in owned:
+            users.setdefault(store, []).append(node.name)
+    for node in nodes:
+        if isinstance(node, GlobalTableSource):
+            users.pop(node.table.store, None)
+    return users
+
+
+def _piece(index: int, ordered: tuple[Node, ...], members: set[str]) -> SubTopology:
+    written = {node.name for node in ordered if isinstance(node, Repartition) and node.input.name in members}
+    nodes = tuple(node for node in ordered if node.name in members | written)
+    needed = {source.name for node in nodes for source in inputs_of(node)}
+    read = tuple(node for node in nodes if isinstance(node, Source | Repartition) and node.name in members)
+    return SubTopology(
+        index,
+        nodes,
+        inputs=tuple(node for node in read if isinstance(node, Source | Repartition)),
+        outputs=tuple(n for n in nodes if isinstance(n, Sink) or (isinstance(n, Repartition) and n.name in written)),
+        global_tables=tuple(n for n in ordered if isinstance(n, GlobalTableSource) and n.name in needed),
+    )

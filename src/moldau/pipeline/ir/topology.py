@@ -1,0 +1,80 @@
+"""A whole pipeline: its nodes, and what follows from them.
+
+Nothing runs here. `subtopologies` cuts it, `describing` and `drawing` print it. Start at `Topology`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from moldau.pipeline.ir.errors import TopologyError
+from moldau.pipeline.ir.nodes import GlobalTableSource, Materialization, Node, Process, Sink, Source, inputs_of
+from moldau.pipeline.ir.rewrites.default_serdes import with_default_serdes
+from moldau.pipeline.ir.serdes import Serde
+from moldau.pipeline.ir.subtopologies import SubTopology
+from moldau.pipeline.ir.subtopologies import split as cut
+
+__all__ = ["SubTopology", "Topology", "split"]
+
+
+class Topology:
+    """The nodes of a pipeline in the order of their creation, inputs first."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.nodes = tuple(nodes)
+        known: set[str] = set()
+        for node in self.nodes:
+            if node.name in known:
+                raise TopologyError(f"two nodes are called {node.name}", node.origin)
+            for source in inputs_of(node):
+                if source.name not in known:
+                    raise TopologyError(f"{node.name} is fed by {source.name}, which comes later or never", node.origin)
+            known.add(node.name)
+
+    def node(self, name: str) -> Node:
+        """The node of this name."""
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise TopologyError(f"no node is called {name}")
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Where records come from, global tables left out."""
+        return tuple(n for n in self.nodes if isinstance(n, Source) and not isinstance(n, GlobalTableSource))
+
+    @property
+    def global_tables(self) -> tuple[GlobalTableSource, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, GlobalTableSource))
+
+    @property
+    def sinks(self) -> tuple[Sink, ...]:
+        return tuple(node for node in self.nodes if isinstance(node, Sink))
+
+    @cached_property
+    def subtopologies(self) -> tuple[SubTopology, ...]:
+        """The pieces that run per partition; foreign-key joins are lowered first."""
+        return split(self)
+
+    @cached_property
+    def stores(self) -> dict[str, Materialization]:
+        """Everything that nodes ask to be stored, by name."""
+        found: dict[str, Materialization] = {}
+        for node in self.nodes:
+            for name in getattr(type(node), "__dataclass_fields__", ()):
+                part = getattr(node, name)
+                if isinstance(part, Materialization):
+                    found[part.store] = part
+            if isinstance(node, Process):
+                found.update({store.table.store: store.table for store in node.stores})
+        return found
+
+    def with_default_serdes(self, *, key: Serde | None, value: Serde | None) -> Topology:
+        """The same pipeline with these serdes where it names none."""
+        return Topology(with_default_serdes(self.nodes, key=key, value=value))
+
+
+def split(topology: Topology) -> tuple[SubTopology, ...]:
+    """Cut a topology into the pieces that run per partition."""
+    return cut(topology.nodes)
