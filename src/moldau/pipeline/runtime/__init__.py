@@ -1,0 +1,1 @@
+"""Running pipelines: starting, watching, restarting and stopping them. Start at `engine`."""

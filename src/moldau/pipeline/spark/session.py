@@ -1,0 +1,255 @@
+"""The Spark session that pipelines share: settings measured for small micro-batches, and whatever the user adds.
+
+One session is one Java process and may host many pipelines; `pipeline.runtime.engine` keeps it. Under `spark-submit`
+or in a notebook the session is there already, and only what can still be set is set. Start at `open_session`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from moldau.core.errors import InvalidConfigError, MoldauError
+from moldau.pipeline.spark.jars import fetched
+from moldau.pipeline.spark.java import found_java
+from moldau.pipeline.spark.launch_output import LaunchOutput
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "DEFAULTS",
+    "QUERY_DEFAULTS",
+    "SparkUnavailableError",
+    "close_session",
+    "is_alive",
+    "new_pipeline_session",
+    "open_session",
+    "session_settings",
+    "spark_session",
+    "warm_up",
+]
+
+QUERY_DEFAULTS: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # The default one starts a handful of processes for each file of a local checkpoint: 60 ms a batch.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.pollingDelay": "100",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.execution.pythonUDF.arrow.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+}
+"""What a running session still takes, and each pipeline gets for itself."""
+
+DEFAULTS: Mapping[str, str] = {
+    **QUERY_DEFAULTS,
+    "spark.driver.memory": "1g",
+    "spark.driver.maxResultSize": "0",
+    # The quick compiler alone: half the time to the first batch, a third of the memory.
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+    # Fair pools starve all but the first query: small ones nearly always tie, and ties go by name.
+    "spark.scheduler.mode": "FIFO",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.python.worker.reuse": "true",
+    "spark.python.unix.domain.socket.enabled": "true",
+}
+"""What a new session starts with; any `spark.*` setting of the user's replaces its line."""
+
+LOCAL_ONLY: Mapping[str, str] = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+"""A driver of a cluster must be reached from outside."""
+
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?$")
+
+
+class SparkUnavailableError(MoldauError):
+    """Spark cannot be started here; the message says what is missing."""
+
+
+def session_settings(given: Mapping[str, str], *, threads: int | None = None) -> dict[str, str]:
+    """The settings of a new session: ours, then the user's `spark.*` among `given`.
+
+    `threads` is how many tasks run at once where no `spark.master` says so.
+    """
+    own = {key: value for key, value in given.items() if key.startswith("spark.")}
+    master = own.get("spark.master") or os.environ.get("SPARK_MASTER") or f"local[{threads or _default_threads()}]"
+    local = LOCAL_ONLY if _LOCAL.match(master) else {}
+    shuffle = {"spark.sql.shuffle.partitions": str(_slots(master))}
+    return {**DEFAULTS, **local, **shuffle, **own, "spark.master": master}
+
+
+def open_session(settings: Mapping[str, str]) -> SparkSession:
+    """The process's Spark session, started where there is none.
+
+    Raises `SparkUnavailableError`, `JavaMissingError` or `JarsMissingError` with what is missing and how to get it.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise SparkUnavailableError(
+            f"PySpark is not installed for {sys.executable}; install moldau with it: pip install 'moldau[spark]'"
+        ) from None
+    if (active := SparkSession.getActiveSession()) is not None and is_alive(active):
+        _check_connector(active)
+        return active
+    found_java()
+    spark = _started(settings)
+    _write_no_checksum_files(spark)
+    _check_connector(spark)
+    return spark
+
+
+def _started(settings: Mapping[str, str]) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", settings.get("spark.driver.bindAddress", "0.0.0.0"))
+    # PySpark prints every failed query as a page of JSON; failures are reported by whoever runs the query.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    wanted = dict(settings)
+    if not _is_submitted():
+        wanted["spark.jars"] = ",".join([*map(str, fetched()), *filter(None, [settings.get("spark.jars")])])
+    output = LaunchOutput()
+    try:
+        with output.captured():
+            SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(wanted.items())))
+        builder: Any = SparkSession.builder.appName("moldau")
+        for key, value in wanted.items():
+            builder = builder.config(key, value)
+        spark: SparkSession = builder.getOrCreate()
+    except Exception as error:
+        raise SparkUnavailableError(f"Spark did not start: {_cause(error, output.last_words())}") from error
+    finally:
+        output.release()
+    return spark
+
+
+def _is_submitted() -> bool:
+    """Whether `spark-submit` started us: its Java process runs already, with the jars it was given."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def new_pipeline_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A session of one pipeline's own on the same engine: SQL settings and views are its alone."""
+    own = spark.newSession()
+    wanted = {key: value for key, value in settings.items() if key.startswith("spark.sql.")}
+    for key, value in {**QUERY_DEFAULTS, **wanted}.items():
+        if own.conf.isModifiable(key):
+            own.conf.set(key, value)
+    return own
+
+
+def close_session(spark: SparkSession) -> None:
+    """Stop Spark and its Java process, also where that process is dead already."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    try:
+        spark.stop()
+    except Exception:
+        # Nobody answers: forget the dead process, so that a new one can be started.
+        SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = None
+        SparkSession._activeSession = None
+    gateway: Any = SparkContext._gateway
+    if gateway is not None:
+        try:
+            gateway.shutdown()
+        except Exception:
+            gateway.proc.kill()
+        process = getattr(gateway, "proc", None)
+        if process is not None:
+            process.stdin.close()
+            process.wait()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+def is_alive(spark: SparkSession) -> bool:
+    """Whether the Java side of a session still answers."""
+    try:
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except Exception:
+        return False
+
+
+@contextmanager
+def spark_session(given: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A tuned session for the length of the block."""
+    spark = open_session(session_settings(given or {}))
+    try:
+        yield spark
+    finally:
+        close_session(spark)
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Run a small query with Python workers, so that the first pipeline does not wait for what is loaded lazily."""
+    frame = spark.range(0, 64, numPartitions=2).selectExpr("CAST(CAST(id AS STRING) AS BINARY) AS key")
+    frame.mapInArrow(_same, "key binary").toArrow()
+
+
+def _same(batches: Iterator[Any]) -> Iterator[Any]:
+    yield from batches
+
+
+def _default_threads() -> int:
+    return max(2, len(os.sched_getaffinity(0)))
+
+
+def _slots(master: str) -> int:
+    match = _LOCAL.match(master)
+    if match is None:
+        return _default_threads()
+    count = match.group(1)
+    if count == "*":
+        return _default_threads()
+    slots = int(count or 1)
+    if slots < 1:
+        raise InvalidConfigError(f"spark.master={master}: at least one thread is needed")
+    return slots
+
+
+def _write_no_checksum_files(spark: SparkSession) -> None:
+    """Local checkpoints then have half the files; other file systems are left as they are."""
+    jvm: Any = spark.sparkContext._jvm
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    jvm.org.apache.hadoop.fs.FileSystem.getLocal(hadoop).setWriteChecksum(False)
+
+
+def _check_connector(spark: SparkSession) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    loader = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+    try:
+        loader.loadClass("org.apache.spark.sql.kafka010.KafkaSourceProvider")
+    except Exception:
+        raise SparkUnavailableError(
+            "this Spark session was started without the Kafka connector; give spark-submit its jars: "
+            'spark-submit --jars "$(moldau streams jars)" …'
+        ) from None
+
+
+def _cause(error: BaseException, output: str) -> str:
+    """The most telling line: the innermost Java exception, or what the Java process said before it died."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    thrown = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    said = [line for line in output.splitlines() if line.startswith(("Error", "Exception", "Invalid"))]
+    return ([*caused[-1:], *thrown, *said, *lines] or [type(error).__name__])[0][:500]
