@@ -1,0 +1,224 @@
+"""Whether a reader of one Avro schema understands data of another: the specification's schema resolution.
+
+Names are compared without their namespace, full names only through aliases; logical types, documentation,
+order and custom attributes play no part. Start at `differences`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from moldau.schemas.avro.types import (
+    Array,
+    AvroType,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Named,
+    Primitive,
+    Record,
+    Union,
+    branch_name,
+)
+from moldau.schemas.errors import InvalidSchemaError
+from moldau.schemas.incompatibility import Effort, Incompatibility, Sides
+from moldau.schemas.parsed_schema import SchemaType
+
+__all__ = ["differences"]
+
+_PROMOTIONS: Final = {
+    "long": frozenset({"int"}),
+    "float": frozenset({"int", "long"}),
+    "double": frozenset({"int", "long", "float"}),
+    "string": frozenset({"bytes"}),
+    "bytes": frozenset({"string"}),
+}
+"""What else a reader of each primitive type takes."""
+
+_Findings = tuple[Incompatibility, ...]
+
+
+def differences(reader: AvroType, writer: AvroType, sides: Sides) -> list[Incompatibility]:
+    """Return why `reader` cannot read what `writer` wrote; an empty list means that it can."""
+    try:
+        found = _Comparison(sides).compare(reader, writer, "")
+    except RecursionError:
+        raise InvalidSchemaError("the Avro schemas are nested too deeply to be compared") from None
+    return list(dict.fromkeys(found))
+
+
+class _Comparison:
+    """One comparison, with what it already knows about pairs of types.
+
+    A pair under way counts as compatible: a recursive type is if everything else about it is. When a pair
+    turns out not to be, what was concluded meanwhile may rest on that guess and is forgotten.
+    """
+
+    def __init__(self, sides: Sides) -> None:
+        self._sides = sides
+        self._effort = Effort()
+        self._known: dict[tuple[int, int], _Findings] = {}
+
+    def compare(self, reader: AvroType, writer: AvroType, path: str) -> _Findings:
+        self._effort.spend()
+        if isinstance(reader, Primitive) and isinstance(writer, Primitive):
+            return self._primitives(reader.kind, writer.kind, path)
+        pair = (id(reader), id(writer))
+        known = self._known.get(pair)
+        if known is not None:
+            return known
+        self._known[pair] = ()
+        already = len(self._known)
+        found = self._structures(reader, writer, path)
+        if found:
+            for guessed in list(self._known)[already:]:
+                del self._known[guessed]
+        self._known[pair] = found
+        return found
+
+    def _primitives(self, reader: str, writer: str, path: str) -> _Findings:
+        if reader == writer or writer in _PROMOTIONS.get(reader, ()):
+            return ()
+        return (self._type_mismatch(reader, writer, path),)
+
+    def _structures(self, reader: AvroType, writer: AvroType, path: str) -> _Findings:
+        if isinstance(writer, Union):
+            return self._written_union(reader, writer, path)
+        if isinstance(reader, Union):
+            return self._read_union(reader, writer, path)
+        match reader, writer:
+            case Record(), Record():
+                return self._names(reader, writer, path) + self._fields(reader, writer, path)
+            case Enum(), Enum():
+                return self._names(reader, writer, path) + self._symbols(reader, writer, path)
+            case Fixed(), Fixed():
+                return self._names(reader, writer, path) + self._sizes(reader, writer, path)
+            case Array(), Array():
+                return self.compare(reader.items, writer.items, f"{path}/items")
+            case Map(), Map():
+                return self.compare(reader.values, writer.values, f"{path}/values")
+        return (self._type_mismatch(_shown(reader), _shown(writer), path),)
+
+    def _written_union(self, reader: AvroType, writer: Union, path: str) -> _Findings:
+        """Any branch may have been written, so the reader must take each of them."""
+        found: list[Incompatibility] = []
+        for position, branch in enumerate(writer.branches):
+            if isinstance(reader, Union):
+                found.extend(self._read_union(reader, branch, f"{path}/{position}"))
+            else:
+                found.extend(self.compare(reader, branch, path))
+        return tuple(found)
+
+    def _read_union(self, reader: Union, writer: AvroType, path: str) -> _Findings:
+        """One branch that takes the written type is enough."""
+        for branch in reader.branches:
+            self._effort.spend()
+            if _may_match(branch, writer) and not self.compare(branch, writer, path):
+                return ()
+        return (
+            self._finding(
+                "MISSING_UNION_BRANCH",
+                path,
+                f"The {self._sides.reader} schema has no branch in the union at path '{path or '/'}' for "
+                f"{_shown(writer)} of the {self._sides.writer} schema",
+                f"reader union lacking writer type: {writer.kind.upper()}",
+            ),
+        )
+
+    def _names(self, reader: Named, writer: Named, path: str) -> _Findings:
+        if _same_name(reader, writer):
+            return ()
+        return (
+            self._finding(
+                "NAME_MISMATCH",
+                f"{path}/name",
+                f"The {reader.kind} '{reader.full_name}' at path '{path}/name' of the {self._sides.reader} schema "
+                f"is called '{writer.full_name}' in the {self._sides.writer} schema, and no alias says so",
+                f"expected: {writer.full_name}",
+            ),
+        )
+
+    def _fields(self, reader: Record, writer: Record, path: str) -> _Findings:
+        written = {field.name: field for field in writer.fields}
+        found: list[Incompatibility] = []
+        for position, field in enumerate(reader.fields):
+            place = f"{path}/fields/{position}"
+            counterpart = _counterpart(field, written)
+            if counterpart is not None:
+                found.extend(self.compare(field.type, counterpart.type, f"{place}/type"))
+            elif not field.has_default:
+                found.append(
+                    self._finding(
+                        "READER_FIELD_MISSING_DEFAULT_VALUE",
+                        place,
+                        f"The field '{field.name}' at path '{place}' of record '{reader.full_name}' in the "
+                        f"{self._sides.reader} schema has no default value and is missing in the "
+                        f"{self._sides.writer} schema",
+                        field.name,
+                    )
+                )
+        return tuple(found)
+
+    def _symbols(self, reader: Enum, writer: Enum, path: str) -> _Findings:
+        known = set(reader.symbols)
+        missing = [symbol for symbol in writer.symbols if symbol not in known]
+        if not missing or reader.default is not None:
+            return ()
+        listed = f"[{', '.join(missing)}]"
+        return (
+            self._finding(
+                "MISSING_ENUM_SYMBOLS",
+                f"{path}/symbols",
+                f"The enum '{reader.full_name}' at path '{path}/symbols' of the {self._sides.reader} schema lacks the "
+                f"symbols {listed} of the {self._sides.writer} schema and has no default",
+                listed,
+            ),
+        )
+
+    def _sizes(self, reader: Fixed, writer: Fixed, path: str) -> _Findings:
+        if reader.size == writer.size:
+            return ()
+        return (
+            self._finding(
+                "FIXED_SIZE_MISMATCH",
+                f"{path}/size",
+                f"The fixed '{reader.full_name}' at path '{path}/size' has {reader.size} bytes in the "
+                f"{self._sides.reader} schema and {writer.size} in the {self._sides.writer} schema",
+                f"expected: {writer.size}, found: {reader.size}",
+            ),
+        )
+
+    def _type_mismatch(self, reader: str, writer: str, path: str) -> Incompatibility:
+        return self._finding(
+            "TYPE_MISMATCH",
+            path or "/",
+            f"The type at path '{path or '/'}' is {reader} in the {self._sides.reader} schema, which cannot read "
+            f"{writer} of the {self._sides.writer} schema",
+            f"reader type: {reader.partition(' ')[0].upper()} not compatible with "
+            f"writer type: {writer.partition(' ')[0].upper()}",
+        )
+
+    def _finding(self, error_type: str, path: str, description: str, info: str) -> Incompatibility:
+        return Incompatibility(SchemaType.AVRO, error_type, path or "/", description, info)
+
+
+def _counterpart(field: Field, written: dict[str, Field]) -> Field | None:
+    return next((written[name] for name in (field.name, *field.aliases) if name in written), None)
+
+
+def _same_name(reader: Named, writer: Named) -> bool:
+    same = reader.full_name.rpartition(".")[2] == writer.full_name.rpartition(".")[2]
+    return same or writer.full_name in reader.aliases
+
+
+def _may_match(branch: AvroType, writer: AvroType) -> bool:
+    """A cheap look before a comparison: in a wide union almost every pair fails here."""
+    if isinstance(branch, Record | Enum | Fixed) and isinstance(writer, Record | Enum | Fixed):
+        return branch.kind == writer.kind and _same_name(branch, writer)
+    return branch.kind == writer.kind or writer.kind in _PROMOTIONS.get(branch.kind, ())
+
+
+def _shown(avro_type: AvroType) -> str:
+    name = branch_name(avro_type)
+    return name if name == avro_type.kind else f"{avro_type.kind} '{name}'"

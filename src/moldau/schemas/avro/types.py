@@ -1,0 +1,128 @@
+"""Avro's types as objects: what the parser builds and everything else walks.
+
+Named types are shared, not copied, so a recursive schema is a cycle of objects; whoever walks one must
+remember where it has been. Identity is object identity: use the canonical text to compare. Start at `AvroType`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, TypeAlias
+
+from moldau.schemas.json_text import Json
+
+__all__ = [
+    "PRIMITIVES",
+    "Array",
+    "AvroType",
+    "Enum",
+    "Field",
+    "Fixed",
+    "Map",
+    "Named",
+    "Primitive",
+    "Record",
+    "Union",
+    "branch_name",
+]
+
+PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+
+Properties: TypeAlias = Mapping[str, Json]
+"""Attributes Avro gives no meaning to, and `logicalType` with its own; kept in the order they were written."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Primitive:
+    """One of the eight types without structure."""
+
+    kind: str
+    properties: Properties = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Array:
+    """Any number of items of one type."""
+
+    kind: ClassVar[str] = "array"
+    items: AvroType
+    properties: Properties = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Map:
+    """Values of one type under text keys."""
+
+    kind: ClassVar[str] = "map"
+    values: AvroType
+    properties: Properties = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Union:
+    """One of several types."""
+
+    kind: ClassVar[str] = "union"
+    branches: tuple[AvroType, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Field:
+    """One field of a record."""
+
+    name: str
+    type: AvroType
+    has_default: bool = False
+    default: Json = None
+    order: str = "ascending"
+    doc: str | None = None
+    aliases: tuple[str, ...] = ()
+    properties: Properties = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """Named fields in order. `fields` is filled in after the record's name is known, for its own sake."""
+
+    kind: ClassVar[str] = "record"
+    full_name: str
+    fields: tuple[Field, ...] = ()
+    is_error: bool = False
+    doc: str | None = None
+    aliases: tuple[str, ...] = ()
+    properties: Properties = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Enum:
+    """One of several symbols; `default` is what a reader takes a symbol for that it does not know."""
+
+    kind: ClassVar[str] = "enum"
+    full_name: str
+    symbols: tuple[str, ...]
+    default: str | None = None
+    doc: str | None = None
+    aliases: tuple[str, ...] = ()
+    properties: Properties = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fixed:
+    """A given number of bytes."""
+
+    kind: ClassVar[str] = "fixed"
+    full_name: str
+    size: int
+    doc: str | None = None
+    aliases: tuple[str, ...] = ()
+    properties: Properties = field(default_factory=dict)
+
+
+Named: TypeAlias = Record | Enum | Fixed
+AvroType: TypeAlias = Primitive | Array | Map | Union | Record | Enum | Fixed
+
+
+def branch_name(avro_type: AvroType) -> str:
+    """What a union calls this branch: the full name of a named type, the kind of any other."""
+    return avro_type.full_name if isinstance(avro_type, Record | Enum | Fixed) else avro_type.kind

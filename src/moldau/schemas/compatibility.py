@@ -1,0 +1,114 @@
+"""Whether a schema may follow the ones before it, at each of the seven levels.
+
+Pure: the registry decides which versions count and what the level is. Start at `check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from moldau.schemas.avro import compatibility as avro
+from moldau.schemas.avro.schema import AvroSchema
+from moldau.schemas.errors import SchemaError
+from moldau.schemas.incompatibility import Incompatibility, Sides
+from moldau.schemas.parsed_schema import ParsedSchema
+
+__all__ = ["CompatibilityLevel", "CompatibilityPolicy", "Incompatibility", "UnknownCompatibilityLevelError", "check"]
+
+
+class UnknownCompatibilityLevelError(SchemaError):
+    """A compatibility level that is none of the seven."""
+
+    def __init__(self, name: str) -> None:
+        known = ", ".join(level.lower() for level in CompatibilityLevel)
+        super().__init__(f"Invalid compatibility level {name!r}. Valid values are {known}")
+
+
+class CompatibilityLevel(StrEnum):
+    """Which of the old schemas a new one is compared with, and in which direction."""
+
+    NONE = "NONE"
+    BACKWARD = "BACKWARD"
+    BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
+    FORWARD = "FORWARD"
+    FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
+    FULL = "FULL"
+    FULL_TRANSITIVE = "FULL_TRANSITIVE"
+
+    @classmethod
+    def of(cls, name: str) -> CompatibilityLevel:
+        """The level of that name, in any case."""
+        try:
+            return cls(name.upper())
+        except ValueError:
+            raise UnknownCompatibilityLevelError(name) from None
+
+    @property
+    def is_transitive(self) -> bool:
+        """Whether every old version counts, not the latest only."""
+        return self.value.endswith("_TRANSITIVE")
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether the new schema must read data of the old."""
+        return self.value.startswith(("BACKWARD", "FULL"))
+
+    @property
+    def is_forward(self) -> bool:
+        """Whether the old schema must read data of the new."""
+        return self.value.startswith(("FORWARD", "FULL"))
+
+
+class CompatibilityPolicy(StrEnum):
+    """How JSON Schema's open objects are judged; Avro and Protobuf know one way only.
+
+    Under LENIENT a property may be added to an object that said nothing about further properties.
+    LOGICAL is accepted and judged as STRICT.
+    """
+
+    STRICT = "STRICT"
+    LENIENT = "LENIENT"
+    LOGICAL = "LOGICAL"
+
+
+def check(
+    level: CompatibilityLevel,
+    new: ParsedSchema,
+    previous: Sequence[ParsedSchema],
+    *,
+    policy: CompatibilityPolicy = CompatibilityPolicy.STRICT,
+) -> list[Incompatibility]:
+    """Return what forbids `new` after `previous`, newest first; an empty list means it may follow.
+
+    The first of the previous schemas that is at odds with the new one ends the search; `against` in the
+    findings is its index.
+    """
+    for index, old in enumerate(previous if level.is_transitive else previous[:1]):
+        found = _against(level, new, old, policy)
+        if found:
+            return [finding.at(index) for finding in found]
+    return []
+
+
+def _against(
+    level: CompatibilityLevel, new: ParsedSchema, old: ParsedSchema, policy: CompatibilityPolicy
+) -> list[Incompatibility]:
+    if level is CompatibilityLevel.NONE:
+        return []
+    if new.schema_type is not old.schema_type:
+        return [Incompatibility(new.schema_type, "", "", "Incompatible because of different schema type")]
+    found: list[Incompatibility] = []
+    if level.is_backward:
+        found += _differences(new, old, Sides("new", "old"), policy)
+    if level.is_forward:
+        found += _differences(old, new, Sides("old", "new"), policy)
+    return found
+
+
+def _differences(
+    reader: ParsedSchema, writer: ParsedSchema, sides: Sides, policy: CompatibilityPolicy
+) -> list[Incompatibility]:
+    assert isinstance(reader, AvroSchema)
+    assert isinstance(writer, AvroSchema)
+    return avro.differences(reader.type, writer.type, sides)

@@ -1,0 +1,72 @@
+"""What a comparison of two schemas reports, and the limit on how long one may take.
+
+Start at `Incompatibility`; the comparisons are `avro.compatibility`, `json_schema` and `protobuf`,
+`compatibility` picks the right one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from moldau.schemas.errors import InvalidSchemaError
+from moldau.schemas.parsed_schema import SchemaType
+
+__all__ = ["Effort", "Incompatibility", "Sides"]
+
+
+@dataclass(frozen=True, slots=True)
+class Incompatibility:
+    """One reason why data of one schema cannot be read with another."""
+
+    schema_type: SchemaType
+    error_type: str
+    """The rule that is broken, by the registry's name for it, such as `TYPE_MISMATCH`."""
+
+    path: str
+    """Where: `/fields/2/type` in Avro, `#/properties/age` in JSON Schema, `#/Person/2` (tag) in Protobuf."""
+
+    description: str
+    """A sentence that names the field and says which of the two schemas lacks what."""
+
+    additional_info: str | None = None
+    """The name, symbols or types the rule is about (Avro only)."""
+
+    against: int = 0
+    """Which of the previous schemas it was found against, as an index into what `check` was given."""
+
+    def at(self, index: int) -> Incompatibility:
+        """The same finding, about the previous schema at `index`."""
+        return replace(self, against=index)
+
+    @property
+    def message(self) -> str:
+        """The line a registry shows for it."""
+        if not self.error_type:
+            return self.description
+        if self.schema_type is SchemaType.AVRO:
+            info = f", additionalInfo:'{self.additional_info}'" if self.additional_info is not None else ""
+            return f"{{errorType:'{self.error_type}', description:'{self.description}'{info}}}"
+        return f'{{errorType:"{self.error_type}", description:"{self.description}"}}'
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """What to call the two schemas in a sentence; for FORWARD the old one is the reader."""
+
+    reader: str
+    writer: str
+
+
+class Effort:
+    """Counts the steps of a comparison and ends one that was made to take forever."""
+
+    def __init__(self, limit: int = 2_000_000) -> None:
+        self._left = limit
+
+    def spend(self, steps: int = 1) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise InvalidSchemaError("the schemas are too large or too entangled to be compared")

@@ -1,0 +1,136 @@
+"""JSON as schemas use it: read with limits, written compactly with the order of keys kept.
+
+Numbers are written as Java's libraries write them (`1.0E10`, not `1e+10`), so that a text a Java
+registry stored comes back unchanged. Start at `load`; `render` is its inverse.
+"""
+
+from __future__ import annotations
+
+import json
+from json.encoder import encode_basestring
+from typing import Any, Final, TypeAlias
+
+from moldau.schemas.errors import InvalidSchemaError
+
+__all__ = ["MAX_NESTING", "Json", "load", "nesting", "render", "sorted_keys"]
+
+Json: TypeAlias = Any
+
+MAX_NESTING: Final = 200
+"""Deepest nesting of objects and arrays in a schema's text; deeper ones are refused, so no reader overflows."""
+
+
+def load(text: str, what: str = "schema") -> Json:
+    """Return the value of a JSON text; NaN, lone surrogates, too deep nesting and trailing text are refused."""
+    try:
+        text.encode()
+        value = json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise InvalidSchemaError(_too_deep(what)) from None
+    except UnicodeEncodeError as error:
+        raise InvalidSchemaError(f"the {what} holds a lone surrogate at character {error.start}") from None
+    except json.JSONDecodeError as error:
+        raise InvalidSchemaError(
+            f"the {what} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from None
+    except ValueError as error:
+        raise InvalidSchemaError(f"the {what} is not JSON: {error}") from None
+    if nesting(value) > MAX_NESTING:
+        raise InvalidSchemaError(_too_deep(what))
+    if "\\u" in text:
+        _refuse_surrogates(value, what)
+    return value
+
+
+def nesting(value: Json) -> int:
+    """How many objects and arrays lie inside one another at the deepest place, counted without recursion."""
+    depth = 0
+    level = [value] if isinstance(value, dict | list) else []
+    while level:
+        depth += 1
+        inner: list[Json] = []
+        for container in level:
+            children = container.values() if isinstance(container, dict) else container
+            inner.extend(child for child in children if isinstance(child, dict | list))
+        level = inner
+    return depth
+
+
+def render(value: Json) -> str:
+    """Write a JSON value without white space, keys in their order, text outside ASCII as it is."""
+    parts: list[str] = []
+    _render(value, parts)
+    return "".join(parts)
+
+
+def sorted_keys(value: Json) -> Json:
+    """The same value with the keys of every object in order, for texts that shall not depend on it."""
+    if isinstance(value, dict):
+        return {key: sorted_keys(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [sorted_keys(item) for item in value]
+    return value
+
+
+def _render(value: Json, parts: list[str]) -> None:
+    if isinstance(value, str):
+        parts.append(encode_basestring(value))
+    elif value is None or value is True or value is False:
+        parts.append("null" if value is None else "true" if value else "false")
+    elif isinstance(value, int):
+        parts.append(str(value))
+    elif isinstance(value, float):
+        parts.append(_java_double(value))
+    elif isinstance(value, dict):
+        _render_object(value, parts)
+    else:
+        _render_array(value, parts)
+
+
+def _render_object(value: dict[str, Json], parts: list[str]) -> None:
+    separator = "{"
+    for key, item in value.items():
+        parts.append(f"{separator}{encode_basestring(key)}:")
+        _render(item, parts)
+        separator = ","
+    parts.append("}" if value else "{}")
+
+
+def _render_array(value: list[Json], parts: list[str]) -> None:
+    separator = "["
+    for item in value:
+        parts.append(separator)
+        _render(item, parts)
+        separator = ","
+    parts.append("]" if value else "[]")
+
+
+def _java_double(value: float) -> str:
+    """Java writes plain decimals from 1/1000 up to ten million, and `digits.digitsEexponent` outside."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value) if "e" not in repr(value) else f"{value:.4f}".rstrip("0")
+    mantissa, _, exponent = f"{value!r}".partition("e")
+    sign, digits = ("-", mantissa[1:]) if mantissa.startswith("-") else ("", mantissa)
+    whole, _, fraction = digits.partition(".")
+    power = int(exponent or 0) + len(whole) - 1
+    significant = (whole + fraction).rstrip("0") or "0"
+    if significant.startswith("0"):
+        stripped = significant.lstrip("0")
+        power -= len(significant) - len(stripped)
+        significant = stripped
+    return f"{sign}{significant[0]}.{significant[1:] or '0'}E{power}"
+
+
+def _refuse_constant(name: str) -> Json:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _refuse_surrogates(value: Json, what: str) -> None:
+    try:
+        render(value).encode()
+    except UnicodeEncodeError:
+        raise InvalidSchemaError(f"the {what} holds a lone surrogate written as \\u escape") from None
+
+
+def _too_deep(what: str) -> str:
+    return f"the {what} is nested more than {MAX_NESTING} levels deep"
