@@ -1,0 +1,82 @@
+"""Folding the records of each key into one row: count, reduce, aggregate and cogroup without windows.
+
+A record without key or value is dropped. A row's time is the largest of all records folded into it. Start at
+`aggregate_processor`; windows are in the modules beside this one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.pipeline.cores.context import TaskContext
+from moldau.pipeline.cores.folding import Folding
+from moldau.pipeline.cores.key_value_store import TimestampedStore
+from moldau.pipeline.cores.records import Record
+from moldau.pipeline.cores.table_processor import TableProcessor
+from moldau.pipeline.ir import nodes as ir
+
+__all__ = ["AggregateProcessor", "CountProcessor"]
+
+_new = tuple.__new__
+
+
+class AggregateProcessor(TableProcessor):
+    """Any aggregation without windows."""
+
+    def __init__(self, node: ir.Aggregate | ir.Cogroup, context: TaskContext, folding: Folding) -> None:
+        super().__init__(node, context, node.table)
+        self._store: TimestampedStore = context.timestamped_store(node.table)
+        self._folding = folding
+        context.views[node.name] = self._store
+
+    def process(self, record: Record) -> None:
+        key, value, timestamp, headers = record
+        if key is None or value is None:
+            self.context.drop(self.node, "null key or value")
+            return
+        store = self._store
+        key_bytes = store.encode_key(key)
+        row = store.row(key_bytes)
+        if row is None:
+            new = self._folding.folded(key, value, None)
+        else:
+            new = self._folding.add(key, value, row[0])
+            timestamp = max(timestamp, row[1])
+        old = self._old(key_bytes) if self.sends_old_values or self.is_caching else None
+        store.put_row(key_bytes, new, timestamp)
+        self.emit(key_bytes, _new(Record, (key, new, timestamp, headers)), old)
+
+    def _old(self, key_bytes: bytes) -> Any:
+        # Read anew: the user's function may have changed the aggregate it was given instead of making another one.
+        row = self._store.row(key_bytes)
+        if row is not None:
+            return row.value
+        # The row before the first is the one that aggregates begin with, except where changes come out of a cache.
+        return None if self.is_caching else self._folding.begun()
+
+
+class CountProcessor(TableProcessor):
+    """Counting, made short because it is what most pipelines do."""
+
+    def __init__(self, node: ir.Aggregate, context: TaskContext) -> None:
+        super().__init__(node, context, node.table)
+        self._store: TimestampedStore = context.timestamped_store(node.table)
+        context.views[node.name] = self._store
+
+    def process(self, record: Record) -> None:
+        key, value, timestamp, headers = record
+        if key is None or value is None:
+            self.context.drop(self.node, "null key or value")
+            return
+        store = self._store
+        key_bytes = store.encode_key(key)
+        row = store.row(key_bytes)
+        if row is None:
+            store.put_row(key_bytes, 1, timestamp)
+            self.emit(key_bytes, _new(Record, (key, 1, timestamp, headers)), None if self.is_caching else 0)
+            return
+        count, latest = row
+        if latest > timestamp:  # noqa: PLR1730, a call of max() costs too much here
+            timestamp = latest
+        store.put_row(key_bytes, count + 1, timestamp)
+        self.emit(key_bytes, _new(Record, (key, count + 1, timestamp, headers)), count)

@@ -1,0 +1,201 @@
+"""What the processors of one task share: stores, cells, time, the record at hand, and the way out.
+
+The context does not run anything; `task.Task` does. Start at `TaskContext`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from moldau.pipeline.cores.backends import Backends, StateBackend
+from moldau.pipeline.cores.failures import RecordError, RecordPlace, StateError
+from moldau.pipeline.cores.handlers import dead_letter_headers
+from moldau.pipeline.cores.key_value_store import KeyValueStore, TimestampedStore
+from moldau.pipeline.cores.processor import TableView
+from moldau.pipeline.cores.punctuation import Cancellable, Punctuations, PunctuationType
+from moldau.pipeline.cores.records import NO_TIMESTAMP, Headers, OutputRow
+from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.cores.store import Codec, Store, codec_of
+from moldau.pipeline.ir.nodes import Materialization, Node
+
+if TYPE_CHECKING:
+    from moldau.pipeline.ir.old_values import TableTraits
+
+__all__ = ["CELLS", "DEAD_LETTERS", "Cell", "RecordContext", "TaskContext"]
+
+CELLS = "task-cells"
+"""The backend that holds the cells of a task."""
+
+
+DEAD_LETTERS = "dead-letters"
+"""The output that dead letters leave by; no node has this name."""
+
+AnyStore = TypeVar("AnyStore", bound=Store)
+
+
+class RecordContext(NamedTuple):
+    """The input record that is being processed."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    headers: Headers
+
+
+class Cell:
+    """One value that survives restarts; anything JSON can write."""
+
+    __slots__ = ("_saved", "name", "value")
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name = name
+        self.value = value
+        self._saved = value
+
+    def flush(self, backend: StateBackend) -> None:
+        """Write the value if it is another than last time."""
+        if self.value != self._saved:
+            backend.put(self.name.encode(), json.dumps(self.value).encode())
+            self._saved = self.value
+
+
+class TaskContext:
+    """Everything a processor may ask its task for."""
+
+    def __init__(
+        self,
+        *,
+        partition: int,
+        partition_counts: Mapping[str, int],
+        backends: Backends,
+        settings: TaskSettings,
+        traits: Mapping[str, TableTraits],
+    ) -> None:
+        self.partition = partition
+        self.partition_counts = partition_counts
+        self.settings = settings
+        self.outputs: list[OutputRow] = []
+        self.current: tuple[Any, ...] | None = None
+        """The row at hand, in the order of `InputRecord`; None outside of any record, as in a punctuation."""
+        self.views: dict[str, TableView] = {}
+        self.stores: dict[str, Store] = {}
+        self.queryable: set[str] = set()
+        self.dropped: Counter[tuple[str, str]] = Counter()
+        self.at_commit: list[Callable[[], None]] = []
+        """What caching holds back is forwarded by these, in the order of the topology."""
+        self.at_flush: list[Callable[[], None]] = []
+        """Buffers that are no stores write to their backends in these."""
+        self._backends = backends
+        self._traits = traits
+        self._cells: dict[str, Cell] = {}
+        self._cell_backend = backends(CELLS)
+        self.stream_time_cell = self.cell("stream-time", NO_TIMESTAMP)
+        self.punctuations = Punctuations(self)
+
+    # --- time and record
+
+    @property
+    def stream_time(self) -> int:
+        """The largest timestamp this task has seen, or -1."""
+        return int(self.stream_time_cell.value)
+
+    @property
+    def record_context(self) -> RecordContext | None:
+        """Where the record at hand came from."""
+        row = self.current
+        return None if row is None else RecordContext(*row[:5])
+
+    @property
+    def place(self) -> RecordPlace | None:
+        """The same, as errors tell it."""
+        row = self.current
+        return None if row is None else RecordPlace(row[0], row[1], row[2])
+
+    def drop(self, node: Node, reason: str) -> None:
+        """Count a record that is skipped on purpose."""
+        self.dropped[node.name, reason] += 1
+
+    def dead_letter(self, error: RecordError) -> None:
+        """Send the record at hand to the dead-letter topic, if there is one."""
+        topic, row = self.settings.dead_letter_topic, self.current
+        if topic is not None and row is not None:
+            self.outputs.append((DEAD_LETTERS, topic, row[5], row[6], row[3], dead_letter_headers(error), None))
+
+    def schedule(self, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
+        """Call back again and again as stream time or the wall clock advances; returns what can cancel it."""
+        return self.punctuations.schedule(interval_ms, kind, callback)
+
+    # --- state
+
+    def store(self, name: str) -> Store:
+        """A store by name."""
+        try:
+            return self.stores[name]
+        except KeyError:
+            known = ", ".join(sorted(self.stores)) or "none"
+            raise StateError(f"there is no store {name!r} here; the stores of this task are: {known}") from None
+
+    def cell(self, name: str, default: Any) -> Cell:
+        """A persistent scalar, as it was left or with its default."""
+        if name not in self._cells:
+            data = self._cell_backend.get(name.encode())
+            self._cells[name] = Cell(name, default if data is None else json.loads(data))
+        return self._cells[name]
+
+    def key_value_store(self, table: Materialization) -> KeyValueStore:
+        """The key-value store of a materialisation, made when it is first asked for."""
+        return self.opened(
+            table, KeyValueStore, lambda: KeyValueStore(table.store, self.backend(table.store), self.codec(table))
+        )
+
+    def timestamped_store(self, table: Materialization) -> TimestampedStore:
+        """The same with a timestamp beside each value."""
+        return self.opened(
+            table, TimestampedStore, lambda: TimestampedStore(table.store, self.backend(table.store), self.codec(table))
+        )
+
+    def backend(self, name: str) -> StateBackend:
+        """The bytes under a name, for buffers that are no stores."""
+        return self._backends(name)
+
+    def codec(self, table: Materialization) -> Codec:
+        """How this task writes keys and values of a materialisation."""
+        return codec_of(table, self.settings.internal_topic(f"{table.store}-changelog"))
+
+    def opened(self, table: Materialization, kind: type[AnyStore], make: Callable[[], AnyStore]) -> AnyStore:
+        """The store of a materialisation, made the first time; asking for another kind later is an error."""
+        store = self.stores.get(table.store)
+        if store is None:
+            store = self.stores[table.store] = make()
+            if table.is_queryable:
+                self.queryable.add(table.store)
+        if type(store) is not kind:
+            raise StateError(f"store {table.store!r} is a {type(store).__name__}, not a {kind.__name__}")
+        return store
+
+    # --- tables
+
+    def traits(self, node: Node) -> TableTraits:
+        """Whether a table is stored, and whether its changes carry old values."""
+        return self._traits[node.name]
+
+    def view(self, node: Node) -> TableView:
+        """A table as others read it; its builder has registered it in `views`."""
+        return self.views[node.name]
+
+    def flush(self) -> dict[str, list[Any]]:
+        """Write stores and cells to their backends; returns the changes of queryable stores."""
+        changes: dict[str, list[Any]] = {}
+        for store in self.stores.values():
+            written = store.flush()
+            if written and store.name in self.queryable:
+                changes[store.name] = list(written)
+        for flush in self.at_flush:
+            flush()
+        for cell in self._cells.values():
+            cell.flush(self._cell_backend)
+        return changes

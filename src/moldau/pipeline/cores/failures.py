@@ -1,0 +1,142 @@
+"""What can go wrong with one record: bytes that no serde reads, a user's function that raises, a time that is none.
+
+Each error names the record (topic, partition, offset) and the user's line. What follows from it, stopping or skipping,
+is decided in `handlers`. Start at `RecordError`.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from moldau.core.errors import MoldauError
+from moldau.pipeline.ir.nodes import Node
+from moldau.pipeline.ir.origin import PACKAGE, UNKNOWN, Origin
+
+if TYPE_CHECKING:
+    from moldau.pipeline.cores.context import TaskContext
+
+__all__ = [
+    "BufferFullError",
+    "DeserializationError",
+    "ExtractedTimestampError",
+    "MissingBuilderError",
+    "ProcessingError",
+    "RecordError",
+    "RecordPlace",
+    "SerializationError",
+    "StateError",
+    "as_record_error",
+    "failing_line",
+]
+
+
+class RecordPlace(NamedTuple):
+    """Where a record was read."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"topic {self.topic}, partition {self.partition}, offset {self.offset}"
+
+
+class RecordError(MoldauError):
+    """One record could not be processed."""
+
+    def __init__(self, message: str, place: RecordPlace | None, node: str, origin: Origin = UNKNOWN) -> None:
+        super().__init__(message)
+        self.place = place
+        self.node = node
+        self.origin = origin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restored, (type(self), str(self), self.place, self.node, self.origin))
+
+
+class DeserializationError(RecordError):
+    """The bytes of a key or value are not what the serde reads."""
+
+
+class SerializationError(RecordError):
+    """A result cannot be written by the serde it was given."""
+
+
+class ProcessingError(RecordError):
+    """A function of the user's raised on a record."""
+
+
+class ExtractedTimestampError(RecordError):
+    """A record has no usable time."""
+
+
+class BufferFullError(RecordError):
+    """A suppression buffer reached its limit, and the pipeline was told to stop then."""
+
+
+class MissingBuilderError(MoldauError):
+    """A node that no core knows how to run."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(f"{node.name} ({node.origin}): nothing here can run a {type(node).__name__}")
+
+
+class StateError(MoldauError):
+    """A store was asked for that does not exist, or for something it cannot do."""
+
+
+def _restored(
+    kind: type[RecordError], message: str, place: RecordPlace | None, node: str, origin: Origin
+) -> RecordError:
+    # Spark's workers send errors home by pickle, and some kinds build their message from other arguments.
+    error = kind.__new__(kind)
+    RecordError.__init__(error, message, place, node, origin)
+    return error
+
+
+def failing_line(trace: TracebackType | None, otherwise: Origin) -> Origin:
+    """The line of the user's function that failed: the one our innermost frame called into, else the node's own."""
+    found = otherwise
+    was_ours = False
+    while trace is not None:
+        module = trace.tb_frame.f_globals.get("__name__", "")
+        is_ours = module == PACKAGE or module.startswith(PACKAGE + ".")
+        if was_ours and not is_ours:
+            found = Origin(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        elif is_ours:
+            found = otherwise
+        was_ours = is_ours
+        trace = trace.tb_next
+    return found
+
+
+def as_record_error(error: Exception, context: TaskContext) -> RecordError:
+    """The error that tells a user where and on what a pipeline failed; one that does already is returned as it is."""
+    if isinstance(error, RecordError):
+        return error
+    node = failing_node(error.__traceback__)
+    name, declared = (node.name, node.origin) if node is not None else ("the task", UNKNOWN)
+    line = failing_line(error.__traceback__, declared)
+    where = str(declared) if str(line) == str(declared) else f"{declared}, failing at {line}"
+    place = context.place
+    return ProcessingError(
+        f"{place or 'outside of any record'}: {name} ({where}) raised {type(error).__name__}: {error}; "
+        "fix the function, or set processing.exception.handler to log-and-continue",
+        place,
+        name,
+        line,
+    )
+
+
+def failing_node(trace: TracebackType | None) -> Node | None:
+    """The node whose processor was at work when the exception came: the innermost one on the stack."""
+    from moldau.pipeline.cores.processor import Processor
+
+    found: Node | None = None
+    while trace is not None:
+        owner = trace.tb_frame.f_locals.get("self")
+        if isinstance(owner, Processor):
+            found = owner.node
+        trace = trace.tb_next
+    return found

@@ -1,0 +1,122 @@
+"""Where records enter a task: bytes become keys and values, and time advances.
+
+One `Input` serves one source or one repartitioning. It is the innermost loop of a task. Start at `Input.feed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from moldau.pipeline.cores.changes import change_decoder
+from moldau.pipeline.cores.context import TaskContext
+from moldau.pipeline.cores.failures import DeserializationError, ExtractedTimestampError
+from moldau.pipeline.cores.handlers import Response
+from moldau.pipeline.cores.processor import Forward
+from moldau.pipeline.cores.records import NO_TIMESTAMP, InputRecord, Record
+from moldau.pipeline.cores.serialization import Decode, decoder
+from moldau.pipeline.ir import nodes as ir
+
+__all__ = ["Input", "Row"]
+
+Row = Sequence[Any]
+"""A record in the order of `InputRecord`."""
+
+_new = tuple.__new__
+
+
+class Input:
+    """Reads the rows of one source node."""
+
+    def __init__(
+        self, node: ir.Source | ir.Repartition, context: TaskContext, take: Forward, *, has_schedules: bool
+    ) -> None:
+        self.node = node
+        self._context = context
+        self._take = take
+        self._decoders: dict[str, tuple[Decode, Decode]] = {}
+        self._timestamps = node.timestamps if isinstance(node, ir.Source) else None
+        self._stream_time = context.stream_time_cell
+        self._has_schedules = has_schedules
+
+    def feed(self, rows: Iterable[Row]) -> None:
+        """Process records one after the other, each to its end."""
+        context, take, stream_time = self._context, self._take, self._stream_time
+        punctuate = context.punctuations.punctuate_stream_time if self._has_schedules else None
+        topic: str | None = None
+        decode_key: Decode = bytes
+        decode_value: Decode = bytes
+        for row in rows:
+            row_topic, _, _, timestamp, headers, key, value = row
+            if row_topic != topic:
+                topic = row_topic
+                decode_key, decode_value = self._decoders_of(row_topic)
+            context.current = row  # type: ignore[assignment]
+            try:
+                if key is not None:
+                    key = decode_key(key)
+                if value is not None:
+                    value = decode_value(value)
+            except Exception as error:
+                self._unreadable(row, error)
+                continue
+            if self._timestamps is not None or timestamp < 0:
+                timestamp = self._extracted(row, key, value)
+                if timestamp < 0:
+                    continue
+            if timestamp > stream_time.value:  # noqa: PLR1730, a call of max() costs too much here
+                stream_time.value = timestamp
+            take(_new(Record, (key, value, timestamp, headers)))
+            if punctuate is not None:
+                punctuate()
+
+    def _decoders_of(self, topic: str) -> tuple[Decode, Decode]:
+        if topic not in self._decoders:
+            decode_value = decoder(self.node.value_serde, topic)
+            if isinstance(self.node, ir.Repartition) and self.node.carries_changes:
+                decode_value = change_decoder(decode_value)
+            self._decoders[topic] = (decoder(self.node.key_serde, topic), decode_value)
+        return self._decoders[topic]
+
+    def _extracted(self, row: Row, key: Any, value: Any) -> int:
+        """The record's time as the user's extractor tells it; without one, a record must have a time."""
+        if self._timestamps is None:
+            raise ExtractedTimestampError(
+                f"{self._context.place}: the record has no timestamp ({row[3]}); give the source a timestamp extractor",
+                self._context.place,
+                self.node.name,
+                self.node.origin,
+            )
+        cell = self._context.cell(f"partition-time {self.node.name} {row[0]} {row[1]}", NO_TIMESTAMP)
+        record = InputRecord(*row)._replace(key=key, value=value)
+        timestamp = int(self._timestamps.call(record, cell.value))
+        if timestamp < 0:
+            self._context.drop(self.node, "negative extracted timestamp")
+        else:
+            cell.value = max(cell.value, timestamp)
+        return timestamp
+
+    def _unreadable(self, row: Row, cause: Exception) -> None:
+        context = self._context
+        error = DeserializationError(
+            f"{context.place}: {self._unreadable_part(row)} cannot be read by {self.node.name} ({self.node.origin}): "
+            f"{cause}; fix the serde, or set deserialization.exception.handler to log-and-continue",
+            context.place,
+            self.node.name,
+            self.node.origin,
+        )
+        error.__cause__ = cause
+        response = context.settings.deserialization_handler(error, InputRecord(*row))
+        context.dead_letter(error)
+        if response is Response.FAIL:
+            raise error
+        context.drop(self.node, "cannot be read")
+
+    def _unreadable_part(self, row: Row) -> str:
+        decode_key, _ = self._decoders_of(row[0])
+        try:
+            if row[5] is not None:
+                decode_key(row[5])
+        except Exception:
+            return f"the key {row[5]!r:.80}"
+        return f"the value {row[6]!r:.80}"

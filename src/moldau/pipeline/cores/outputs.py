@@ -1,0 +1,134 @@
+"""Where records leave a task: sinks into topics, and repartitionings into other sub-topologies.
+
+Both append rows to the task's outputs; whoever hosts the task carries them away.
+"""
+
+from __future__ import annotations
+
+from moldau.pipeline.cores.changes import change_encoder
+from moldau.pipeline.cores.context import TaskContext
+from moldau.pipeline.cores.failures import ProcessingError, SerializationError
+from moldau.pipeline.cores.partitioning import partition_hash
+from moldau.pipeline.cores.processor import Processor
+from moldau.pipeline.cores.records import Record
+from moldau.pipeline.cores.serialization import Encode, encoder
+from moldau.pipeline.ir import nodes as ir
+from moldau.pipeline.ir.functions import PythonFunction
+
+__all__ = ["RepartitionOutput", "SinkProcessor"]
+
+
+class _Output(Processor):
+    """Writes keys and values with the serdes of its node."""
+
+    node: ir.Sink | ir.Repartition
+
+    def written(self, encode_key: Encode, encode_value: Encode, record: Record) -> tuple[bytes | None, bytes | None]:
+        """Key and value as bytes, one at a time, so that the error can say which of them failed."""
+        key, value = record[0], record[1]
+        part: str = "key"
+        given = key
+        try:
+            key_bytes = None if key is None else encode_key(key)
+            part, given = "value", value
+            return key_bytes, None if value is None else encode_value(value)
+        except Exception as error:
+            raise SerializationError(
+                f"{self.node.name} ({self.node.origin}): the {part} {given!r:.80} ({type(given).__name__}) of a result "
+                f"of {self.context.place} cannot be written: {error}; give the operator a serde that fits",
+                self.context.place,
+                self.node.name,
+                self.node.origin,
+            ) from error
+
+    def chosen_partition(self, partitioner: PythonFunction, topic: str, record: Record, count: int) -> int | None:
+        """The partition that the user's function says; None leaves it to the hash of the key."""
+        chosen = partitioner.call(topic, record[0], record[1], count)
+        if chosen is not None and (not isinstance(chosen, int) or not 0 <= chosen < count):
+            raise ProcessingError(
+                f"{self.node.name}: the partitioner chose {chosen!r} for topic {topic}, which has partitions 0 to "
+                f"{count - 1} ({partitioner.origin})",
+                self.context.place,
+                self.node.name,
+                partitioner.origin,
+            )
+        return chosen
+
+
+class SinkProcessor(_Output):
+    """Writes to a topic, or to the one that the record itself decides."""
+
+    def __init__(self, node: ir.Sink, context: TaskContext) -> None:
+        super().__init__(node, context)
+        self._sink = node
+        self._name = node.name
+        self._encoders: dict[str, tuple[Encode, Encode]] = {}
+        if node.topic is not None and node.partitioner is None:
+            self._topic = node.topic
+            self._encode_key, self._encode_value = self._encoders_of(node.topic)
+        else:
+            self.process = self._process_anywhere  # type: ignore[method-assign]
+
+    def process(self, record: Record) -> None:
+        key, value, timestamp, headers = record
+        try:
+            row = (
+                self._name,
+                self._topic,
+                None if key is None else self._encode_key(key),
+                None if value is None else self._encode_value(value),
+                timestamp,
+                headers,
+                None,
+            )
+        except Exception:
+            self.written(self._encode_key, self._encode_value, record)
+            raise
+        self.context.outputs.append(row)
+
+    def _process_anywhere(self, record: Record) -> None:
+        topic = self._sink.topic
+        if self._sink.chooser is not None:
+            topic = self._sink.chooser.call(record.key, record.value, self.context.record_context)
+        if not isinstance(topic, str) or not topic:
+            raise ProcessingError(
+                f"{self._name} ({self._sink.origin}): the topic chosen for a record is {topic!r}, not a name",
+                self.context.place,
+                self._name,
+                self._sink.origin,
+            )
+        partition = None
+        if self._sink.partitioner is not None:
+            count = self.context.partition_counts.get(topic, 1)
+            partition = self.chosen_partition(self._sink.partitioner, topic, record, count)
+        key, value = self.written(*self._encoders_of(topic), record)
+        self.context.outputs.append((self._name, topic, key, value, record.timestamp, record.headers, partition))
+
+    def _encoders_of(self, topic: str) -> tuple[Encode, Encode]:
+        if topic not in self._encoders:
+            self._encoders[topic] = (encoder(self._sink.key_serde, topic), encoder(self._sink.value_serde, topic))
+        return self._encoders[topic]
+
+
+class RepartitionOutput(_Output):
+    """Sends records to the task of their key's partition."""
+
+    def __init__(self, node: ir.Repartition, context: TaskContext) -> None:
+        super().__init__(node, context)
+        self._name = node.name
+        self._topic = context.settings.internal_topic(node.topic)
+        self._count = context.partition_counts[node.topic]
+        self._partitioner = node.partitioner
+        self._hash = partition_hash()
+        self._encode_key = encoder(node.key_serde, self._topic)
+        encode_value = encoder(node.value_serde, self._topic)
+        self._encode_value = change_encoder(encode_value) if node.carries_changes else encode_value
+
+    def process(self, record: Record) -> None:
+        key, value = self.written(self._encode_key, self._encode_value, record)
+        partition: int | None = None
+        if self._partitioner is not None:
+            partition = self.chosen_partition(self._partitioner, self._topic, record, self._count)
+        if partition is None:
+            partition = 0 if key is None else self._hash(key, self._count)
+        self.context.outputs.append((self._name, self._topic, key, value, record[2], record[3], partition))

@@ -1,0 +1,79 @@
+"""What flows through a task: records, changes of tables, windowed keys, and the rows at a task's two ends.
+
+All are tuples, because they are made for every record. Start at `Record`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from moldau.pipeline.ir.windows import Window, Windowed
+
+__all__ = [
+    "NO_TIMESTAMP",
+    "Change",
+    "Headers",
+    "InputRecord",
+    "OutputRecord",
+    "OutputRow",
+    "Record",
+    "ValueAndTimestamp",
+    "Window",
+    "Windowed",
+]
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+NO_TIMESTAMP = -1
+"""Stream time before the first record."""
+
+
+class Record(NamedTuple):
+    """One record between two operators; in a table's branch the value is a `Change`."""
+
+    key: Any
+    value: Any
+    timestamp: int
+    headers: Headers = ()
+
+
+class Change(NamedTuple):
+    """What happened to a row of a table; `old` is None also where nobody asked for old values."""
+
+    new: Any
+    old: Any
+
+
+class ValueAndTimestamp(NamedTuple):
+    """A row of a table and the time of its last change."""
+
+    value: Any
+    timestamp: int
+
+
+class InputRecord(NamedTuple):
+    """A record as it comes from a topic, or from another sub-topology."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    headers: Headers
+    key: bytes | None
+    value: bytes | None
+
+
+class OutputRecord(NamedTuple):
+    """A record on its way out; `output` names the sink or repartition node it leaves by."""
+
+    output: str
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Headers
+    partition: int | None
+
+
+OutputRow = tuple[str, str, bytes | None, bytes | None, int, Headers, int | None]
+"""An `OutputRecord` as tasks hold it: the same fields in the same order, without the cost of the named form."""

@@ -1,0 +1,52 @@
+"""What all stores have in common: a name, a way to write keys and values, and a flush. Start at `Store`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from moldau.pipeline.cores.records import Window
+from moldau.pipeline.cores.serialization import Decode, Encode, decoder, encoder, is_plain
+from moldau.pipeline.ir.nodes import Materialization
+
+__all__ = ["Codec", "Store", "StoreChange", "codec_of"]
+
+
+class Codec(NamedTuple):
+    """How a store writes keys and values; `is_plain` values may be held as objects."""
+
+    encode_key: Encode
+    decode_key: Decode
+    encode_value: Encode
+    decode_value: Decode
+    is_plain: bool
+
+
+def codec_of(table: Materialization, topic: str) -> Codec:
+    """The codec of a materialisation; `topic` is the changelog topic's name, for serdes that look schemas up."""
+    return Codec(
+        encoder(table.key_serde, topic),
+        decoder(table.key_serde, topic),
+        encoder(table.value_serde, topic),
+        decoder(table.value_serde, topic),
+        is_plain(table.value_serde),
+    )
+
+
+class StoreChange(NamedTuple):
+    """An entry that was written, for those who answer queries elsewhere; a value of None deletes."""
+
+    key: bytes
+    value: bytes | None
+    timestamp: int | None
+    window: Window | None
+
+
+class Store:
+    """State of a task under a name that is unique in its topology."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def flush(self) -> list[StoreChange]:
+        """Write to the backend what changed since the last flush, and tell what it was."""
+        raise NotImplementedError

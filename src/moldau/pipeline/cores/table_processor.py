@@ -1,0 +1,65 @@
+"""What all nodes that give tables share: how a change of a row leaves them.
+
+A change is forwarded at once, or with caching only the last one of each key when the task commits. Old values are sent
+only where someone downstream needs them (`ir.old_values`). Start at `TableProcessor.emit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from moldau.pipeline.cores.context import TaskContext
+from moldau.pipeline.cores.processor import Link, Processor, to_each
+from moldau.pipeline.cores.records import Change, Record
+from moldau.pipeline.ir.nodes import Materialization, Node
+
+__all__ = ["Emit", "TableProcessor"]
+
+_new = tuple.__new__
+
+Emit = Callable[[Hashable, Record, Any], None]
+"""(identity, record with the new value, old value): identity stands for the key where changes are cached."""
+
+
+class TableProcessor(Processor):
+    """A node whose output is changes; `table` is None where it keeps no store and so cannot cache."""
+
+    def __init__(self, node: Node, context: TaskContext, table: Materialization | None) -> None:
+        super().__init__(node, context)
+        self.sends_old_values = context.traits(node).sends_old_values
+        self.is_caching = table is not None and table.is_caching and context.settings.is_caching
+        self.emit: Emit = self._emit_change
+        self._held: dict[Hashable, tuple[Record, Any]] = {}
+        if self.is_caching:
+            context.at_commit.append(self._release)
+
+    def link(self, children: Sequence[Link]) -> None:
+        super().link(children)
+        if self.is_caching:
+            self.emit = self._hold
+            return
+        takers = [child.take_value for child in children if child.take_value is not None]
+        if children and len(takers) == len(children):
+            # A stream of the new values needs no change made first and taken apart again.
+            self._forward_value = to_each(takers)
+            self.emit = self._emit_value
+
+    def _emit_change(self, identity: Hashable, record: Record, old: Any) -> None:
+        key, new, timestamp, headers = record
+        change = _new(Change, (new, old if self.sends_old_values else None))
+        self.forward(_new(Record, (key, change, timestamp, headers)))
+
+    def _emit_value(self, identity: Hashable, record: Record, old: Any) -> None:
+        self._forward_value(record)
+
+    def _hold(self, identity: Hashable, record: Record, old: Any) -> None:
+        held = self._held
+        before = held.pop(identity, None)
+        held[identity] = (record, old if before is None else before[1])
+
+    def _release(self) -> None:
+        held, self._held = self._held, {}
+        for identity, (record, old) in held.items():
+            if record.value is not None or old is not None:
+                self._emit_change(identity, record, old)

@@ -1,0 +1,211 @@
+"""Tables read from topics or streams, and what can be done to a table row by row.
+
+A table that needs no store keeps none, and is then read through the table before it. `TABLE_BUILDERS` is their part of
+the table in `builders`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.pipeline.cores.calls import callable_of
+from moldau.pipeline.cores.context import TaskContext
+from moldau.pipeline.cores.processor import Builder, Forward, Processor, TableView
+from moldau.pipeline.cores.records import Change, Record, ValueAndTimestamp
+from moldau.pipeline.cores.table_processor import TableProcessor
+from moldau.pipeline.ir import nodes as ir
+
+__all__ = ["TABLE_BUILDERS", "TableSourceProcessor"]
+
+_new = tuple.__new__
+
+
+class TableSourceProcessor(TableProcessor):
+    """A record replaces the row of its key, a null value deletes it."""
+
+    def __init__(self, node: ir.TableSource | ir.ToTable, context: TaskContext) -> None:
+        is_stored = context.traits(node).is_materialized
+        super().__init__(node, context, node.table if is_stored else None)
+        if is_stored:
+            self._store = context.timestamped_store(node.table)
+            context.views[node.name] = self._store
+        else:
+            self.process = self._process_unstored  # type: ignore[method-assign]
+
+    def process(self, record: Record) -> None:
+        key, value, timestamp, _ = record
+        if key is None:
+            self.context.drop(self.node, "null key")
+            return
+        store = self._store
+        key_bytes = store.encode_key(key)
+        row = store.row(key_bytes)
+        store.put_row(key_bytes, value, timestamp)
+        self.emit(key_bytes, record, None if row is None else row[0])
+
+    def _process_unstored(self, record: Record) -> None:
+        if record.key is None:
+            self.context.drop(self.node, "null key")
+            return
+        self.emit(None, record, None)
+
+
+class GlobalTableProcessor(Processor):
+    """Keeps the rows of a table that every task knows whole; nothing is forwarded."""
+
+    def __init__(self, node: ir.GlobalTableSource, context: TaskContext) -> None:
+        super().__init__(node, context)
+        self._store = context.timestamped_store(node.table)
+        context.views[node.name] = self._store
+
+    def process(self, record: Record) -> None:
+        key, value, timestamp, _ = record
+        if key is None:
+            self.context.drop(self.node, "null key")
+            return
+        self._store.put_row(self._store.encode_key(key), value, timestamp)
+
+
+class _RowProcessor(TableProcessor):
+    """A table whose rows are computed one by one from those of another."""
+
+    def __init__(self, node: ir.TableFilter | ir.TableMapValues, context: TaskContext) -> None:
+        table = node.table if context.traits(node).is_materialized else None
+        super().__init__(node, context, table)
+        if table is not None:
+            self._store = context.timestamped_store(table)
+            context.views[node.name] = self._store
+            self.process = self._process_stored  # type: ignore[method-assign]
+        elif node.input.name in context.views:
+            context.views[node.name] = _ComputedView(context.view(node.input), self.computed)
+
+    def computed(self, key: Any, value: Any) -> Any:
+        """The row that follows from a row of the input, or None."""
+        raise NotImplementedError
+
+    def is_silent(self, new: Any, old: Any) -> bool:
+        """Whether a change is no news for those who follow."""
+        return False
+
+    def process(self, record: Record) -> None:
+        key, (new, old), timestamp, headers = record
+        new = None if new is None else self.computed(key, new)
+        old = None if old is None or not self.sends_old_values else self.computed(key, old)
+        if not self.is_silent(new, old):
+            self.emit(None, _new(Record, (key, new, timestamp, headers)), old)
+
+    def _process_stored(self, record: Record) -> None:
+        key, (new, _), timestamp, headers = record
+        new = None if new is None else self.computed(key, new)
+        store = self._store
+        key_bytes = store.encode_key(key)
+        row = store.row(key_bytes) if self.sends_old_values or self.is_caching else None
+        old = None if row is None else row[0]
+        if not self.is_silent(new, old):
+            store.put_row(key_bytes, new, timestamp)
+            self.emit(key_bytes, _new(Record, (key, new, timestamp, headers)), old)
+
+
+class TableFilterProcessor(_RowProcessor):
+    """Rows that do not pass are absent; one that stops passing leaves a tombstone."""
+
+    def __init__(self, node: ir.TableFilter, context: TaskContext) -> None:
+        self._holds = callable_of(node.predicate, "key", "value")
+        self._wanted = not node.is_negated
+        super().__init__(node, context)
+
+    def computed(self, key: Any, value: Any) -> Any:
+        return value if bool(self._holds(key, value)) is self._wanted else None
+
+    def is_silent(self, new: Any, old: Any) -> bool:
+        # Without old values nobody can tell whether the row was there before, so a tombstone is sent to be safe.
+        return self.sends_old_values and new is None and old is None
+
+
+class TableMapValuesProcessor(_RowProcessor):
+    """Each row with another value."""
+
+    def __init__(self, node: ir.TableMapValues, context: TaskContext) -> None:
+        self._mapper = callable_of(node.mapper, *(("key", "value") if node.has_key else ("value",)))
+        self._has_key = node.has_key
+        super().__init__(node, context)
+
+    def computed(self, key: Any, value: Any) -> Any:
+        return self._mapper(key, value) if self._has_key else self._mapper(value)
+
+
+class _ComputedView:
+    """An unstored table, computed from the one before it whenever it is read."""
+
+    def __init__(self, source: TableView, computed: Any) -> None:
+        self._source = source
+        self._computed = computed
+
+    def get(self, key: Any) -> ValueAndTimestamp | None:
+        row = self._source.get(key)
+        if row is None:
+            return None
+        value = self._computed(key, row.value)
+        return None if value is None else ValueAndTimestamp(value, row.timestamp)
+
+
+class ToStreamProcessor(Processor):
+    """The new values of a table, tombstones included."""
+
+    def __init__(self, node: ir.ToStream, context: TaskContext) -> None:
+        super().__init__(node, context)
+        self._selector = None if node.selector is None else callable_of(node.selector, "key", "value")
+
+    @property
+    def take_value(self) -> Forward | None:
+        return self.forward if self._selector is None else self._select
+
+    def process(self, record: Record) -> None:
+        key, change, timestamp, headers = record
+        key = key if self._selector is None else self._selector(key, change[0])
+        self.forward(_new(Record, (key, change[0], timestamp, headers)))
+
+    def _select(self, record: Record) -> None:
+        key, value, timestamp, headers = record
+        if self._selector is not None:
+            key = self._selector(key, value)
+        self.forward(_new(Record, (key, value, timestamp, headers)))
+
+
+class GroupTableProcessor(Processor):
+    """Changes of rows as changes of what a grouped aggregation folds: the old one taken away, the new one added.
+
+    Both travel in one record where the group stays the same, else the old one goes first.
+    """
+
+    def __init__(self, node: ir.GroupTable, context: TaskContext) -> None:
+        super().__init__(node, context)
+        self._selector = callable_of(node.selector, "key", "value")
+
+    def process(self, record: Record) -> None:
+        key, (new, old), timestamp, headers = record
+        added, removed = self._pair(key, new), self._pair(key, old)
+        if added is not None and removed is not None and added[0] == removed[0]:
+            self.forward(Record(removed[0], Change(added[1], removed[1]), timestamp, headers))
+            return
+        if removed is not None:
+            self.forward(Record(removed[0], Change(None, removed[1]), timestamp, headers))
+        if added is not None:
+            self.forward(Record(added[0], Change(added[1], None), timestamp, headers))
+
+    def _pair(self, key: Any, value: Any) -> tuple[Any, Any] | None:
+        if value is None:
+            return None
+        group, part = self._selector(key, value)
+        return None if group is None or part is None else (group, part)
+
+
+TABLE_BUILDERS: dict[type[ir.Node], Builder] = {
+    ir.TableSource: TableSourceProcessor,
+    ir.GlobalTableSource: GlobalTableProcessor,
+    ir.ToTable: TableSourceProcessor,
+    ir.TableFilter: TableFilterProcessor,
+    ir.TableMapValues: TableMapValuesProcessor,
+    ir.ToStream: ToStreamProcessor,
+    ir.GroupTable: GroupTableProcessor,
+}
