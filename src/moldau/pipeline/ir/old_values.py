@@ -1,0 +1,143 @@
+"""Which tables of a topology are stored, and which send the old value along with each change.
+
+A table is stored only if somebody named its store or reads from it, and sends old values only if something downstream
+asks for them. Both decide outputs: a filter that knows the old row keeps quiet about rows that never passed, one that
+does not sends a tombstone. In Kafka Streams the answers depend on the order in which the program was written (a filter
+asks once, when it is made), so the nodes are replayed in the order of their creation. Start at `table_plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from moldau.pipeline.ir.foreign_key import ForeignKeyLookup, ForeignKeyResolve, ForeignKeySubscribe
+from moldau.pipeline.ir.nodes import (
+    Aggregate,
+    AggregateTable,
+    Cogroup,
+    ForeignKeyJoin,
+    GroupTable,
+    JoinKind,
+    Node,
+    StreamTableJoin,
+    Suppress,
+    TableFilter,
+    TableMapValues,
+    TableSource,
+    TableTableJoin,
+    TableTransformValues,
+    ToTable,
+)
+
+__all__ = ["TableTraits", "table_plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableTraits:
+    """How one table works."""
+
+    is_materialized: bool
+    """Whether its rows are in a store of its own."""
+    sends_old_values: bool
+    """Whether `Change.old` is filled in."""
+
+
+def table_plan(nodes: Iterable[Node]) -> dict[str, TableTraits]:
+    """The traits of every table by its node's name; `nodes` are in the order of creation."""
+    plan = _Plan()
+    for node in nodes:
+        plan.declare(node)
+    return {name: TableTraits(name in plan.materialized, name in plan.sending) for name in plan.tables}
+
+
+class _Plan:
+    def __init__(self) -> None:
+        self.tables: list[str] = []
+        self.materialized: set[str] = set()
+        self.sending: set[str] = set()
+
+    def declare(self, node: Node) -> None:
+        """Take note of a node, and of what it asks of those before it."""
+        match node:
+            case TableFilter():
+                self._table(node, is_materialized=node.table is not None and node.table.is_queryable)
+                if self._send_old_values(node.input, must_store=False):
+                    self.sending.add(node.name)
+            case TableMapValues() | TableTransformValues():
+                self._table(node, is_materialized=node.table is not None and node.table.is_queryable)
+            case TableSource() | ToTable() | ForeignKeyResolve():
+                self._table(node, is_materialized=node.table.is_queryable)
+            case Aggregate() | AggregateTable() | Cogroup():
+                self._table(node, is_materialized=True)
+            case TableTableJoin():
+                self._declare_join(node)
+            case ForeignKeyJoin():
+                self._send_old_values(node.right)
+                self._send_old_values(node.left)
+                self._read(node.right)
+                self._table(node, is_materialized=node.table.is_queryable)
+            case ForeignKeyLookup():
+                self._send_old_values(node.right)
+                self._read(node.right)
+            case GroupTable() | ForeignKeySubscribe():
+                self._send_old_values(node.input)
+            case Suppress():
+                self._table(node, is_materialized=False)
+                if self._send_old_values(node.input):
+                    self.sending.add(node.name)
+            case StreamTableJoin():
+                self._read(node.right)
+            case _:
+                pass
+
+    def _declare_join(self, node: TableTableJoin) -> None:
+        # Sides that may stay alone must know whether there was a result before, to end it.
+        if node.kind is not JoinKind.INNER:
+            self._send_old_values(node.left)
+        if node.kind is JoinKind.OUTER:
+            self._send_old_values(node.right)
+        self._read(node.left)
+        self._read(node.right)
+        self._table(node, is_materialized=node.table is not None)
+
+    def _table(self, node: Node, *, is_materialized: bool) -> None:
+        self.tables.append(node.name)
+        if is_materialized:
+            self.materialized.add(node.name)
+
+    def _send_old_values(self, node: Node, *, must_store: bool = True) -> bool:
+        """Ask a table for old values; it may refuse if it is not stored and need not be."""
+        match node:
+            case TableSource() | ToTable() | ForeignKeyJoin() | ForeignKeyResolve():
+                if not must_store and node.name not in self.materialized:
+                    return False
+                self.materialized.add(node.name)
+            case TableFilter() | TableMapValues() | TableTransformValues():
+                if node.name not in self.materialized and not self._send_old_values(node.input, must_store=must_store):
+                    return node.name in self.sending
+            case TableTableJoin():
+                self._send_old_values(node.left)
+                self._send_old_values(node.right)
+            case Suppress():
+                if not self._send_old_values(node.input, must_store=must_store):
+                    return False
+            case _:
+                pass
+        self.sending.add(node.name)
+        return True
+
+    def _read(self, node: Node) -> None:
+        """Make sure that rows of a table can be looked up."""
+        match node:
+            case TableSource() | ToTable() | ForeignKeyJoin() | ForeignKeyResolve():
+                self.materialized.add(node.name)
+            case TableFilter() | TableMapValues() | TableTransformValues() | Suppress():
+                if node.name not in self.materialized:
+                    self._read(node.input)
+            case TableTableJoin():
+                if node.name not in self.materialized:
+                    self._read(node.left)
+                    self._read(node.right)
+            case _:
+                pass
