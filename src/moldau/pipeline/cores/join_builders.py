@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from moldau.pipeline.cores.foreign_key_join import ResolveProcessor, SubscribeProcessor, foreign_key_lookup
+from moldau.pipeline.cores.global_table_join import global_table_join
 from moldau.pipeline.cores.processor import Builder
-from moldau.pipeline.ir import nodes as ir
+from moldau.pipeline.cores.stream_join import stream_join
+from moldau.pipeline.cores.stream_table_join import stream_table_join
+from moldau.pipeline.cores.table_join import table_join
+from moldau.pipeline.ir import foreign_key, nodes
 
 __all__ = ["JOIN_BUILDERS"]
 
-JOIN_BUILDERS: dict[type[ir.Node], Builder] = {}
+JOIN_BUILDERS: dict[type[nodes.Node], Builder] = {
+    nodes.StreamStreamJoin: stream_join,
+    nodes.StreamTableJoin: stream_table_join,
+    nodes.StreamGlobalTableJoin: global_table_join,
+    nodes.TableTableJoin: table_join,
+    foreign_key.ForeignKeySubscribe: SubscribeProcessor,
+    foreign_key.ForeignKeyLookup: foreign_key_lookup,
+    foreign_key.ForeignKeyResolve: ResolveProcessor,
+}

@@ -14,6 +14,7 @@ from moldau.pipeline.cores.processor import Builder, Forward, Processor, TableVi
 from moldau.pipeline.cores.records import Change, Record, ValueAndTimestamp
 from moldau.pipeline.cores.table_processor import TableProcessor
 from moldau.pipeline.ir import nodes as ir
+from moldau.pipeline.ir.foreign_key import ForeignKeyResolve
 
 __all__ = ["TABLE_BUILDERS", "TableSourceProcessor"]
 
@@ -23,7 +24,7 @@ _new = tuple.__new__
 class TableSourceProcessor(TableProcessor):
     """A record replaces the row of its key, a null value deletes it."""
 
-    def __init__(self, node: ir.TableSource | ir.ToTable, context: TaskContext) -> None:
+    def __init__(self, node: ir.TableSource | ir.ToTable | ForeignKeyResolve, context: TaskContext) -> None:
         is_stored = context.traits(node).is_materialized
         super().__init__(node, context, node.table if is_stored else None)
         if is_stored:

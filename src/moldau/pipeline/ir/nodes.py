@@ -378,6 +378,8 @@ class StreamStreamJoin(Join):
     window: JoinWindow
     left_store: Materialization
     right_store: Materialization
+    outer_store: str | None = None
+    """What the store of records that wait for a partner is called, where any may have to."""
 
 
 @node

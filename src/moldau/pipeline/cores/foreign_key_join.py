@@ -1,0 +1,188 @@
+"""The three steps of a foreign-key join; what they are is told in `ir.foreign_key`.
+
+Which instruction a change of the left table gives, what the right side answers and when a result ends without a partner
+are Kafka Streams' decisions. There, an answer may come back after its row has changed again and is then recognised by
+a hash and dropped; here every record goes through all three steps before the next, so answers are never late. Start at
+`SubscribeProcessor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from moldau.pipeline.cores.calls import callable_of
+from moldau.pipeline.cores.context import TaskContext
+from moldau.pipeline.cores.joiners import joiner_of
+from moldau.pipeline.cores.processor import Link, Processor
+from moldau.pipeline.cores.records import Change, Record
+from moldau.pipeline.cores.serialization import encoder
+from moldau.pipeline.cores.subscriptions import Subscriptions
+from moldau.pipeline.cores.tables import TableSourceProcessor
+from moldau.pipeline.ir.foreign_key import (
+    ForeignKeyLookup,
+    ForeignKeyResolve,
+    ForeignKeySubscribe,
+    Instruction,
+    Response,
+    Subscription,
+)
+from moldau.pipeline.ir.nodes import JoinKind
+
+__all__ = ["ResolveProcessor", "SubscribeProcessor", "SubscriptionsProcessor", "foreign_key_lookup"]
+
+
+class SubscribeProcessor(Processor):
+    """Beside the left table: a change of a row becomes a subscription, and the end of an older one."""
+
+    def __init__(self, node: ForeignKeySubscribe, context: TaskContext) -> None:
+        super().__init__(node, context)
+        self._extract = callable_of(node.extractor, *(("key", "value") if node.extractor_has_key else ("value",)))
+        self._has_key = node.extractor_has_key
+        self._codec = context.codec(node.left_table)
+        self._encode_foreign_key = encoder(node.foreign_key_serde, node.left_table.store)
+        self._instruct = self._instruct_left if node.kind is JoinKind.LEFT else self._instruct_inner
+
+    def process(self, record: Record) -> None:
+        change: Change = record.value
+        old = self._foreign_key(record.key, change.old)
+        new = self._foreign_key(record.key, change.new)
+        self._instruct(record, old, new)
+
+    def _instruct_left(self, record: Record, old: Any, new: Any) -> None:
+        """A left join wants an answer to every change, also to a deletion: that one has no right key, as a null one."""
+        if record.value.new is None and record.value.old is None:
+            return
+        if old is not None and self._is_other(old, new):
+            self._subscribe(record, old, Instruction.UNSUBSCRIBE)
+        self._subscribe(record, new, Instruction.ANSWER)
+
+    def _instruct_inner(self, record: Record, old: Any, new: Any) -> None:
+        """An inner join wants no answer where there was no result before and is none now."""
+        if new is None:
+            if record.value.new is not None:
+                self.context.drop(self.node, "null foreign key")
+            if old is not None:
+                self._subscribe(record, old, Instruction.UNSUBSCRIBE_AND_ANSWER)
+        elif old is not None and self._is_other(old, new):
+            self._subscribe(record, old, Instruction.UNSUBSCRIBE)
+            self._subscribe(record, new, Instruction.ANSWER)
+        else:
+            self._subscribe(record, new, Instruction.ANSWER_IF_FOUND)
+
+    def _foreign_key(self, key: Any, value: Any) -> Any:
+        if value is None:
+            return None
+        return self._extract(key, value) if self._has_key else self._extract(value)
+
+    def _is_other(self, old: Any, new: Any) -> bool:
+        return new is None or self._encode_foreign_key(old) != self._encode_foreign_key(new)
+
+    def _subscribe(self, record: Record, foreign_key: Any, instruction: Instruction) -> None:
+        value = record.value.new
+        subscription = Subscription(
+            instruction,
+            self._codec.encode_key(record.key),
+            self.context.partition,
+            None if value is None else self._codec.encode_value(value),
+        )
+        self.forward(Record(foreign_key, subscription, record.timestamp, record.headers))
+
+
+def foreign_key_lookup(node: ForeignKeyLookup, context: TaskContext) -> tuple[Processor, ...]:
+    """Beside the right table: the side of subscriptions, and that of the table's changes."""
+    name = node.subscriptions.store
+    store = context.opened(node.subscriptions, Subscriptions, lambda: Subscriptions(name, context.backend(name)))
+    return SubscriptionsProcessor(node, context, store), ForeignTableProcessor(node, context, store)
+
+
+class _Answering(Processor):
+    """What both sides of the lookup do: tell a left row what its right row is."""
+
+    def __init__(self, node: ForeignKeyLookup, context: TaskContext, store: Subscriptions) -> None:
+        super().__init__(node, context)
+        self.store = store
+        self.encode_foreign_key = context.codec(node.right_table).encode_key
+        self._decode_primary_key = context.codec(node.left_table).decode_key
+        self._encode_right = context.codec(node.right_table).encode_value
+
+    def answer(self, subscription: Subscription, right: Any, record: Record, timestamp: int) -> None:
+        """Forward a response; `record` is what caused it."""
+        response = Response(
+            subscription.primary_partition, subscription.value, None if right is None else self._encode_right(right)
+        )
+        key = self._decode_primary_key(subscription.primary_key)
+        self.forward(Record(key, response, timestamp, record.headers))
+
+
+class SubscriptionsProcessor(_Answering):
+    """Subscriptions are remembered, and answered with the right row as it is."""
+
+    def __init__(self, node: ForeignKeyLookup, context: TaskContext, store: Subscriptions) -> None:
+        super().__init__(node, context, store)
+        self._row = context.view(node.right).get
+
+    def process(self, record: Record) -> None:
+        foreign_key, subscription, timestamp, _ = record
+        instruction = subscription.instruction
+        if foreign_key is None and instruction is not Instruction.ANSWER:
+            self.context.drop(self.node, "null foreign key")
+            return
+        row = None
+        if foreign_key is not None:
+            self._remember(self.encode_foreign_key(foreign_key), subscription)
+            row = self._row(foreign_key)
+        if row is not None:
+            timestamp = max(timestamp, row.timestamp)
+        match instruction:
+            case Instruction.UNSUBSCRIBE_AND_ANSWER:
+                self.answer(subscription, None, record, timestamp)
+            case Instruction.ANSWER:
+                self.answer(subscription, None if row is None else row.value, record, timestamp)
+            case Instruction.ANSWER_IF_FOUND if row is not None:
+                self.answer(subscription, row.value, record, timestamp)
+            case _:
+                pass
+
+    def _remember(self, foreign_key: bytes, subscription: Subscription) -> None:
+        if subscription.instruction in {Instruction.UNSUBSCRIBE, Instruction.UNSUBSCRIBE_AND_ANSWER}:
+            self.store.delete(foreign_key, subscription.primary_key)
+        else:
+            self.store.put(foreign_key, subscription)
+
+
+class ForeignTableProcessor(_Answering):
+    """A change of a right row is told to all who want it, at the time of the change."""
+
+    def process(self, record: Record) -> None:
+        if record.key is None:
+            self.context.drop(self.node, "null key")
+            return
+        for subscription in self.store.of(self.encode_foreign_key(record.key)):
+            self.answer(subscription, record.value.new, record, record.timestamp)
+
+
+class ResolveProcessor(Processor):
+    """Where the left keys are: responses become rows of the joined table."""
+
+    def __init__(self, node: ForeignKeyResolve, context: TaskContext) -> None:
+        super().__init__(node, context)
+        self._rows = TableSourceProcessor(node, context)
+        self._joiner = joiner_of(node.joiner, has_key=node.has_key)
+        self._is_left = node.kind is JoinKind.LEFT
+        self._decode_left = context.codec(node.left_table).decode_value
+        self._decode_right = context.codec(node.right_table).decode_value
+
+    def process(self, record: Record) -> None:
+        key, response, timestamp, headers = record
+        self._rows.process(Record(key, self._joined(key, response), timestamp, headers))
+
+    def link(self, children: Sequence[Link]) -> None:
+        self._rows.link(children)
+
+    def _joined(self, key: Any, response: Response) -> Any:
+        if response.right is None and not (self._is_left and response.left is not None):
+            return None
+        left = None if response.left is None else self._decode_left(response.left)
+        right = None if response.right is None else self._decode_right(response.right)
+        return self._joiner(key, left, right)

@@ -1,0 +1,143 @@
+"""Joins of two streams: records with one key whose times lie within the window of each other.
+
+A record is joined with what the other side has, then remembered for what comes. In a left or outer join a record
+without a partner is held until stream time (of both sides together) has passed its window and the grace, and then told
+alone; without a grace (the old form of windows) it is told at once, and again when a partner turns up. All that is
+Kafka Streams' doing, down to when it looks for windows that have closed. Start at `StreamJoinSide.process`.
+"""
+
+from __future__ import annotations
+
+from moldau.pipeline.cores.context import TaskContext
+from moldau.pipeline.cores.held_records import LEFT, RIGHT, HeldRecords
+from moldau.pipeline.cores.join_buffer import JoinBuffer
+from moldau.pipeline.cores.joiners import joiner_of
+from moldau.pipeline.cores.processor import Processor
+from moldau.pipeline.cores.records import NO_TIMESTAMP, Headers, Record
+from moldau.pipeline.ir.nodes import JoinKind, Materialization, StreamStreamJoin
+
+__all__ = ["StreamJoinSide", "stream_join"]
+
+_new = tuple.__new__
+
+
+def stream_join(node: StreamStreamJoin, context: TaskContext) -> tuple[Processor, ...]:
+    """The left and the right side of a join."""
+    shared = _Shared(node, context)
+    return StreamJoinSide(shared, LEFT), StreamJoinSide(shared, RIGHT)
+
+
+class _Shared:
+    """What both sides know: the buffers, the held records, and the time."""
+
+    def __init__(self, node: StreamStreamJoin, context: TaskContext) -> None:
+        window = node.window
+        self.node = node
+        self.context = context
+        self.joiner = joiner_of(node.joiner, has_key=node.has_key)
+        self.codecs = {LEFT: context.codec(node.left_store), RIGHT: context.codec(node.right_store)}
+        retention_ms = window.before_ms + window.after_ms + window.grace_ms
+        self.buffers = {
+            LEFT: self._buffer(LEFT, node.left_store, retention_ms),
+            RIGHT: self._buffer(RIGHT, node.right_store, retention_ms),
+        }
+        self.held = self._held() if node.kind is not JoinKind.INNER and window.holds_unmatched else None
+        self.stream_time = context.cell(f"{node.name}-stream-time", NO_TIMESTAMP)
+        self.next_look = context.cell(f"{node.name}-next-look", None)
+        """The time of a held record: before its window has closed there is no use in looking for closed windows."""
+
+    def _buffer(self, side: int, store: Materialization, retention_ms: int) -> JoinBuffer:
+        return self.context.opened(
+            store,
+            JoinBuffer,
+            lambda: JoinBuffer(
+                store.store, self.context.backend(store.store), self.codecs[side], retention_ms=retention_ms
+            ),
+        )
+
+    def _held(self) -> HeldRecords:
+        name = self.node.outer_store or f"{self.node.left_store.store}-outer"
+        held = HeldRecords(name, self.context.backend(name), left=self.codecs[LEFT], right=self.codecs[RIGHT])
+        self.context.stores[name] = held
+        return held
+
+
+class StreamJoinSide(Processor):
+    """Records of one side, looking for partners on the other."""
+
+    def __init__(self, shared: _Shared, side: int) -> None:
+        super().__init__(shared.node, shared.context)
+        node, window = shared.node, shared.node.window
+        self._shared = shared
+        self._side = side
+        self._other_side = RIGHT if side == LEFT else LEFT
+        self._mine = shared.buffers[side]
+        self._others = shared.buffers[self._other_side]
+        self._held = shared.held
+        self._encode_key = shared.codecs[side].encode_key
+        self._may_stay_alone = node.kind is JoinKind.OUTER or (node.kind is JoinKind.LEFT and side == LEFT)
+        self._before_ms, self._after_ms = (
+            (window.before_ms, window.after_ms) if side == LEFT else (window.after_ms, window.before_ms)
+        )
+        joiner = shared.joiner
+        self._joined = joiner if side == LEFT else lambda key, mine, other: joiner(key, other, mine)
+
+    def process(self, record: Record) -> None:
+        key, value, timestamp, headers = record
+        stream_time = self._shared.stream_time
+        stream_time.value = max(stream_time.value, timestamp)
+        if key is None or value is None:
+            self._process_incomplete(record)
+            return
+        key_bytes = self._encode_key(key)
+        held = self._held
+        if held is not None and timestamp == stream_time.value:
+            self._tell_closed(headers)
+        latest = max(0, timestamp + self._after_ms)
+        found = self._others.fetch(key_bytes, max(0, timestamp - self._before_ms), latest)
+        for other_timestamp, other in found:
+            if held is not None:
+                held.release(self._other_side, key_bytes, other_timestamp)
+            joined = self._joined(key, value, other)
+            self.forward(_new(Record, (key, joined, max(timestamp, other_timestamp), headers)))
+        if self._may_stay_alone and not found:
+            if held is None or latest < stream_time.value:
+                # Nothing can match it any more without being late itself, so there is no use in waiting.
+                self._forward_alone(record)
+            else:
+                self._hold(key_bytes, record)
+        self._mine.put(key_bytes, value, timestamp)
+
+    def _process_incomplete(self, record: Record) -> None:
+        if self._may_stay_alone and record.key is None and record.value is not None:
+            self._forward_alone(record)
+        else:
+            self.context.drop(self.node, "null key or value")
+
+    def _forward_alone(self, record: Record) -> None:
+        joined = self._joined(record.key, record.value, None)
+        self.forward(Record(record.key, joined, record.timestamp, record.headers))
+
+    def _hold(self, key_bytes: bytes, record: Record) -> None:
+        assert self._held is not None
+        self._held.hold(self._side, key_bytes, record.value, record.timestamp)
+        next_look = self._shared.next_look
+        if next_look.value is None or record.timestamp < next_look.value:
+            next_look.value = record.timestamp
+
+    def _tell_closed(self, headers: Headers) -> None:
+        """Tell the held records of both sides whose window has closed; they carry the headers of the one at hand."""
+        shared, held = self._shared, self._held
+        assert held is not None
+        now, grace_ms = shared.stream_time.value, shared.node.window.grace_ms
+        next_look = shared.next_look.value
+        if not held or (next_look is not None and next_look + self._after_ms + grace_ms >= now):
+            return
+        window = shared.node.window
+        told, shared.next_look.value = held.take_before(
+            now - window.after_ms - grace_ms, now - window.before_ms - grace_ms
+        )
+        for one in told:
+            key = shared.codecs[one.side].decode_key(one.key)
+            left, right = (one.value, None) if one.side == LEFT else (None, one.value)
+            self.forward(Record(key, shared.joiner(key, left, right), one.timestamp, headers))
