@@ -1,0 +1,189 @@
+"""Processors that users write themselves, and what they may ask for.
+
+A processor is an object with `process(record)` and, where it wants them, `init(context)` and `close()`. What `init` is
+given is `ProcessorContext`: the way on, stores, schedules, time. One that was promised to keep keys is held to it.
+Start at `UserProcessor`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from moldau.core.errors import MoldauError
+from moldau.pipeline.cores.context import TaskContext
+from moldau.pipeline.cores.failures import StateError
+from moldau.pipeline.cores.processor import Forward, Link, Processor, to_each
+from moldau.pipeline.cores.punctuation import Cancellable, PunctuationType
+from moldau.pipeline.cores.records import Record
+from moldau.pipeline.cores.state_stores import open_store
+from moldau.pipeline.ir.nodes import Node, Process
+
+__all__ = [
+    "FixedKeyProcessor",
+    "KeyChangedError",
+    "ProcessorContext",
+    "RecordMetadata",
+    "UnknownChildError",
+    "UserProcessor",
+    "user_processor",
+]
+
+
+class RecordMetadata(NamedTuple):
+    """Where the record at hand was read."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class UnknownChildError(MoldauError):
+    """A processor forwarded to a node that does not follow it."""
+
+
+class KeyChangedError(MoldauError):
+    """A processor that may change values only forwarded another key."""
+
+
+class ProcessorContext:
+    """What a user's processor may ask its task for."""
+
+    def __init__(self, owner: Node, context: TaskContext, stores: frozenset[str]) -> None:
+        self._owner = owner
+        self._task = context
+        self._stores = stores
+        self._forward: Forward = to_each(())
+        self._children: dict[str, Forward] = {}
+
+    def forward(self, record: Record, child: str | None = None) -> None:
+        """Send a record to every node that follows, or to the one of this name; returns when they are done with it."""
+        if child is None:
+            self._forward(record)
+            return
+        take = self._children.get(child)
+        if take is None:
+            known = ", ".join(self._children) or "none"
+            raise UnknownChildError(f"{self._owner.name} forwards to {child!r}; the nodes that follow it are: {known}")
+        take(record)
+
+    def get_state_store(self, name: str) -> Any:
+        """A store that was added to this processor."""
+        if name not in self._stores:
+            known = ", ".join(sorted(self._stores)) or "none"
+            raise StateError(
+                f"{self._owner.name} has no access to store {name!r}; connect it when the processor is added"
+                f" (connected are: {known})"
+            )
+        return self._task.store(name)
+
+    def schedule(
+        self,
+        interval: int | timedelta,
+        kind: PunctuationType,
+        callback: Callable[[int], None],
+        *,
+        start_ms: int | None = None,
+    ) -> Cancellable:
+        """Call `callback` (time in ms) every `interval` (ms or a timedelta) of stream time or of the wall clock.
+
+        By stream time the first call comes with the first record; by the wall clock after one interval. With `start_ms`
+        calls come at that time and whole intervals away from it. A schedule made in `init` goes on where it was after a
+        restart; one made later ends with the task.
+        """
+        interval_ms = interval // timedelta(milliseconds=1) if isinstance(interval, timedelta) else interval
+        return self._task.punctuations.schedule(interval_ms, kind, callback, owner=self._owner.name, start_ms=start_ms)
+
+    def record_metadata(self) -> RecordMetadata | None:
+        """Where the record at hand was read; None in a punctuation."""
+        place = self._task.place
+        return None if place is None else RecordMetadata(*place)
+
+    def current_stream_time_ms(self) -> int:
+        """The largest timestamp this task has seen, -1 before the first record."""
+        return self._task.stream_time
+
+    def current_system_time_ms(self) -> int:
+        """The time of day, as the task was last told it."""
+        return self._task.punctuations.wall_clock_ms or 0
+
+    def commit(self) -> None:
+        """Nothing: the engine commits at the end of every batch, and soon."""
+
+    @property
+    def application_id(self) -> str:
+        """The `application.id` of the application this runs in."""
+        return self._task.settings.application_id
+
+    @property
+    def partition(self) -> int:
+        """The partition this task works on."""
+        return self._task.partition
+
+    def link(self, children: Sequence[Link]) -> None:
+        """Learn who follows; a node made of several parts answers to the name of each."""
+        self._forward = to_each([child.take for child in children])
+        for child in children:
+            self._children |= dict.fromkeys((child.node.name, *child.node.parts), child.take)
+
+
+class UserProcessor(Processor):
+    """A node whose work is a user's object."""
+
+    def __init__(self, node: Process, context: TaskContext) -> None:
+        super().__init__(node, context)
+        for store in node.stores:
+            open_store(store, context)
+        connected = frozenset([store.table.store for store in node.stores]) | frozenset(node.connected)
+        self._offered = ProcessorContext(node, context, connected)
+        self._user = node.supplier.call()
+
+    def process(self, record: Record) -> None:
+        self._user.process(record)
+
+    def link(self, children: Sequence[Link]) -> None:
+        self._offered.link(children)
+
+    def start(self) -> None:
+        if hasattr(self._user, "init"):
+            self._user.init(self._offered)
+
+    def close(self) -> None:
+        if hasattr(self._user, "close"):
+            self._user.close()
+
+
+class FixedKeyProcessor(UserProcessor):
+    """A user's object that may change values only."""
+
+    def __init__(self, node: Process, context: TaskContext) -> None:
+        super().__init__(node, context)
+        self._at_hand: Record | None = None
+
+    def process(self, record: Record) -> None:
+        self._at_hand = record
+        try:
+            self._user.process(record)
+        finally:
+            self._at_hand = None
+
+    def link(self, children: Sequence[Link]) -> None:
+        super().link([Link(child.node, self._checked(child.take)) for child in children])
+
+    def _checked(self, take: Forward) -> Forward:
+        def checked(record: Record) -> None:
+            # In a punctuation there is no record whose key could be kept: a processor may send on what it stored.
+            if self._at_hand is not None and record.key != self._at_hand.key:
+                raise KeyChangedError(
+                    f"{self.node.name} may change values only, and forwarded key {record.key!r}"
+                    f" for {self._at_hand.key!r}; add it with process instead of process_values to change keys"
+                )
+            take(record)
+
+        return checked
+
+
+def user_processor(node: Process, context: TaskContext) -> Processor:
+    """The processor of a user's object."""
+    return FixedKeyProcessor(node, context) if node.keeps_key else UserProcessor(node, context)

@@ -1,0 +1,86 @@
+"""Rows of a table with another value, by a user's object that may keep state. Start at `TransformValuesProcessor`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from moldau.core.errors import MoldauError
+from moldau.pipeline.cores.context import TaskContext
+from moldau.pipeline.cores.processor import TableView
+from moldau.pipeline.cores.processors import ProcessorContext
+from moldau.pipeline.cores.records import NO_TIMESTAMP, Record, ValueAndTimestamp
+from moldau.pipeline.cores.state_stores import open_store
+from moldau.pipeline.cores.table_processor import TableProcessor
+from moldau.pipeline.ir.nodes import TableTransformValues
+
+__all__ = ["ForwardingError", "TransformValuesProcessor"]
+
+
+class ForwardingError(MoldauError):
+    """A transformer of values tried to forward a record by itself."""
+
+
+class TransformContext(ProcessorContext):
+    """A processor's context without the way on: a transformer gives its result back."""
+
+    def forward(self, record: Record, child: str | None = None) -> None:
+        raise ForwardingError(
+            f"{self._owner.name}: a transformer of a table's values returns its result and cannot forward records"
+        )
+
+
+class TransformValuesProcessor(TableProcessor):
+    """The user's object is asked for the new row, and for the old one where that is not stored; null rows included."""
+
+    def __init__(self, node: TableTransformValues, context: TaskContext) -> None:
+        table = node.table if context.traits(node).is_materialized else None
+        super().__init__(node, context, table)
+        for store in node.stores:
+            open_store(store, context)
+        connected = frozenset([store.table.store for store in node.stores]) | frozenset(node.connected)
+        self._offered = TransformContext(node, context, connected)
+        self._users = [node.supplier.call()]
+        self._transform: Callable[[Any, Any], Any] = self._users[0].transform
+        self._store = None if table is None else context.timestamped_store(table)
+        if self._store is not None:
+            context.views[node.name] = self._store
+        elif node.input.name in context.views:
+            # A reader must not disturb what the object at work remembers, so it has one of its own.
+            self._users.append(node.supplier.call())
+            context.views[node.name] = _TransformedView(context.view(node.input), self._users[1].transform)
+
+    def process(self, record: Record) -> None:
+        key, (new, old), timestamp, headers = record
+        result = Record(key, self._transform(key, new), timestamp, headers)
+        store = self._store
+        if store is None:
+            self.emit(None, result, self._transform(key, old) if self.sends_old_values else None)
+            return
+        key_bytes = store.encode_key(key)
+        row = store.row(key_bytes) if self.sends_old_values or self.is_caching else None
+        store.put_row(key_bytes, result.value, timestamp)
+        self.emit(key_bytes, result, None if row is None else row.value)
+
+    def start(self) -> None:
+        for user in self._users:
+            if hasattr(user, "init"):
+                user.init(self._offered)
+
+    def close(self) -> None:
+        for user in self._users:
+            if hasattr(user, "close"):
+                user.close()
+
+
+class _TransformedView:
+    """An unstored table, transformed whenever it is read."""
+
+    def __init__(self, source: TableView, transform: Callable[[Any, Any], Any]) -> None:
+        self._source = source
+        self._transform = transform
+
+    def get(self, key: Any) -> ValueAndTimestamp | None:
+        value, timestamp = self._source.get(key) or (None, NO_TIMESTAMP)
+        transformed = self._transform(key, value)
+        return None if transformed is None else ValueAndTimestamp(transformed, timestamp)
