@@ -12,6 +12,8 @@ from moldau.schemas.avro import compatibility as avro
 from moldau.schemas.avro.schema import AvroSchema
 from moldau.schemas.errors import SchemaError
 from moldau.schemas.incompatibility import Incompatibility, Sides
+from moldau.schemas.json_schema import compatibility as json_schema
+from moldau.schemas.json_schema.schema import JsonSchema
 from moldau.schemas.parsed_schema import ParsedSchema
 
 __all__ = ["CompatibilityLevel", "CompatibilityPolicy", "Incompatibility", "UnknownCompatibilityLevelError", "check"]
@@ -109,6 +111,10 @@ def _against(
 def _differences(
     reader: ParsedSchema, writer: ParsedSchema, sides: Sides, policy: CompatibilityPolicy
 ) -> list[Incompatibility]:
-    assert isinstance(reader, AvroSchema)
-    assert isinstance(writer, AvroSchema)
-    return avro.differences(reader.type, writer.type, sides)
+    match reader, writer:
+        case AvroSchema(), AvroSchema():
+            return avro.differences(reader.type, writer.type, sides)
+        case JsonSchema(), JsonSchema():
+            is_lenient = policy is CompatibilityPolicy.LENIENT
+            return json_schema.differences(reader.root, writer.root, sides, is_lenient=is_lenient)
+    raise TypeError(f"no comparison for {type(reader).__name__}")

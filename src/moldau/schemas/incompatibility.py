@@ -1,4 +1,4 @@
-"""What a comparison of two schemas reports, and the limit on how long one may take.
+"""What a comparison of two schemas reports.
 
 Start at `Incompatibility`; the comparisons are `avro.compatibility`, `json_schema` and `protobuf`,
 `compatibility` picks the right one.
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from moldau.schemas.errors import InvalidSchemaError
 from moldau.schemas.parsed_schema import SchemaType
 
-__all__ = ["Effort", "Incompatibility", "Sides"]
+__all__ = ["Incompatibility", "Sides"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +57,3 @@ class Sides:
 
     reader: str
     writer: str
-
-
-class Effort:
-    """Counts the steps of a comparison and ends one that was made to take forever."""
-
-    def __init__(self, limit: int = 2_000_000) -> None:
-        self._left = limit
-
-    def spend(self, steps: int = 1) -> None:
-        self._left -= steps
-        if self._left < 0:
-            raise InvalidSchemaError("the schemas are too large or too entangled to be compared")

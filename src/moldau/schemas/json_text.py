@@ -7,6 +7,7 @@ registry stored comes back unchanged. Start at `load`; `render` is its inverse.
 from __future__ import annotations
 
 import json
+import math
 from json.encoder import encode_basestring
 from typing import Any, Final, TypeAlias
 
@@ -24,7 +25,7 @@ def load(text: str, what: str = "schema") -> Json:
     """Return the value of a JSON text; NaN, lone surrogates, too deep nesting and trailing text are refused."""
     try:
         text.encode()
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except RecursionError:
         raise InvalidSchemaError(_too_deep(what)) from None
     except UnicodeEncodeError as error:
@@ -123,6 +124,13 @@ def _java_double(value: float) -> str:
 
 def _refuse_constant(name: str) -> Json:
     raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text} is beyond what a double can hold")
+    return value
 
 
 def _refuse_surrogates(value: Json, what: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from moldau.schemas.avro.schema import parse_avro
 from moldau.schemas.errors import InvalidSchemaError
+from moldau.schemas.json_schema.schema import parse_json_schema
 from moldau.schemas.parsed_schema import ParsedSchema, References, SchemaType
 
 __all__ = ["InvalidSchemaError", "ParsedSchema", "References", "SchemaType", "parse"]
@@ -24,5 +25,7 @@ def parse(
     match SchemaType.of(schema_type):
         case SchemaType.AVRO:
             return parse_avro(text, references, validate=validate)
-        case other:
-            raise InvalidSchemaError(f"schemas of type {other} are not understood")
+        case SchemaType.JSON:
+            return parse_json_schema(text, references, validate=validate)
+        case SchemaType.PROTOBUF:
+            raise InvalidSchemaError("schemas of type PROTOBUF are not understood")

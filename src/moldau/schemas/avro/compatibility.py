@@ -22,7 +22,8 @@ from moldau.schemas.avro.types import (
     branch_name,
 )
 from moldau.schemas.errors import InvalidSchemaError
-from moldau.schemas.incompatibility import Effort, Incompatibility, Sides
+from moldau.schemas.incompatibility import Incompatibility, Sides
+from moldau.schemas.pairs import Effort, Findings, Pairs
 from moldau.schemas.parsed_schema import SchemaType
 
 __all__ = ["differences"]
@@ -36,8 +37,6 @@ _PROMOTIONS: Final = {
 }
 """What else a reader of each primitive type takes."""
 
-_Findings = tuple[Incompatibility, ...]
-
 
 def differences(reader: AvroType, writer: AvroType, sides: Sides) -> list[Incompatibility]:
     """Return why `reader` cannot read what `writer` wrote; an empty list means that it can."""
@@ -49,40 +48,25 @@ def differences(reader: AvroType, writer: AvroType, sides: Sides) -> list[Incomp
 
 
 class _Comparison:
-    """One comparison, with what it already knows about pairs of types.
-
-    A pair under way counts as compatible: a recursive type is if everything else about it is. When a pair
-    turns out not to be, what was concluded meanwhile may rest on that guess and is forgotten.
-    """
+    """One comparison, with what it already knows about pairs of types."""
 
     def __init__(self, sides: Sides) -> None:
         self._sides = sides
         self._effort = Effort()
-        self._known: dict[tuple[int, int], _Findings] = {}
+        self._pairs = Pairs()
 
-    def compare(self, reader: AvroType, writer: AvroType, path: str) -> _Findings:
+    def compare(self, reader: AvroType, writer: AvroType, path: str) -> Findings:
         self._effort.spend()
         if isinstance(reader, Primitive) and isinstance(writer, Primitive):
             return self._primitives(reader.kind, writer.kind, path)
-        pair = (id(reader), id(writer))
-        known = self._known.get(pair)
-        if known is not None:
-            return known
-        self._known[pair] = ()
-        already = len(self._known)
-        found = self._structures(reader, writer, path)
-        if found:
-            for guessed in list(self._known)[already:]:
-                del self._known[guessed]
-        self._known[pair] = found
-        return found
+        return self._pairs.compare((id(reader), id(writer)), lambda: self._structures(reader, writer, path))
 
-    def _primitives(self, reader: str, writer: str, path: str) -> _Findings:
+    def _primitives(self, reader: str, writer: str, path: str) -> Findings:
         if reader == writer or writer in _PROMOTIONS.get(reader, ()):
             return ()
         return (self._type_mismatch(reader, writer, path),)
 
-    def _structures(self, reader: AvroType, writer: AvroType, path: str) -> _Findings:
+    def _structures(self, reader: AvroType, writer: AvroType, path: str) -> Findings:
         if isinstance(writer, Union):
             return self._written_union(reader, writer, path)
         if isinstance(reader, Union):
@@ -100,7 +84,7 @@ class _Comparison:
                 return self.compare(reader.values, writer.values, f"{path}/values")
         return (self._type_mismatch(_shown(reader), _shown(writer), path),)
 
-    def _written_union(self, reader: AvroType, writer: Union, path: str) -> _Findings:
+    def _written_union(self, reader: AvroType, writer: Union, path: str) -> Findings:
         """Any branch may have been written, so the reader must take each of them."""
         found: list[Incompatibility] = []
         for position, branch in enumerate(writer.branches):
@@ -110,7 +94,7 @@ class _Comparison:
                 found.extend(self.compare(reader, branch, path))
         return tuple(found)
 
-    def _read_union(self, reader: Union, writer: AvroType, path: str) -> _Findings:
+    def _read_union(self, reader: Union, writer: AvroType, path: str) -> Findings:
         """One branch that takes the written type is enough."""
         for branch in reader.branches:
             self._effort.spend()
@@ -126,7 +110,7 @@ class _Comparison:
             ),
         )
 
-    def _names(self, reader: Named, writer: Named, path: str) -> _Findings:
+    def _names(self, reader: Named, writer: Named, path: str) -> Findings:
         if _same_name(reader, writer):
             return ()
         return (
@@ -139,7 +123,7 @@ class _Comparison:
             ),
         )
 
-    def _fields(self, reader: Record, writer: Record, path: str) -> _Findings:
+    def _fields(self, reader: Record, writer: Record, path: str) -> Findings:
         written = {field.name: field for field in writer.fields}
         found: list[Incompatibility] = []
         for position, field in enumerate(reader.fields):
@@ -160,7 +144,7 @@ class _Comparison:
                 )
         return tuple(found)
 
-    def _symbols(self, reader: Enum, writer: Enum, path: str) -> _Findings:
+    def _symbols(self, reader: Enum, writer: Enum, path: str) -> Findings:
         known = set(reader.symbols)
         missing = [symbol for symbol in writer.symbols if symbol not in known]
         if not missing or reader.default is not None:
@@ -176,7 +160,7 @@ class _Comparison:
             ),
         )
 
-    def _sizes(self, reader: Fixed, writer: Fixed, path: str) -> _Findings:
+    def _sizes(self, reader: Fixed, writer: Fixed, path: str) -> Findings:
         if reader.size == writer.size:
             return ()
         return (

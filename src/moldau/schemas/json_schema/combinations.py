@@ -1,0 +1,109 @@
+"""allOf, anyOf and oneOf: how many branches there are, and whether each has a successor.
+
+Branches are matched one to one, whatever their order, so that as many as possible find a partner.
+Start at `compare_combinations`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.schemas.json_schema.places import Place
+from moldau.schemas.json_schema.shapes import Combination, Operand, Shape
+from moldau.schemas.json_text import render
+from moldau.schemas.pairs import Findings
+
+if TYPE_CHECKING:
+    from moldau.schemas.json_schema.compatibility import Comparison
+
+__all__ = ["compare_combinations"]
+
+
+def compare_combinations(comparison: Comparison, old: Shape, new: Shape, path: str) -> Findings:
+    """Compare two schemas of which at least one is a combination."""
+    if isinstance(new, Combination) and len(new.branches) == 1 and not isinstance(old, Combination):
+        return comparison.compare(old, new.branches[0], path)
+    if isinstance(old, Combination) and len(old.branches) == 1 and not isinstance(new, Combination):
+        return comparison.compare(old.branches[0], new, path)
+    if not isinstance(old, Combination):
+        assert isinstance(new, Combination)
+        if new.criterion != "allOf":
+            return _into_choice(comparison, old, new, path)
+        old = Combination("allOf", (old,))
+    if not isinstance(new, Combination):
+        if old.criterion != "allOf":
+            return _out_of_choice(comparison, old, new, path)
+        new = Combination("allOf", (new,))
+    return _both(comparison, old, new, path)
+
+
+def _into_choice(comparison: Comparison, old: Operand, new: Combination, path: str) -> Findings:
+    """One branch that takes what was accepted before is enough."""
+    if any(not comparison.compare(old, branch, path) for branch in new.branches):
+        return ()
+    return comparison.broken("TYPE_CHANGED", path)
+
+
+def _out_of_choice(comparison: Comparison, old: Combination, new: Operand, path: str) -> Findings:
+    """Every branch that was accepted before must still be."""
+    kept = [not comparison.compare(branch, new, path) for branch in old.branches]
+    if all(kept):
+        return ()
+    return comparison.broken("SUM_TYPE_NARROWED" if any(kept) else "TYPE_CHANGED", path)
+
+
+def _both(comparison: Comparison, old: Combination, new: Combination, path: str) -> Findings:
+    if not _criterion_may_change(old, new):
+        return comparison.broken("COMBINED_TYPE_CHANGED", path)
+    olds, news = _distinct(old), _distinct(new)
+    found: Findings = ()
+    if len(olds) < len(news) and new.criterion == "allOf":
+        found += comparison.broken("PRODUCT_TYPE_EXTENDED", path)
+    elif len(olds) > len(news) and old.criterion != "allOf":
+        found += comparison.broken("SUM_TYPE_NARROWED", path)
+    successors = [
+        [
+            position
+            for position, successor in enumerate(news)
+            if not comparison.compare(branch, successor, f"{path}/{old.criterion}/{index}")
+        ]
+        for index, branch in enumerate(olds)
+    ]
+    if _matched(comparison, successors) < min(len(olds), len(news)):
+        found += comparison.broken("COMBINED_TYPE_SUBSCHEMAS_CHANGED", path)
+    return found
+
+
+def _criterion_may_change(old: Combination, new: Combination) -> bool:
+    """anyOf accepts whatever the others do; with a single branch they all mean the same."""
+    if new.criterion in {old.criterion, "anyOf"}:
+        return True
+    if len(old.branches) == 1:
+        return len(new.branches) == 1 or new.criterion == "oneOf"
+    return len(new.branches) == 1 and old.criterion == "allOf"
+
+
+def _distinct(combination: Combination) -> list[Operand]:
+    """The branches without those that are written twice."""
+    by_text: dict[object, Operand] = {}
+    for branch in combination.branches:
+        by_text.setdefault(render(branch.raw) if isinstance(branch, Place) else id(branch), branch)
+    return list(by_text.values())
+
+
+def _matched(comparison: Comparison, successors: list[list[int]]) -> int:
+    """How many can be given a partner of their own: augmenting paths, as Kuhn has them."""
+    partner_of: dict[int, int] = {}
+
+    def place(index: int, tried: set[int]) -> bool:
+        for position in successors[index]:
+            comparison.effort.spend()
+            if position in tried:
+                continue
+            tried.add(position)
+            if position not in partner_of or place(partner_of[position], tried):
+                partner_of[position] = index
+                return True
+        return False
+
+    return sum(place(index, set()) for index in range(len(successors)))

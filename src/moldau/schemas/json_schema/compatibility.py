@@ -1,0 +1,196 @@
+"""Whether one JSON Schema accepts all that another accepts, as far as a comparison keyword by keyword can tell.
+
+Only what breaks is reported. Objects and arrays have modules of their own, as have combinations.
+Start at `differences`, then `Comparison.compare`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Final
+
+from moldau.schemas.errors import InvalidSchemaError
+from moldau.schemas.incompatibility import Incompatibility, Sides
+from moldau.schemas.json_schema.arrays import compare_arrays
+from moldau.schemas.json_schema.combinations import compare_combinations
+from moldau.schemas.json_schema.objects import compare_objects
+from moldau.schemas.json_schema.places import Place
+from moldau.schemas.json_schema.rules import Rules
+from moldau.schemas.json_schema.shapes import (
+    Array,
+    Combination,
+    Conditional,
+    Demand,
+    Enumeration,
+    Negation,
+    Number,
+    Object,
+    Operand,
+    Plain,
+    Shape,
+    Text,
+    demands,
+    is_nothing,
+)
+from moldau.schemas.json_text import Json, render
+from moldau.schemas.pairs import Effort, Findings, Pairs
+
+__all__ = ["Comparison", "differences"]
+
+_WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def differences(new: Place, old: Place, sides: Sides, *, is_lenient: bool) -> list[Incompatibility]:
+    """Return why `new` may refuse what `old` accepts; an empty list means that it does not."""
+    try:
+        found = Comparison(Rules(sides, is_lenient=is_lenient)).compare(old, new, "#")
+    except RecursionError:
+        raise InvalidSchemaError("the JSON Schemas are nested too deeply to be compared") from None
+    return list(dict.fromkeys(found))
+
+
+class Comparison:
+    """One comparison. `old` is what data was written for, `new` what it will be read with."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.effort = Effort(500_000)
+        self._pairs = Pairs()
+        self._shapes: dict[int, tuple[Demand, ...]] = {}
+
+    def compare(self, old: Operand | None, new: Operand | None, path: str) -> Findings:
+        """Compare two schemas, either of which may be missing: no schema accepts anything."""
+        self.effort.spend()
+        if new is None:
+            return ()
+        if old is None:
+            return self.broken("SCHEMA_ADDED", path)
+        if not isinstance(old, Place) or not isinstance(new, Place):
+            return self._compare_demands(_settled(old), _settled(new), path)
+        before, now = old.settled(), new.settled()
+        pair = (_identity(before), _identity(now))
+        return self._pairs.compare(pair, lambda: self._compare_demands(before, now, path))
+
+    def _demands(self, operand: Operand) -> tuple[Demand, ...]:
+        if not isinstance(operand, Place) or not isinstance(operand.raw, dict):
+            return demands(operand)
+        known = self._shapes.get(id(operand.raw))
+        if known is None:
+            known = self._shapes[id(operand.raw)] = demands(operand)
+        return known
+
+    def broken(self, rule: str, path: str) -> Findings:
+        return self.rules.broken(rule, path if path != "#" else "#/")
+
+    def _compare_demands(self, old: Operand, new: Operand, path: str) -> Findings:
+        olds, news = self._demands(old), self._demands(new)
+        if is_nothing(old) or (not news and not is_nothing(new)):
+            return ()
+        if is_nothing(new) or not olds:
+            return self.broken("TYPE_CHANGED", path)
+        if len(olds) == len(news) == 1:
+            return self._compare_single(olds[0][1], news[0][1], path)
+        if [about for about, _ in olds] == [about for about, _ in news]:
+            found: list[Incompatibility] = []
+            for (_, old_demand), (_, new_demand) in zip(olds, news, strict=True):
+                found.extend(self._compare_single(old_demand, new_demand, path))
+            return tuple(found)
+        return compare_combinations(self, _conjunction(olds), _conjunction(news), path)
+
+    def _compare_single(self, old: Operand, new: Operand, path: str) -> Findings:
+        if isinstance(old, Place) or isinstance(new, Place):
+            return self.compare(old, new, path)
+        if isinstance(old, Combination) or isinstance(new, Combination):
+            return compare_combinations(self, old, new, path)
+        return self._compare_shapes(old, new, path)
+
+    def _compare_shapes(self, old: Shape, new: Shape, path: str) -> Findings:
+        match old, new:
+            case Text(), Text():
+                return self.bounds(old.bounds, new.bounds, path) + self._patterns(old, new, path)
+            case Number(), Number():
+                return self._numbers(old, new, path)
+            case Object(), Object():
+                return compare_objects(self, old, new, path)
+            case Array(), Array():
+                return compare_arrays(self, old, new, path)
+            case Enumeration(), Enumeration():
+                return self._enumerations(old, new, path)
+            case Negation(), Negation():
+                backwards = self.compare(new.schema, old.schema, f"{path}/not")
+                return self.broken("NOT_TYPE_EXTENDED", f"{path}/not") if backwards else ()
+            case Conditional(), Conditional():
+                return self._conditionals(old, new, path)
+            case Plain(), Plain() if old.kind == new.kind:
+                return ()
+        return self.broken("TYPE_CHANGED", path)
+
+    def bounds(self, old: Mapping[str, Json], new: Mapping[str, Json], path: str) -> Findings:
+        """Compare keywords that limit something: a lower limit may only fall, an upper one only rise."""
+        found: list[Incompatibility] = []
+        for keyword, limit in new.items():
+            rule = _WORDS.sub("_", keyword).upper()
+            is_upper = "max" in keyword.lower()
+            if keyword not in old:
+                found.extend(self.broken(f"{rule}_ADDED", f"{path}/{keyword}"))
+            elif limit < old[keyword] and is_upper:
+                found.extend(self.broken(f"{rule}_DECREASED", f"{path}/{keyword}"))
+            elif limit > old[keyword] and not is_upper:
+                found.extend(self.broken(f"{rule}_INCREASED", f"{path}/{keyword}"))
+        return tuple(found)
+
+    def _patterns(self, old: Text, new: Text, path: str) -> Findings:
+        if new.pattern is None or new.pattern == old.pattern:
+            return ()
+        return self.broken("PATTERN_ADDED" if old.pattern is None else "PATTERN_CHANGED", f"{path}/pattern")
+
+    def _numbers(self, old: Number, new: Number, path: str) -> Findings:
+        found = self.bounds(old.bounds, new.bounds, path)
+        if new.multiple_of is not None:
+            found += self._multiples(old.multiple_of, new.multiple_of, f"{path}/multipleOf")
+        if new.is_integer and not old.is_integer:
+            found += self.broken("TYPE_NARROWED", path)
+        return found
+
+    def _multiples(self, old: Json, new: Json, path: str) -> Findings:
+        if old is None:
+            return self.broken("MULTIPLE_OF_ADDED", path)
+        before, now = Fraction(str(old)), Fraction(str(new))
+        if before % now == 0:
+            return ()
+        return self.broken("MULTIPLE_OF_EXPANDED" if now % before == 0 else "MULTIPLE_OF_CHANGED", path)
+
+    def _enumerations(self, old: Enumeration, new: Enumeration, path: str) -> Findings:
+        if old.values <= new.values:
+            return ()
+        is_narrowed = new.values < old.values and new.keyword == old.keyword == "enum"
+        return self.broken("ENUM_ARRAY_NARROWED" if is_narrowed else "ENUM_ARRAY_CHANGED", f"{path}/{new.keyword}")
+
+    def _conditionals(self, old: Conditional, new: Conditional, path: str) -> Findings:
+        """Which of the two branches applies must not change, so the condition has to be the same one."""
+        if render(old.condition.raw) != render(new.condition.raw):
+            return self.broken("TYPE_CHANGED", f"{path}/if")
+        then = self.compare(old.then, new.then, f"{path}/then")
+        return then + self.compare(old.otherwise, new.otherwise, f"{path}/else")
+
+
+def _settled(operand: Operand) -> Operand:
+    return operand.settled() if isinstance(operand, Place) else operand
+
+
+def _identity(place: Place) -> int | bool:
+    """Places come and go, the JSON they stand for stays; a boolean has no identity of its own."""
+    return id(place.raw) if isinstance(place.raw, dict) else bool(place.raw)
+
+
+def _conjunction(parts: tuple[Demand, ...]) -> Combination:
+    """All demands of a schema as one allOf, with the branches of an allOf among them side by side."""
+    branches: list[Operand] = []
+    for _, demand in parts:
+        if isinstance(demand, Combination) and demand.criterion == "allOf":
+            branches.extend(demand.branches)
+        else:
+            branches.append(demand)
+    return Combination("allOf", tuple(branches))

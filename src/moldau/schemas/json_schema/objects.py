@@ -1,0 +1,155 @@
+"""Objects: properties that come and go, what is required, and what is said about the ones not named.
+
+What may be added or removed depends on the content model: open (further properties may be anything), closed
+(there are none) or in between, where a pattern or a schema speaks for them. Start at `compare_objects`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import re2
+
+from moldau.schemas.incompatibility import Incompatibility
+from moldau.schemas.json_schema.places import Place
+from moldau.schemas.json_schema.shapes import Object, is_everything, is_nothing
+from moldau.schemas.pairs import Findings
+
+if TYPE_CHECKING:
+    from moldau.schemas.json_schema.compatibility import Comparison
+
+__all__ = ["compare_objects"]
+
+
+def compare_objects(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
+    """Compare two schemas of objects."""
+    comparison.effort.spend(len(old.properties) + len(new.properties))
+    return (
+        _required(comparison, old, new, f"{path}/required")
+        + _properties(comparison, old, new, f"{path}/properties")
+        + _dependencies(comparison, old, new, f"{path}/dependencies")
+        + _patterns(comparison, old, new, f"{path}/patternProperties")
+        + _additional(comparison, old, new, f"{path}/additionalProperties")
+        + comparison.compare(old.property_names, new.property_names, f"{path}/propertyNames")
+        + comparison.bounds(old.bounds, new.bounds, path)
+    )
+
+
+def _required(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
+    found: list[Incompatibility] = []
+    for name, schema in new.properties.items():
+        became_required = name in new.required and name not in old.required
+        if became_required and name in old.properties and not _has_default(schema):
+            found.extend(comparison.broken("REQUIRED_ATTRIBUTE_ADDED", f"{path}/{name}"))
+    return tuple(found)
+
+
+def _properties(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
+    found: list[Incompatibility] = []
+    for name, schema in old.properties.items():
+        if name in new.properties:
+            found.extend(comparison.compare(schema, new.properties[name], f"{path}/{name}"))
+        else:
+            found.extend(_removed(comparison, schema, new, f"{path}/{name}", name))
+    for name, schema in new.properties.items():
+        if name not in old.properties:
+            found.extend(_added(comparison, old, schema, f"{path}/{name}", name, is_required=name in new.required))
+    return tuple(found)
+
+
+def _removed(comparison: Comparison, schema: Place, new: Object, path: str, name: str) -> Findings:
+    if new.is_open:
+        return ()
+    covering = _covering(comparison, new, name)
+    if covering is not None:
+        found = comparison.compare(schema, covering, path)
+        rule = "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
+        return comparison.broken(rule, path) if found else ()
+    if new.allows_additional or is_nothing(schema):
+        return ()
+    return comparison.broken("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+
+
+def _added(comparison: Comparison, old: Object, schema: Place, path: str, name: str, *, is_required: bool) -> Findings:
+    model = "OPEN" if old.is_open else "UNOPEN"
+    if is_required and not _has_default(schema):
+        return comparison.broken(f"REQUIRED_PROPERTY_ADDED_TO_{model}_CONTENT_MODEL", path)
+    if old.is_open:
+        if is_everything(schema.settled()):
+            return ()
+        kind = "REQUIRED_PROPERTY_WITH_DEFAULT" if is_required else "OPTIONAL_PROPERTY"
+        return comparison.broken(f"{kind}_ADDED_TO_OPEN_CONTENT_MODEL", path)
+    covering = _covering(comparison, old, name)
+    if covering is not None and comparison.compare(covering, schema, path):
+        return comparison.broken("PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+    return ()
+
+
+def _covering(comparison: Comparison, shape: Object, name: str) -> Place | None:
+    """What an object that is neither open nor closed says about a property it does not name."""
+    for pattern, schema in shape.patterns.items():
+        comparison.effort.spend()
+        if _matches(pattern, name):
+            return schema
+    return shape.additional
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """Search in linear time, whatever the pattern. Look-around, which that cannot do, is taken to match nothing."""
+    try:
+        return bool(re2.search(pattern, name, _QUIET))
+    except re2.error:
+        return False
+
+
+def _quiet() -> re2.Options:
+    options = re2.Options()
+    options.log_errors = False
+    return options
+
+
+_QUIET = _quiet()
+
+
+def _dependencies(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
+    found: list[Incompatibility] = []
+    for name, needed in new.needed_together.items():
+        before = old.needed_together.get(name)
+        if before is None:
+            found.extend(comparison.broken("DEPENDENCY_ARRAY_ADDED", f"{path}/{name}"))
+        elif not needed <= before:
+            rule = "DEPENDENCY_ARRAY_EXTENDED" if needed > before else "DEPENDENCY_ARRAY_CHANGED"
+            found.extend(comparison.broken(rule, f"{path}/{name}"))
+    for name, schema in new.dependent_schemas.items():
+        if name not in old.dependent_schemas:
+            found.extend(comparison.broken("DEPENDENCY_SCHEMA_ADDED", f"{path}/{name}"))
+        else:
+            found.extend(comparison.compare(old.dependent_schemas[name], schema, f"{path}/{name}"))
+    return tuple(found)
+
+
+def _patterns(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
+    """Patterns in both are compared like properties; one that came or went is seen in the content model."""
+    found: list[Incompatibility] = []
+    for pattern, schema in new.patterns.items():
+        if pattern in old.patterns:
+            found.extend(comparison.compare(old.patterns[pattern], schema, f"{path}/{pattern}"))
+    return tuple(found)
+
+
+def _additional(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
+    if not new.allows_additional:
+        return comparison.broken("ADDITIONAL_PROPERTIES_REMOVED", path) if old.allows_additional else ()
+    if new.additional is None or not old.allows_additional:
+        return ()
+    if old.additional is None:
+        return comparison.broken("ADDITIONAL_PROPERTIES_NARROWED", path)
+    return comparison.compare(old.additional, new.additional, path)
+
+
+def _has_default(schema: Place) -> bool:
+    """A default counts where it is written, or where the property's reference leads."""
+    if isinstance(schema.raw, dict) and "default" in schema.raw:
+        return True
+    settled = schema.settled()
+    return isinstance(settled.raw, dict) and "default" in settled.raw

@@ -1,0 +1,113 @@
+"""A parsed JSON Schema and how to get one. Start at `parse_json_schema`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from moldau.schemas.errors import InvalidSchemaError
+from moldau.schemas.json_schema.drafts import Draft, check
+from moldau.schemas.json_schema.places import Place, root_place, subschemas
+from moldau.schemas.json_text import Json, load, render, sorted_keys
+from moldau.schemas.parsed_schema import ParsedSchema, References, SchemaType
+
+__all__ = ["JsonSchema", "parse_json_schema"]
+
+
+class JsonSchema:
+    """One JSON Schema with the documents its `$ref`s may lead to."""
+
+    schema_type = SchemaType.JSON
+
+    def __init__(self, raw: Json, references: Mapping[str, JsonSchema]) -> None:
+        self.raw = raw
+        self.draft = Draft.of(raw)
+        self._references = references
+
+    @property
+    def references(self) -> Mapping[str, ParsedSchema]:
+        return self._references
+
+    @cached_property
+    def canonical(self) -> str:
+        return render(self.raw)
+
+    @property
+    def name(self) -> str | None:
+        title = self.raw.get("title") if isinstance(self.raw, dict) else None
+        return title if isinstance(title, str) else None
+
+    @cached_property
+    def documents(self) -> Mapping[str, Json]:
+        """Every schema it can refer to, directly or through another, by name."""
+        found: dict[str, Json] = {}
+        for name, reference in self._references.items():
+            found.update(reference.documents)
+            found[name] = reference.raw
+        return found
+
+    @cached_property
+    def root(self) -> Place:
+        """Where to start walking it."""
+        return root_place(self.raw, self.draft, self.documents)
+
+    def normalized(self) -> JsonSchema:
+        return JsonSchema(sorted_keys(self.raw), self._references)
+
+    def rendered(self, format: str | None) -> str:
+        """JSON Schema has no other format than the canonical text."""
+        return self.canonical
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, JsonSchema):
+            return NotImplemented
+        return self.canonical == other.canonical and self._references == other._references
+
+    def __hash__(self) -> int:
+        return hash(self.canonical)
+
+    def __repr__(self) -> str:
+        return f"JsonSchema({self.canonical})"
+
+
+def parse_json_schema(text: str, references: References | None = None, *, validate: bool = True) -> JsonSchema:
+    """Return the schema `text` describes. `validate` also holds it against its draft and follows every `$ref`."""
+    raw = _loaded(text, "JSON Schema")
+    schema = JsonSchema(raw, _referenced(references or {}))
+    if validate:
+        check(raw, schema.draft)
+        _follow_references(schema.root)
+    return schema
+
+
+def _loaded(text: str, what: str) -> Json:
+    raw = load(text, what)
+    if not isinstance(raw, dict | bool):
+        raise InvalidSchemaError(f"Invalid JSON Schema: {what} must be an object or a boolean")
+    return raw
+
+
+def _referenced(references: References) -> dict[str, JsonSchema]:
+    """Parse references given as texts. Those may use one another, in whatever order and even in circles."""
+    parsed: dict[str, JsonSchema] = {}
+    for name, reference in references.items():
+        if isinstance(reference, str):
+            parsed[name] = JsonSchema(_loaded(reference, f"reference {name!r}"), {})
+        elif isinstance(reference, JsonSchema):
+            parsed[name] = reference
+        else:
+            raise InvalidSchemaError(
+                f"reference {name!r} is a schema of type {reference.schema_type}; "
+                "a JSON Schema can refer to JSON Schemas only"
+            )
+    return parsed
+
+
+def _follow_references(root: Place) -> None:
+    waiting = [root]
+    while waiting:
+        place = waiting.pop()
+        if place.reference is not None:
+            place.followed()
+            place.settled()
+        waiting.extend(subschemas(place))

@@ -1,0 +1,286 @@
+"""What a JSON Schema demands, sorted by what it is about: the form in which two of them are compared.
+
+A schema is the sum of its demands: a type with its bounds, a list of values, a combination of other schemas.
+Annotations (title, description, default, format) demand nothing. Start at `demands`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from moldau.schemas.json_schema.places import Place
+from moldau.schemas.json_text import Json, render, sorted_keys
+
+__all__ = [
+    "Array",
+    "Combination",
+    "Conditional",
+    "Demand",
+    "Enumeration",
+    "Negation",
+    "Number",
+    "Object",
+    "Operand",
+    "Plain",
+    "Shape",
+    "Text",
+    "demands",
+    "is_everything",
+    "is_nothing",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plain:
+    """A type with nothing more to say about it: boolean or null."""
+
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Text:
+    """Strings. `bounds` holds minLength and maxLength where given."""
+
+    bounds: Mapping[str, Json]
+    pattern: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Number:
+    """Numbers, or integers only. `bounds` holds minimum, maximum and their exclusive forms as numbers."""
+
+    is_integer: bool
+    bounds: Mapping[str, Json]
+    multiple_of: Json
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Object:
+    """Objects. Open, when further properties may be anything; closed, when there may be none."""
+
+    properties: Mapping[str, Place]
+    required: frozenset[str]
+    patterns: Mapping[str, Place]
+    allows_additional: bool
+    additional: Place | None
+    needed_together: Mapping[str, frozenset[str]]
+    dependent_schemas: Mapping[str, Place]
+    property_names: Place | None
+    bounds: Mapping[str, Json]
+
+    @property
+    def is_open(self) -> bool:
+        return self.allows_additional and self.additional is None and not self.patterns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Array:
+    """Arrays: `each` is about all items, `leading` about the first ones by position, `additional` about the rest."""
+
+    each: Place | None
+    leading: tuple[Place, ...]
+    allows_additional: bool
+    additional: Place | None
+    contains: Place | None
+    is_unique: bool
+    bounds: Mapping[str, Json]
+
+    @property
+    def is_open(self) -> bool:
+        return self.allows_additional and self.additional is None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Enumeration:
+    """One of some values, kept as texts that are equal when the values are."""
+
+    keyword: str
+    values: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Negation:
+    """Anything that does not fit a schema."""
+
+    schema: Place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Combination:
+    """allOf, anyOf or oneOf of other schemas; a list of types is an anyOf."""
+
+    criterion: str
+    branches: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditional:
+    """if, then and else."""
+
+    condition: Place
+    then: Place | None
+    otherwise: Place | None
+
+
+Shape: TypeAlias = Plain | Text | Number | Object | Array | Enumeration | Negation | Combination | Conditional
+Operand: TypeAlias = Place | Shape
+Demand: TypeAlias = tuple[str, Operand]
+"""What a demand is about (`type`, `enum`, `allOf`…), and the demand."""
+
+_TEXT: Final = ("minLength", "maxLength", "pattern")
+_NUMBER: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+_ARRAY: Final = (
+    *("items", "prefixItems", "additionalItems", "unevaluatedItems", "contains", "minContains", "maxContains"),
+    *("minItems", "maxItems", "uniqueItems"),
+)
+_OBJECT: Final = (
+    *("properties", "required", "patternProperties", "additionalProperties", "unevaluatedProperties", "dependencies"),
+    *("dependentRequired", "dependentSchemas", "propertyNames", "minProperties", "maxProperties"),
+)
+_IMPLYING: Final = (("string", _TEXT), ("number", _NUMBER), ("array", _ARRAY), ("object", _OBJECT))
+
+
+def is_everything(operand: Operand) -> bool:
+    """Whether it accepts any value at all."""
+    return isinstance(operand, Place) and operand.raw is not False and not demands(operand)
+
+
+def is_nothing(operand: Operand) -> bool:
+    """Whether it accepts no value."""
+    return isinstance(operand, Place) and operand.raw is False
+
+
+def demands(operand: Operand) -> tuple[Demand, ...]:
+    """What an operand demands; references must have been settled before, `true` and `{}` demand nothing."""
+    if not isinstance(operand, Place):
+        return (("type", operand),)
+    raw = operand.raw
+    if not isinstance(raw, dict):
+        return ()
+    found: list[Demand] = [*_typed(operand)]
+    if isinstance(raw.get("enum"), list):
+        found.append(("enum", Enumeration("enum", frozenset(map(_text, raw["enum"])))))
+    if "const" in raw and operand.draft.number > 4:
+        found.append(("const", Enumeration("const", frozenset({_text(raw["const"])}))))
+    for criterion in ("allOf", "anyOf", "oneOf"):
+        if isinstance(raw.get(criterion), list):
+            found.append((criterion, Combination(criterion, tuple(operand.inner(item) for item in raw[criterion]))))
+    if "not" in raw:
+        found.append(("not", Negation(operand.inner(raw["not"]))))
+    if "if" in raw and operand.draft.number >= 7 and ("then" in raw or "else" in raw):
+        conditional = Conditional(operand.inner(raw["if"]), _inner(operand, "then"), _inner(operand, "else"))
+        found.append(("if", conditional))
+    if operand.reference is not None:
+        found.append(("$ref", operand.followed()))
+    return tuple(found)
+
+
+def _typed(place: Place) -> list[Demand]:
+    """The type named, one of several types named, or the types that keywords without `type` speak of."""
+    named = place.raw.get("type")
+    if isinstance(named, str):
+        return [("type", _of_type(place, named))]
+    if isinstance(named, list):
+        if len(named) == 1:
+            return [("type", _of_type(place, named[0]))]
+        return [("type", Combination("anyOf", tuple(_of_type(place, kind) for kind in named)))]
+    implied = [kind for kind, keywords in _IMPLYING if any(keyword in place.raw for keyword in keywords)]
+    return [(f"type {kind}" if len(implied) > 1 else "type", _of_type(place, kind)) for kind in implied]
+
+
+def _of_type(place: Place, kind: str) -> Shape:
+    raw = place.raw
+    match kind:
+        case "string":
+            return Text(_bounds(raw, "minLength", "maxLength"), raw.get("pattern"))
+        case "integer" | "number":
+            return Number(kind == "integer", _limits(raw), raw.get("multipleOf"))
+        case "object":
+            return _object(place)
+        case "array":
+            return _array(place)
+    return Plain(kind)
+
+
+def _limits(raw: dict[str, Json]) -> dict[str, Json]:
+    """Draft 4 says `exclusiveMaximum: true` where later ones give the number itself."""
+    limits = _bounds(raw, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+    for plain, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if isinstance(limits.get(exclusive), bool):
+            is_exclusive = limits.pop(exclusive)
+            if is_exclusive and plain in limits:
+                limits[exclusive] = limits.pop(plain)
+    return limits
+
+
+def _object(place: Place) -> Object:
+    raw = place.raw
+    additional = raw.get("additionalProperties", raw.get("unevaluatedProperties", True))
+    dependencies = raw.get("dependencies", {})
+    together = {name: needed for name, needed in dependencies.items() if isinstance(needed, list)}
+    together |= raw.get("dependentRequired", {})
+    schemas = {name: schema for name, schema in dependencies.items() if not isinstance(schema, list)}
+    schemas |= raw.get("dependentSchemas", {})
+    return Object(
+        properties=_places(place, raw.get("properties", {})),
+        required=frozenset(raw.get("required", ())),
+        patterns=_places(place, raw.get("patternProperties", {})),
+        allows_additional=additional is not False,
+        additional=None if additional in (True, False, {}) else place.inner(additional),
+        needed_together={name: frozenset(needed) for name, needed in together.items()},
+        dependent_schemas=_places(place, schemas),
+        property_names=_inner(place, "propertyNames"),
+        bounds=_bounds(raw, "minProperties", "maxProperties"),
+    )
+
+
+def _array(place: Place) -> Array:
+    """Since 2020 `prefixItems` is about the first items and `items` about the rest; before, `items` was either."""
+    raw = place.raw
+    items = raw.get("items")
+    if place.draft.number >= 2020:
+        leading = raw.get("prefixItems", [])
+        each, rest = (None, items) if leading else (items, None)
+    else:
+        leading = items if isinstance(items, list) else []
+        each, rest = (None, raw.get("additionalItems")) if isinstance(items, list) else (items, None)
+    if rest is None and each is None:
+        rest = raw.get("unevaluatedItems")
+    return Array(
+        each=None if each is None else place.inner(each),
+        leading=tuple(place.inner(item) for item in leading),
+        allows_additional=rest is not False,
+        additional=None if rest is None or rest in (True, False, {}) else place.inner(rest),
+        contains=_inner(place, "contains"),
+        is_unique=raw.get("uniqueItems") is True,
+        bounds=_bounds(raw, "minItems", "maxItems", "minContains", "maxContains"),
+    )
+
+
+def _bounds(raw: dict[str, Json], *keywords: str) -> dict[str, Json]:
+    return {keyword: raw[keyword] for keyword in keywords if keyword in raw}
+
+
+def _places(place: Place, schemas: dict[str, Json]) -> dict[str, Place]:
+    return {name: place.inner(schema) for name, schema in schemas.items()}
+
+
+def _inner(place: Place, keyword: str) -> Place | None:
+    return place.inner(place.raw[keyword]) if keyword in place.raw else None
+
+
+def _text(value: Json) -> str:
+    """One text for equal values: JSON Schema holds 1 and 1.0 to be the same number."""
+    return render(sorted_keys(_whole(value)))
+
+
+def _whole(value: Json) -> Json:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _whole(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,53 @@
+"""Comparing two graphs of types that may contain themselves, each pair once and not forever.
+
+A pair under way counts as compatible: a recursive type is if everything else about it is. When a pair turns
+out not to be, what was concluded meanwhile may rest on that guess and is forgotten. Start at `Pairs.compare`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from moldau.schemas.errors import InvalidSchemaError
+from moldau.schemas.incompatibility import Incompatibility
+
+__all__ = ["Effort", "Findings", "Pairs"]
+
+Findings = tuple[Incompatibility, ...]
+
+
+class Effort:
+    """Counts the steps of a comparison and ends one that was made to take forever."""
+
+    def __init__(self, limit: int = 2_000_000) -> None:
+        self._left = limit
+
+    def spend(self, steps: int = 1) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise InvalidSchemaError("the schemas are too large or too entangled to be compared")
+
+
+class Pairs:
+    """What is known about pairs of types in the course of one comparison."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Findings] = {}
+        self._guessed: list[Hashable] = []
+
+    def compare(self, pair: Hashable, compare: Callable[[], Findings]) -> Findings:
+        """Return what `compare` finds about a pair, calling it at most once for each."""
+        known = self._known.get(pair)
+        if known is not None:
+            return known
+        self._known[pair] = ()
+        already = len(self._guessed)
+        found = compare()
+        if found:
+            for guess in self._guessed[already:]:
+                del self._known[guess]
+            del self._guessed[already:]
+        else:
+            self._guessed.append(pair)
+        self._known[pair] = found
+        return found
