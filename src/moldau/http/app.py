@@ -1,0 +1,121 @@
+"""A service as an ASGI app: finds the endpoint, negotiates, calls it, and words whatever goes wrong.
+
+Endpoints raise their own errors; `word_error` is the one place where those become status and body. Mount the app
+alone, beside others, or call it from a test. Start at `HttpApp`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from urllib.parse import quote
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from moldau.http.calls import Answer, Call, encode_json
+from moldau.http.endpoints import Endpoint
+from moldau.http.errors import HttpError
+from moldau.http.metrics import HttpMetrics
+from moldau.http.negotiation import MediaTypes
+from moldau.http.routing import Routes
+
+__all__ = ["HttpApp", "WordError"]
+
+WordError = Callable[[Exception], Answer]
+"""Words an error the service raised; hands back `status` and a document. Unknown ones are passed too."""
+
+Hook = Callable[[], Awaitable[None]]
+DEFAULT_MAX_BODY_BYTES = 32 * 1024 * 1024
+
+_logger = logging.getLogger("moldau.http")
+
+
+class HttpApp:
+    def __init__(
+        self,
+        endpoints: Iterable[Endpoint],
+        *,
+        media_types: MediaTypes,
+        word_error: WordError,
+        metrics: HttpMetrics | None = None,
+        max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
+    ) -> None:
+        self.endpoints = tuple(endpoints)
+        self._routes = Routes(self.endpoints)
+        self._media_types = media_types
+        self._word_error = word_error
+        self._metrics = metrics
+        self._max_body_bytes = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _serve_lifespan(receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        path = "unknown"
+        media_type = self._media_types.chosen(None)
+        try:
+            found = self._routes.find(scope["method"], _own_path(scope))
+            path = found.endpoint.path
+            call = Call(scope, receive, found.parts, self._max_body_bytes)
+            media_type = self._negotiated(call, found.endpoint)
+            answer = await found.endpoint.handle(call)
+        except Exception as error:
+            answer = self._worded(error)
+        response = _response(answer, media_type, is_head=scope["method"] == "HEAD")
+        if self._metrics is not None:
+            self._metrics.count(scope["method"], path, answer.status, time.perf_counter() - began)
+        await response(scope, receive, send)
+
+    def _negotiated(self, call: Call, endpoint: Endpoint) -> str | None:
+        headers = call.headers
+        if endpoint.body is not None and not self._media_types.understands(headers.get("content-type")):
+            raise HttpError(415)
+        if endpoint.media_types:
+            return endpoint.media_types[0]
+        chosen = self._media_types.chosen(headers.get("accept"))
+        if chosen is None:
+            raise HttpError(406)
+        return chosen
+
+    def _worded(self, error: Exception) -> Answer:
+        if isinstance(error, HttpError):
+            return self._word_error(error)._replace(headers=error.headers)
+        answer = self._word_error(error)
+        if answer.status >= 500:
+            _logger.error("a request failed: %s", error, exc_info=error if answer.status == 500 else None)
+        return answer
+
+
+def _own_path(scope: Scope) -> bytes:
+    """The path below where the app is mounted, as it was sent: still encoded."""
+    raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    root = quote(scope.get("root_path", "")).encode()
+    return raw.removeprefix(root) if root else raw
+
+
+def _response(answer: Answer, media_type: str | None, *, is_head: bool) -> Response:
+    content = answer.content
+    if content is None:
+        content = b"" if answer.status == 204 else encode_json(answer.document)
+    headers = dict(answer.headers or {})
+    if is_head:
+        headers["content-length"] = str(len(content))
+        content = b""
+    has_type = answer.status != 204
+    return Response(content, answer.status, headers, (answer.media_type or media_type) if has_type else None)
+
+
+async def _serve_lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

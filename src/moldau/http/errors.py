@@ -1,0 +1,25 @@
+"""Errors of HTTP itself, before any service has a say. Start at `HttpError`."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from moldau.core.errors import MoldauError
+
+__all__ = ["HttpError", "MalformedBodyError"]
+
+
+class HttpError(MoldauError):
+    """A request that ends with a status; the message is for whoever sent it."""
+
+    def __init__(self, status: int, message: str | None = None, *, headers: dict[str, str] | None = None) -> None:
+        super().__init__(message or f"HTTP {status} {HTTPStatus(status).phrase}")
+        self.status = status
+        self.headers = headers or {}
+
+
+class MalformedBodyError(HttpError):
+    """A body that is not JSON."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(400, f"Malformed JSON: {reason}")

@@ -1,0 +1,124 @@
+"""The registry over HTTP: its endpoints, its content types, and the one place where refusals become answers.
+
+Start at `build_app`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import moldau
+from moldau.http.app import HttpApp
+from moldau.http.calls import Answer, Call
+from moldau.http.endpoints import Endpoint
+from moldau.http.errors import HttpError
+from moldau.http.metrics import HttpMetrics
+from moldau.http.negotiation import MediaTypes
+from moldau.http.openapi import openapi_document
+from moldau.registry import schemas_of_documents as documents
+from moldau.registry.errors import ForwardingError, RegistryError
+from moldau.registry.registry import Registry
+from moldau.registry.routes import compatibility, schemas, server, settings, subjects
+from moldau.registry.routes.resources import Forward, Resources, refusals, within_contexts
+from moldau.registry.settings import Dialect
+
+__all__ = ["MEDIA_TYPES", "build_app"]
+
+MEDIA_TYPES = MediaTypes(
+    produced={
+        "application/vnd.schemaregistry.v1+json": 1.0,
+        "application/vnd.schemaregistry+json": 0.9,
+        "application/json": 0.5,
+    },
+    consumed=frozenset(
+        {
+            "application/vnd.schemaregistry.v1+json",
+            "application/vnd.schemaregistry+json",
+            "application/json",
+            "application/octet-stream",
+        }
+    ),
+)
+INTERNAL_ERROR = 50001
+INCOMPATIBLE, OLD_INCOMPATIBLE = 40901, 409
+
+
+def build_app(registry: Registry, *, forward: Forward | None = None) -> HttpApp:
+    """The registry as an ASGI app. `forward` sends writes to the leader where this instance is not it."""
+    resources = Resources(registry, forward or _no_way)
+    metrics = HttpMetrics("moldau_registry", lambda: _gauges(registry))
+    by_resource = [
+        *schemas.endpoints(resources),
+        *subjects.endpoints(resources),
+        *settings.endpoints(resources),
+        *compatibility.endpoints(resources),
+    ]
+    endpoints = [*by_resource, *within_contexts(by_resource), *server.endpoints(resources, metrics)]
+    return HttpApp(
+        [*endpoints, _openapi(endpoints)],
+        media_types=MEDIA_TYPES,
+        word_error=_Wording(registry.settings.dialect),
+        metrics=metrics,
+        max_body_bytes=registry.settings["size.limit.filter.max.request.body.size"],
+    )
+
+
+class _Wording:
+    """Errors as clients expect them: a number, a text, and the status that the number begins with."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+
+    def __call__(self, error: Exception) -> Answer:
+        if isinstance(error, HttpError):
+            return _refusal(error.status, str(error))
+        if isinstance(error, RegistryError):
+            is_old = self._dialect is Dialect.V7 and error.error_code == INCOMPATIBLE
+            return _refusal(OLD_INCOMPATIBLE if is_old else error.error_code, str(error))
+        return _refusal(INTERNAL_ERROR, f"The registry failed at this request: {type(error).__name__}")
+
+
+def _refusal(error_code: int, message: str) -> Answer:
+    return Answer({"error_code": error_code, "message": message}, status=int(str(error_code)[:3]))
+
+
+def _openapi(endpoints: list[Endpoint]) -> Endpoint:
+    document = openapi_document(
+        endpoints,
+        title="moldau schema registry",
+        version=moldau.__version__,
+        description="Schemas with ids, versions and compatibility, as every Kafka client expects them.",
+        schemas=documents.definitions(),
+        error=documents.ERROR,
+        produced=MEDIA_TYPES.produced,
+        consumed=sorted(MEDIA_TYPES.consumed - {"application/octet-stream"}),
+    )
+
+    async def show(_call: Call) -> Answer:
+        return Answer(document)
+
+    return Endpoint(
+        method="GET",
+        path="/openapi.json",
+        handle=show,
+        summary="This description.",
+        reply=documents.EMPTY_OBJECT,
+        media_types=("application/json",),
+        refusals=refusals(),
+    )
+
+
+def _gauges(registry: Registry) -> Mapping[str, float]:
+    state = registry.state
+    names = state.subjects()
+    return {
+        "subjects": len(names),
+        "versions": sum(len(state.versions(name)) for name in names),
+        "contexts": len(state.contexts()),
+        "is_leader": int(registry.leadership.is_leader),
+        "applied_offset": registry.store.applied_offset,
+    }
+
+
+async def _no_way(_call: Call, url: str) -> Answer:
+    raise ForwardingError(f"The leader is at {url}, and this instance has no way to it")

@@ -1,0 +1,144 @@
+"""One registry instance from the inside: reads from memory, writes through the leader, one after the other.
+
+A write is decided on the state as it is when all writes before it have been read back, and answered when it has been
+read back itself. The topic and the election are behind `Store` and `Leadership`; HTTP is `registry.app`.
+Start at `Registry.change`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+
+from moldau.registry.decisions.decision import Decision
+from moldau.registry.decisions.register import register, registered_already
+from moldau.registry.entities import SchemaVersion
+from moldau.registry.errors import StoreError, UnknownLeaderError
+from moldau.registry.parsing import Parser
+from moldau.registry.records import Record
+from moldau.registry.requests import RegisterRequest
+from moldau.registry.settings import RegistrySettings
+from moldau.registry.state import State
+
+__all__ = ["Leadership", "Registry", "Store"]
+
+Reply = TypeVar("Reply")
+WORKERS = 2
+
+
+class Store(Protocol):
+    """Where the records are. All on the event loop's thread."""
+
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all that was in the topic at the start has been read."""
+        ...
+
+    @property
+    def applied_offset(self) -> int: ...
+
+    def frozen(self) -> AbstractContextManager[None]:
+        """Keep the state as it is for as long as another thread looks at it."""
+        ...
+
+    async def catch_up(self) -> None:
+        """Return when nothing is in the topic that the state does not know."""
+        ...
+
+    async def append(self, records: Sequence[Record]) -> None:
+        """Write and read back; raises `StoreError` or one of its kin."""
+        ...
+
+    async def reached(self, offset: int) -> None:
+        """Return when the state knows the record at an offset."""
+        ...
+
+
+class Leadership(Protocol):
+    @property
+    def is_leader(self) -> bool: ...
+
+    @property
+    def leader_url(self) -> str | None:
+        """Where the leader is reached; `None` while there is none."""
+        ...
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether brokers answer, as far as is known."""
+        ...
+
+    @property
+    def cluster_id(self) -> str: ...
+
+
+class Registry:
+    def __init__(self, settings: RegistrySettings, store: Store, leadership: Leadership) -> None:
+        self.settings = settings
+        self.store = store
+        self.leadership = leadership
+        self.parser = Parser(settings["schema.cache.size"])
+        self._writing = asyncio.Lock()
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="registry-decisions")
+
+    def close(self) -> None:
+        self._workers.shutdown()
+
+    @property
+    def state(self) -> State:
+        return self.store.state
+
+    async def change(self, decide: Callable[[State], Decision[Reply]]) -> Reply:
+        """Decide, write, read back, reply. Only the leader may be asked."""
+        async with self._writing:
+            if not self.leadership.is_leader:
+                raise UnknownLeaderError("This instance is not the leader any more; ask again in a moment")
+            await self.store.catch_up()
+            decision = await self.examine(decide)
+            if decision.records:
+                await self.store.append(decision.records)
+            return decision.reply
+
+    async def examine(self, question: Callable[[State], Reply]) -> Reply:
+        """Ask something that may take long: parsing and comparing. Other requests are answered meanwhile."""
+        with self.store.frozen():
+            return await asyncio.get_running_loop().run_in_executor(self._workers, question, self.state)
+
+    def known(self, subject: str, request: RegisterRequest, *, normalize: bool) -> SchemaVersion | None:
+        """The version that registering would find, where that is plain to see and the schema was parsed before."""
+        if not self.parser.knows(request.schema_type, request.schema, request.references):
+            return None
+        return registered_already(
+            self.state,
+            self.parser,
+            subject,
+            request,
+            defaults=self.settings.config_defaults,
+            normalize=normalize,
+        )
+
+    async def register(self, subject: str, request: RegisterRequest, *, normalize: bool, force: bool) -> SchemaVersion:
+        settings = self.settings
+        key = await self.change(
+            lambda state: register(
+                state,
+                self.parser,
+                subject,
+                request,
+                defaults=settings.config_defaults,
+                normalize=normalize,
+                force=force,
+                may_be_empty=not settings["schema.reject.empty.subject"],
+                validates_new=settings["schema.validate.new.schemas"],
+            )
+        )
+        found = self.state.version(*key)
+        if found is None:
+            raise StoreError(f"{key.subject} version {key.version} was overtaken by another writer; try again")
+        return found
