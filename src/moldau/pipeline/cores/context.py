@@ -5,20 +5,22 @@ The context does not run anything; `task.Task` does. Start at `TaskContext`.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from moldau.pipeline.cores.backends import Backends, StateBackend
+from moldau.pipeline.cores.cells import Cell, opened_cell
 from moldau.pipeline.cores.failures import RecordError, RecordPlace, StateError
 from moldau.pipeline.cores.handlers import dead_letter_headers
 from moldau.pipeline.cores.key_value_store import KeyValueStore, TimestampedStore
 from moldau.pipeline.cores.processor import TableView
 from moldau.pipeline.cores.punctuation import Cancellable, Punctuations, PunctuationType
 from moldau.pipeline.cores.records import NO_TIMESTAMP, Headers, OutputRow
+from moldau.pipeline.cores.session_store import SessionStore
 from moldau.pipeline.cores.settings import TaskSettings
-from moldau.pipeline.cores.store import Codec, Store, codec_of
+from moldau.pipeline.cores.store import Codec, Store, StoreChange, codec_of
+from moldau.pipeline.cores.window_store import DuplicatesWindowStore, TimestampedWindowStore, WindowStore
 from moldau.pipeline.ir.nodes import Materialization, Node
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ DEAD_LETTERS = "dead-letters"
 """The output that dead letters leave by; no node has this name."""
 
 AnyStore = TypeVar("AnyStore", bound=Store)
+AnyWindowStore = TypeVar("AnyWindowStore", bound=WindowStore)
 
 
 class RecordContext(NamedTuple):
@@ -44,23 +47,6 @@ class RecordContext(NamedTuple):
     offset: int
     timestamp: int
     headers: Headers
-
-
-class Cell:
-    """One value that survives restarts; anything JSON can write."""
-
-    __slots__ = ("_saved", "name", "value")
-
-    def __init__(self, name: str, value: Any) -> None:
-        self.name = name
-        self.value = value
-        self._saved = value
-
-    def flush(self, backend: StateBackend) -> None:
-        """Write the value if it is another than last time."""
-        if self.value != self._saved:
-            backend.put(self.name.encode(), json.dumps(self.value).encode())
-            self._saved = self.value
 
 
 class TaskContext:
@@ -83,7 +69,6 @@ class TaskContext:
         """The row at hand, in the order of `InputRecord`; None outside of any record, as in a punctuation."""
         self.views: dict[str, TableView] = {}
         self.stores: dict[str, Store] = {}
-        self.queryable: set[str] = set()
         self.dropped: Counter[tuple[str, str]] = Counter()
         self.at_commit: list[Callable[[], None]] = []
         """What caching holds back is forwarded by these, in the order of the topology."""
@@ -142,8 +127,7 @@ class TaskContext:
     def cell(self, name: str, default: Any) -> Cell:
         """A persistent scalar, as it was left or with its default."""
         if name not in self._cells:
-            data = self._cell_backend.get(name.encode())
-            self._cells[name] = Cell(name, default if data is None else json.loads(data))
+            self._cells[name] = opened_cell(name, default, self._cell_backend)
         return self._cells[name]
 
     def key_value_store(self, table: Materialization) -> KeyValueStore:
@@ -156,6 +140,47 @@ class TaskContext:
         """The same with a timestamp beside each value."""
         return self.opened(
             table, TimestampedStore, lambda: TimestampedStore(table.store, self.backend(table.store), self.codec(table))
+        )
+
+    def window_store(
+        self, table: Materialization, *, retention_ms: int, window_size_ms: int, retain_duplicates: bool = False
+    ) -> WindowStore:
+        """The window store of a materialisation."""
+        kind = DuplicatesWindowStore if retain_duplicates else WindowStore
+        return self.opened(table, kind, lambda: self._windows(kind, table, retention_ms, window_size_ms, False))
+
+    def timestamped_window_store(
+        self, table: Materialization, *, retention_ms: int, window_size_ms: int, shows_last: bool = False
+    ) -> TimestampedWindowStore:
+        """The same with a timestamp beside each value."""
+        kind = TimestampedWindowStore
+        return self.opened(table, kind, lambda: self._windows(kind, table, retention_ms, window_size_ms, shows_last))
+
+    def session_store(self, table: Materialization, *, retention_ms: int) -> SessionStore:
+        """The session store of a materialisation."""
+        return self.opened(
+            table,
+            SessionStore,
+            lambda: SessionStore(
+                table.store,
+                self.backend(table.store),
+                self.codec(table),
+                observed=self.cell(f"store-time {table.store}", NO_TIMESTAMP),
+                retention_ms=retention_ms,
+            ),
+        )
+
+    def _windows(
+        self, kind: type[AnyWindowStore], table: Materialization, retention_ms: int, size_ms: int, shows_last: bool
+    ) -> AnyWindowStore:
+        return kind(
+            table.store,
+            self.backend(table.store),
+            self.codec(table),
+            observed=self.cell(f"store-time {table.store}", NO_TIMESTAMP),
+            retention_ms=retention_ms,
+            window_size_ms=size_ms,
+            shows_last=shows_last,
         )
 
     def backend(self, name: str) -> StateBackend:
@@ -171,8 +196,7 @@ class TaskContext:
         store = self.stores.get(table.store)
         if store is None:
             store = self.stores[table.store] = make()
-            if table.is_queryable:
-                self.queryable.add(table.store)
+            store.is_queryable = table.is_queryable
         if type(store) is not kind:
             raise StateError(f"store {table.store!r} is a {type(store).__name__}, not a {kind.__name__}")
         return store
@@ -187,13 +211,13 @@ class TaskContext:
         """A table as others read it; its builder has registered it in `views`."""
         return self.views[node.name]
 
-    def flush(self) -> dict[str, list[Any]]:
+    def flush(self) -> dict[str, list[StoreChange]]:
         """Write stores and cells to their backends; returns the changes of queryable stores."""
-        changes: dict[str, list[Any]] = {}
+        changes: dict[str, list[StoreChange]] = {}
         for store in self.stores.values():
             written = store.flush()
-            if written and store.name in self.queryable:
-                changes[store.name] = list(written)
+            if written:
+                changes[store.name] = written
         for flush in self.at_flush:
             flush()
         for cell in self._cells.values():

@@ -46,6 +46,8 @@ class Store:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.is_queryable = False
+        """Whether flushes tell what they wrote."""
 
     def flush(self) -> list[StoreChange]:
         """Write to the backend what changed since the last flush, and tell what it was."""

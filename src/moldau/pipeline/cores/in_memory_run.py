@@ -1,0 +1,204 @@
+"""A whole topology at work in memory: tasks for every partition, and records carried from one to the next.
+
+One input record is finished in all sub-topologies before the next begins, and every task commits after each record, as
+Kafka Streams' own test driver does. Start at `InMemoryRun.pipe`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, deque
+from collections.abc import Iterable
+from itertools import count
+
+from moldau.core.errors import MoldauError
+from moldau.pipeline.cores.backends import Backends, MemoryBackend
+from moldau.pipeline.cores.failures import StateError
+from moldau.pipeline.cores.partitioning import partition_hash
+from moldau.pipeline.cores.records import Headers, InputRecord, OutputRecord
+from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.cores.store import Store
+from moldau.pipeline.cores.task import Task
+from moldau.pipeline.ir import nodes as ir
+from moldau.pipeline.ir.subtopologies import SubTopology
+from moldau.pipeline.ir.topology import Topology
+
+__all__ = ["InMemoryRun", "UnknownTopicError"]
+
+
+class UnknownTopicError(MoldauError):
+    """A record was piped into a topic that no source reads."""
+
+
+class InMemoryRun:
+    """Tasks of a topology, fed by hand; every topic has the same number of partitions."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        settings: TaskSettings,
+        *,
+        partitions: int = 1,
+        wall_clock_ms: int = 0,
+    ) -> None:
+        self.topology = topology
+        self.backends: dict[tuple[int, int], dict[str, MemoryBackend]] = {}
+        self._settings = settings
+        self._partitions = partitions
+        self._wall_clock_ms = wall_clock_ms
+        self._counts = _Counts(topology.subtopologies, partitions)
+        self._offsets: dict[tuple[str, int], count[int]] = {}
+        self._outputs: list[OutputRecord] = []
+        self._queue: deque[tuple[Task, str, InputRecord]] = deque()
+        self._hash = partition_hash()
+        self._tasks: dict[tuple[int, int], Task] = {}
+        for piece in topology.subtopologies:
+            for partition in range(max((self._count(node) for node in piece.inputs), default=1)):
+                self._tasks[piece.index, partition] = self._task(piece, partition)
+
+    # --- records in and out
+
+    def pipe(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        *,
+        headers: Headers = (),
+        partition: int | None = None,
+    ) -> None:
+        """Append a record to a topic and process it, with all that follows from it, to the end."""
+        if not self._append(OutputRecord("", topic, key, value, timestamp, headers, partition)):
+            raise UnknownTopicError(f"no source of this topology reads the topic {topic}")
+        self._work()
+
+    def advance_wall_clock(self, now_ms: int) -> None:
+        """Tell every task the time of day."""
+        self._wall_clock_ms = now_ms
+        for task in self._tasks.values():
+            task.advance_wall_clock(now_ms)
+            self._carry(task)
+        self._work()
+
+    def drain(self) -> list[OutputRecord]:
+        """What was written to topics since the last call; repartition topics have their full name."""
+        outputs, self._outputs = self._outputs, []
+        return outputs
+
+    # --- state
+
+    def stores(self, name: str) -> list[Store]:
+        """The stores of this name, one for each partition."""
+        found = [task.context.stores[name] for task in self._tasks.values() if name in task.context.stores]
+        if not found:
+            known = ", ".join(sorted(self.store_names())) or "none"
+            raise StateError(f"there is no store {name!r}; the stores of this topology are: {known}")
+        return found
+
+    def store_names(self) -> set[str]:
+        """The names of all stores."""
+        return {name for task in self._tasks.values() for name in task.context.stores}
+
+    @property
+    def dropped_records(self) -> Counter[tuple[str, str]]:
+        """How many records were left out on purpose, by node and reason."""
+        return sum((Counter(task.dropped_records) for task in self._tasks.values()), Counter())
+
+    def flush(self) -> None:
+        """Write all state to the backends."""
+        for task in self._tasks.values():
+            task.flush()
+
+    def rebuild(self) -> None:
+        """Go on with new tasks made from the backends, as after a restart."""
+        self.flush()
+        for (index, partition), task in list(self._tasks.items()):
+            task.close()
+            self._tasks[index, partition] = self._task(self.topology.subtopologies[index], partition)
+
+    def close(self) -> None:
+        """End all processors."""
+        for task in self._tasks.values():
+            task.close()
+
+    # --- between tasks
+
+    def _append(self, record: OutputRecord) -> bool:
+        """Queue a record for every task that reads it; false where none does."""
+        partition = record.partition
+        if partition is None:
+            partition = 0 if record.key is None else self._hash(record.key, self._counts[record.topic])
+        offset = next(self._offsets.setdefault((record.topic, partition), count()))
+        row = InputRecord(record.topic, partition, offset, record.timestamp, record.headers, record.key, record.value)
+        readers = [(task, node, row) for task, node in self._readers(record, partition)]
+        self._queue.extend(readers)
+        return bool(readers)
+
+    def _readers(self, record: OutputRecord, partition: int) -> Iterable[tuple[Task, str]]:
+        for piece in self.topology.subtopologies:
+            for table in piece.global_tables:
+                if _reads(table, record):
+                    yield from ((task, table.name) for (index, _), task in self._tasks.items() if index == piece.index)
+            for source in piece.inputs:
+                if _reads(source, record):
+                    yield self._tasks[piece.index, partition], source.name
+
+    def _work(self) -> None:
+        while self._queue:
+            task, node, record = self._queue.popleft()
+            task.process(node, record)
+            task.commit()
+            self._carry(task)
+
+    def _carry(self, task: Task) -> None:
+        for row in task.drain():
+            output = OutputRecord(*row)
+            self._outputs.append(output)
+            self._append(output)
+
+    def _count(self, node: ir.Node) -> int:
+        return self._counts[node.topic] if isinstance(node, ir.Repartition) else self._partitions
+
+    def _task(self, piece: SubTopology, partition: int) -> Task:
+        stores = self.backends.setdefault((piece.index, partition), {})
+        task = Task(
+            piece,
+            partition=partition,
+            partition_counts=self._counts,
+            backends=_memory(stores),
+            settings=self._settings,
+        )
+        task.advance_wall_clock(self._wall_clock_ms)
+        return task
+
+
+class _Counts(dict[str, int]):
+    """The partition counts of all topics: the same for all but repartitionings that ask for their own."""
+
+    def __init__(self, pieces: Iterable[SubTopology], partitions: int) -> None:
+        super().__init__(
+            (node.topic, node.partitions)
+            for piece in pieces
+            for node in piece.inputs
+            if isinstance(node, ir.Repartition) and node.partitions is not None
+        )
+        self._partitions = partitions
+
+    def __missing__(self, topic: str) -> int:
+        return self._partitions
+
+    def get(self, topic: str, default: int | None = None) -> int:  # type: ignore[override]
+        return self[topic]
+
+
+def _memory(kept: dict[str, MemoryBackend]) -> Backends:
+    return lambda name: kept.setdefault(name, MemoryBackend())
+
+
+def _reads(node: ir.Source | ir.Repartition, record: OutputRecord) -> bool:
+    if isinstance(node, ir.Repartition):
+        return node.name == record.output
+    if record.topic in node.topics:
+        return True
+    return node.topic_pattern is not None and re.fullmatch(node.topic_pattern, record.topic) is not None

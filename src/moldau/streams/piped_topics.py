@@ -1,0 +1,167 @@
+"""The two ends of a topology under test: topics to pipe records into, and topics to read results from.
+
+Made by `test_driver.TopologyTestDriver`. Start at `TestInputTopic.pipe_input`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from moldau.core.errors import MoldauError
+from moldau.pipeline.cores.records import Headers
+from moldau.pipeline.ir.serdes import Serde
+
+if TYPE_CHECKING:
+    from moldau.streams.test_driver import TopologyTestDriver
+
+__all__ = ["EmptyTopicError", "TestInputTopic", "TestOutputTopic", "TestRecord"]
+
+
+class EmptyTopicError(MoldauError):
+    """A result was read from a topic that holds none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestRecord:
+    """A record as tests write and compare it."""
+
+    __test__: ClassVar[bool] = False
+
+    key: Any
+    value: Any
+    timestamp_ms: int | None = None
+    headers: Headers = ()
+
+
+class TestInputTopic:
+    """A topic to pipe records into; the clock of its timestamps advances by `auto_advance_ms` with each record."""
+
+    __test__ = False
+
+    def __init__(
+        self,
+        driver: TopologyTestDriver,
+        name: str,
+        *,
+        serdes: tuple[Serde, Serde],
+        start_timestamp_ms: int,
+        auto_advance_ms: int,
+    ) -> None:
+        self.name = name
+        self._driver = driver
+        self._key_serde, self._value_serde = serdes
+        self._now_ms = start_timestamp_ms
+        self._auto_advance_ms = auto_advance_ms
+
+    def pipe_input(
+        self,
+        key: Any,
+        value: Any,
+        timestamp_ms: int | None = None,
+        *,
+        headers: Headers = (),
+        partition: int | None = None,
+    ) -> None:
+        """Process one record; without a timestamp it gets the topic's time, and that advances."""
+        if timestamp_ms is None:
+            timestamp_ms = self._now_ms
+            self._now_ms += self._auto_advance_ms
+        self._driver.pipe(
+            self.name,
+            None if key is None else self._key_serde.serialize(self.name, key),
+            None if value is None else self._value_serde.serialize(self.name, value),
+            timestamp_ms,
+            headers=tuple(headers),
+            partition=partition,
+        )
+
+    def pipe_value(self, value: Any, timestamp_ms: int | None = None) -> None:
+        """Process a record without a key."""
+        self.pipe_input(None, value, timestamp_ms)
+
+    def pipe_record(self, record: TestRecord) -> None:
+        """Process a record given as one."""
+        self.pipe_input(record.key, record.value, record.timestamp_ms, headers=record.headers)
+
+    def pipe_record_list(self, records: Iterable[TestRecord]) -> None:
+        """Process records in order."""
+        for record in records:
+            self.pipe_record(record)
+
+    def pipe_key_value_list(
+        self, pairs: Iterable[tuple[Any, Any]], start_timestamp_ms: int | None = None, advance_ms: int = 0
+    ) -> None:
+        """Process pairs of key and value; with a start time, each comes `advance_ms` after the one before."""
+        for index, (key, value) in enumerate(pairs):
+            self.pipe_input(key, value, None if start_timestamp_ms is None else start_timestamp_ms + index * advance_ms)
+
+    def pipe_value_list(
+        self, values: Iterable[Any], start_timestamp_ms: int | None = None, advance_ms: int = 0
+    ) -> None:
+        """The same without keys."""
+        self.pipe_key_value_list(((None, value) for value in values), start_timestamp_ms, advance_ms)
+
+    def advance_time(self, advance_ms: int) -> None:
+        """Advance the time that records without a timestamp get."""
+        if advance_ms < 0:
+            raise ValueError(f"time cannot go back by {-advance_ms} ms")
+        self._now_ms += advance_ms
+
+
+class TestOutputTopic:
+    """A topic to read results from, each once and in order."""
+
+    __test__ = False
+
+    def __init__(self, driver: TopologyTestDriver, name: str, serdes: tuple[Serde, Serde]) -> None:
+        self.name = name
+        self._driver = driver
+        self._key_serde, self._value_serde = serdes
+
+    def read_record(self) -> TestRecord:
+        """The next record with time and headers; `EmptyTopicError` where there is none."""
+        queue = self._driver.produced(self.name)
+        if not queue:
+            raise EmptyTopicError(f"topic {self.name} holds no record that was not read yet")
+        output = queue.popleft()
+        return TestRecord(
+            None if output.key is None else self._key_serde.deserialize(self.name, output.key),
+            None if output.value is None else self._value_serde.deserialize(self.name, output.value),
+            output.timestamp,
+            output.headers,
+        )
+
+    def read_key_value(self) -> tuple[Any, Any]:
+        """Key and value of the next record."""
+        record = self.read_record()
+        return record.key, record.value
+
+    def read_value(self) -> Any:
+        """The value of the next record."""
+        return self.read_record().value
+
+    def read_records_to_list(self) -> list[TestRecord]:
+        """Every record not read yet."""
+        return [self.read_record() for _ in range(self.get_queue_size())]
+
+    def read_key_values_to_list(self) -> list[tuple[Any, Any]]:
+        """Keys and values of every record not read yet."""
+        return [(record.key, record.value) for record in self.read_records_to_list()]
+
+    def read_values_to_list(self) -> list[Any]:
+        """Values of every record not read yet."""
+        return [record.value for record in self.read_records_to_list()]
+
+    def read_key_values_to_map(self) -> dict[Any, Any]:
+        """The last value of each key among the records not read yet."""
+        return dict(self.read_key_values_to_list())
+
+    def get_queue_size(self) -> int:
+        """How many records were not read yet."""
+        return len(self._driver.produced(self.name))
+
+    def is_empty(self) -> bool:
+        """Whether every record was read."""
+        return not self.get_queue_size()

@@ -1,0 +1,214 @@
+"""Topologies under test: piped input, results at once, no broker and no Spark.
+
+The same tasks that Spark runs are run in memory; `engine="spark"`, or MOLDAU_TEST_ENGINE=spark in the environment, runs
+the same test on Spark instead. Start at `TopologyTestDriver`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from moldau.core.errors import InvalidConfigError
+from moldau.pipeline.cores.in_memory_run import InMemoryRun
+from moldau.pipeline.cores.records import Headers, OutputRecord
+from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.cores.store import Store
+from moldau.pipeline.ir.serdes import Serde
+from moldau.pipeline.ir.topology import Topology
+from moldau.streams.piped_topics import TestInputTopic, TestOutputTopic
+from moldau.streams.store_readers import KeyValueReader, SessionReader, TimestampedReader, WindowReader
+
+__all__ = ["ENGINES", "Run", "TopologyTestDriver"]
+
+ENGINE_VARIABLE = "MOLDAU_TEST_ENGINE"
+
+
+class Run(Protocol):
+    """A topology at work, as the driver sees it: records in, records out, state to look at."""
+
+    def pipe(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        *,
+        headers: Headers = (),
+        partition: int | None = None,
+    ) -> None: ...
+
+    def advance_wall_clock(self, now_ms: int) -> None: ...
+
+    def drain(self) -> list[OutputRecord]: ...
+
+    def stores(self, name: str) -> list[Store]: ...
+
+    def store_names(self) -> set[str]: ...
+
+    def close(self) -> None: ...
+
+
+Engine = Callable[[Topology, Mapping[str, Any], int, int], Run]
+"""(topology, configuration, partitions, wall clock in ms) -> a run."""
+
+
+def in_memory(topology: Topology, config: Mapping[str, Any], partitions: int, wall_clock_ms: int) -> Run:
+    """The engine that tests want: everything happens at once."""
+    return InMemoryRun(topology, TaskSettings.of(config), partitions=partitions, wall_clock_ms=wall_clock_ms)
+
+
+def on_spark(topology: Topology, config: Mapping[str, Any], partitions: int, wall_clock_ms: int) -> Run:
+    """The engine that pipelines run on; results appear when they are read."""
+    from moldau.pipeline.spark.test_run import SparkRun
+
+    run: Run = SparkRun(topology, config, partitions=partitions, wall_clock_ms=wall_clock_ms)
+    return run
+
+
+ENGINES: dict[str, Engine] = {"memory": in_memory, "spark": on_spark}
+
+
+class TopologyTestDriver:
+    """Runs a topology on records that a test pipes in.
+
+        with TopologyTestDriver(builder.build()) as driver:
+            words = driver.create_input_topic("words", Serdes.String(), Serdes.String())
+            counts = driver.create_output_topic("counts", Serdes.String(), Serdes.Long())
+            words.pipe_input("a", "hello")
+            assert counts.read_key_value() == ("hello", 1)
+
+    `partitions` is the number of partitions of every topic: keys are placed as the Kafka clients place them, and each
+    partition has its own task with its own stream time.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        config: Mapping[str, Any] | None = None,
+        *,
+        partitions: int = 1,
+        initial_wall_clock_ms: int | None = None,
+        engine: str | None = None,
+    ) -> None:
+        config = dict(config or {})
+        self._wall_clock_ms = time.time_ns() // 1_000_000 if initial_wall_clock_ms is None else initial_wall_clock_ms
+        self._run = _engine(engine)(_with_serdes(topology, config), config, partitions, self._wall_clock_ms)
+        self._produced: dict[str, deque[OutputRecord]] = {}
+
+    # --- topics
+
+    def create_input_topic(
+        self,
+        name: str,
+        key_serde: Serde,
+        value_serde: Serde,
+        *,
+        start_timestamp_ms: int | None = None,
+        auto_advance_ms: int = 0,
+    ) -> TestInputTopic:
+        """A topic to pipe records into; its time starts with the driver's wall clock."""
+        return TestInputTopic(
+            self,
+            name,
+            serdes=(key_serde, value_serde),
+            start_timestamp_ms=self._wall_clock_ms if start_timestamp_ms is None else start_timestamp_ms,
+            auto_advance_ms=auto_advance_ms,
+        )
+
+    def create_output_topic(self, name: str, key_serde: Serde, value_serde: Serde) -> TestOutputTopic:
+        """A topic to read results from."""
+        return TestOutputTopic(self, name, (key_serde, value_serde))
+
+    def pipe(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp_ms: int,
+        *,
+        headers: Headers = (),
+        partition: int | None = None,
+    ) -> None:
+        """Process a record given as bytes; without a partition, its key decides."""
+        self._run.pipe(topic, key, value, timestamp_ms, headers=headers, partition=partition)
+
+    def produced(self, topic: str) -> deque[OutputRecord]:
+        """Records that were written to a topic and not read yet."""
+        for output in self._run.drain():
+            self._produced.setdefault(output.topic, deque()).append(output)
+        return self._produced.setdefault(topic, deque())
+
+    def produced_topic_names(self) -> set[str]:
+        """The topics that anything was written to."""
+        self.produced("")
+        return {name for name, records in self._produced.items() if records}
+
+    # --- time
+
+    def advance_wall_clock_time(self, advance_ms: int) -> None:
+        """Let time pass, and call what is scheduled by it."""
+        self._wall_clock_ms += advance_ms
+        self._run.advance_wall_clock(self._wall_clock_ms)
+
+    @property
+    def wall_clock_ms(self) -> int:
+        """The time of day as the topology sees it."""
+        return self._wall_clock_ms
+
+    # --- state
+
+    def get_all_state_stores(self) -> dict[str, list[Store]]:
+        """Every store by name, one for each partition."""
+        return {name: self._run.stores(name) for name in sorted(self._run.store_names())}
+
+    def get_state_store(self, name: str) -> list[Store]:
+        """The stores of a name, one for each partition."""
+        return self._run.stores(name)
+
+    def get_key_value_store(self, name: str) -> KeyValueReader:
+        """A key-value store over all partitions; of timestamped ones, values only."""
+        return KeyValueReader(name, self._run.stores(name))
+
+    def get_timestamped_key_value_store(self, name: str) -> TimestampedReader:
+        """The same with timestamps."""
+        return TimestampedReader(name, self._run.stores(name))
+
+    def get_window_store(self, name: str) -> WindowReader:
+        """A window store over all partitions."""
+        return WindowReader(name, self._run.stores(name))
+
+    def get_session_store(self, name: str) -> SessionReader:
+        """A session store over all partitions."""
+        return SessionReader(name, self._run.stores(name))
+
+    # --- end
+
+    def close(self) -> None:
+        """End the topology's processors."""
+        self._run.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _engine(name: str | None) -> Engine:
+    chosen = name or os.environ.get(ENGINE_VARIABLE) or "memory"
+    try:
+        return ENGINES[chosen]
+    except KeyError:
+        raise InvalidConfigError(f"there is no test engine {chosen!r}; the engines are: {', '.join(ENGINES)}") from None
+
+
+def _with_serdes(topology: Topology, config: Mapping[str, Any]) -> Topology:
+    key, value = config.get("default.key.serde"), config.get("default.value.serde")
+    return topology.with_default_serdes(key=key, value=value)
