@@ -11,7 +11,7 @@ from moldau.pipeline.cores.handlers import Response
 from moldau.pipeline.cores.processor import Forward, Processor
 from moldau.pipeline.cores.records import InputRecord, Record
 
-__all__ = ["StoppedError", "guarded"]
+__all__ = ["StoppedError", "guarded", "handle"]
 
 
 class StoppedError(RecordError):
@@ -20,20 +20,25 @@ class StoppedError(RecordError):
 
 def guarded(processor: Processor) -> Forward:
     """The processor's way to take records, with its own failures given to the handler."""
-    context = processor.context
 
     def take(record: Record) -> None:
         try:
             processor.take(record)
-        except StoppedError:
-            raise
         except Exception as error:
-            failure = as_record_error(error, context)
-            row = context.current
-            response = context.settings.processing_handler(failure, None if row is None else InputRecord(*row))
-            context.dead_letter(failure)
-            if response is Response.FAIL:
-                raise StoppedError(str(failure), failure.place, failure.node, failure.origin) from error
-            context.drop(processor.node, "processing failed")
+            handle(error, processor)
 
     return take
+
+
+def handle(error: Exception, processor: Processor) -> None:
+    """Ask the handler about a failure; returns where the pipeline is to go on."""
+    if isinstance(error, StoppedError):
+        raise error
+    context = processor.context
+    failure = as_record_error(error, context)
+    row = context.current
+    response = context.settings.processing_handler(failure, None if row is None else InputRecord(*row))
+    context.dead_letter(failure)
+    if response is Response.FAIL:
+        raise StoppedError(str(failure), failure.place, failure.node, failure.origin) from error
+    context.drop(processor.node, "processing failed")

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, NamedTuple
 
 from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.failures import StateError
+from moldau.pipeline.cores.guarding import handle
+from moldau.pipeline.cores.handlers import log_and_fail
 from moldau.pipeline.cores.processor import Forward, Link, Processor, to_each
 from moldau.pipeline.cores.punctuation import Cancellable, PunctuationType
 from moldau.pipeline.cores.records import Record
 from moldau.pipeline.cores.state_stores import open_store
-from moldau.pipeline.ir.nodes import Node, Process
+from moldau.pipeline.ir.nodes import Process, StateStore
 
 __all__ = [
     "FixedKeyProcessor",
@@ -50,10 +53,12 @@ class KeyChangedError(MoldauError):
 class ProcessorContext:
     """What a user's processor may ask its task for."""
 
-    def __init__(self, owner: Node, context: TaskContext, stores: frozenset[str]) -> None:
+    def __init__(self, owner: Processor, stores: Sequence[StateStore], connected: Sequence[str]) -> None:
         self._owner = owner
-        self._task = context
-        self._stores = stores
+        self._task = owner.context
+        self._stores = {*connected, *(store.table.store for store in stores)}
+        for store in stores:
+            open_store(store, owner.context)
         self._forward: Forward = to_each(())
         self._children: dict[str, Forward] = {}
 
@@ -65,7 +70,9 @@ class ProcessorContext:
         take = self._children.get(child)
         if take is None:
             known = ", ".join(self._children) or "none"
-            raise UnknownChildError(f"{self._owner.name} forwards to {child!r}; the nodes that follow it are: {known}")
+            raise UnknownChildError(
+                f"{self._owner.node.name} forwards to {child!r}; the nodes that follow it are: {known}"
+            )
         take(record)
 
     def get_state_store(self, name: str) -> Any:
@@ -73,7 +80,7 @@ class ProcessorContext:
         if name not in self._stores:
             known = ", ".join(sorted(self._stores)) or "none"
             raise StateError(
-                f"{self._owner.name} has no access to store {name!r}; connect it when the processor is added"
+                f"{self._owner.node.name} has no access to store {name!r}; connect it when the processor is added"
                 f" (connected are: {known})"
             )
         return self._task.store(name)
@@ -93,7 +100,13 @@ class ProcessorContext:
         restart; one made later ends with the task.
         """
         interval_ms = interval // timedelta(milliseconds=1) if isinstance(interval, timedelta) else interval
-        return self._task.punctuations.schedule(interval_ms, kind, callback, owner=self._owner.name, start_ms=start_ms)
+        return self._task.punctuations.schedule(
+            interval_ms,
+            kind,
+            partial(call_back, self._owner, callback),
+            owner=self._owner.node.name,
+            start_ms=start_ms,
+        )
 
     def record_metadata(self) -> RecordMetadata | None:
         """Where the record at hand was read; None in a punctuation."""
@@ -128,15 +141,23 @@ class ProcessorContext:
             self._children |= dict.fromkeys((child.node.name, *child.node.parts), child.take)
 
 
+def call_back(self: Processor, callback: Callable[[int], None], now: int) -> None:
+    """Call a schedule's callback on behalf of a processor."""
+    # The first parameter is called as a method's, because failures belong to the innermost `self` that is a processor.
+    try:
+        callback(now)
+    except Exception as error:
+        if self.context.settings.processing_handler is log_and_fail:
+            raise
+        handle(error, self)
+
+
 class UserProcessor(Processor):
     """A node whose work is a user's object."""
 
     def __init__(self, node: Process, context: TaskContext) -> None:
         super().__init__(node, context)
-        for store in node.stores:
-            open_store(store, context)
-        connected = frozenset([store.table.store for store in node.stores]) | frozenset(node.connected)
-        self._offered = ProcessorContext(node, context, connected)
+        self._offered = ProcessorContext(self, node.stores, node.connected)
         self._user = node.supplier.call()
 
     def process(self, record: Record) -> None:

@@ -180,6 +180,8 @@ class Punctuations:
             schedule = heappop(queue)
             if schedule.is_cancelled:
                 continue
+            # A callback is about no record, and what it forwards comes from none.
+            self._context.current = None
             schedule.call(now)
             if not schedule.is_cancelled:
                 schedule.due_at(schedule.after(now), self._next_sequence())

@@ -36,6 +36,22 @@ class Record(NamedTuple):
     timestamp: int
     headers: Headers = ()
 
+    def with_key(self, key: Any) -> Record:
+        """The same record with another key."""
+        return self._replace(key=key)
+
+    def with_value(self, value: Any) -> Record:
+        """The same record with another value."""
+        return self._replace(value=value)
+
+    def with_timestamp(self, timestamp: int) -> Record:
+        """The same record at another time."""
+        return self._replace(timestamp=timestamp)
+
+    def with_headers(self, headers: Headers) -> Record:
+        """The same record with other headers."""
+        return self._replace(headers=headers)
+
 
 class Change(NamedTuple):
     """What happened to a row of a table; `old` is None also where nobody asked for old values."""

@@ -10,7 +10,6 @@ from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.processor import TableView
 from moldau.pipeline.cores.processors import ProcessorContext
 from moldau.pipeline.cores.records import NO_TIMESTAMP, Record, ValueAndTimestamp
-from moldau.pipeline.cores.state_stores import open_store
 from moldau.pipeline.cores.table_processor import TableProcessor
 from moldau.pipeline.ir.nodes import TableTransformValues
 
@@ -26,7 +25,7 @@ class TransformContext(ProcessorContext):
 
     def forward(self, record: Record, child: str | None = None) -> None:
         raise ForwardingError(
-            f"{self._owner.name}: a transformer of a table's values returns its result and cannot forward records"
+            f"{self._owner.node.name}: a transformer of a table's values returns its result and cannot forward records"
         )
 
 
@@ -36,10 +35,7 @@ class TransformValuesProcessor(TableProcessor):
     def __init__(self, node: TableTransformValues, context: TaskContext) -> None:
         table = node.table if context.traits(node).is_materialized else None
         super().__init__(node, context, table)
-        for store in node.stores:
-            open_store(store, context)
-        connected = frozenset([store.table.store for store in node.stores]) | frozenset(node.connected)
-        self._offered = TransformContext(node, context, connected)
+        self._offered = TransformContext(self, node.stores, node.connected)
         self._users = [node.supplier.call()]
         self._transform: Callable[[Any, Any], Any] = self._users[0].transform
         self._store = None if table is None else context.timestamped_store(table)
