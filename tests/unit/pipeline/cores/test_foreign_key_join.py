@@ -1,0 +1,192 @@
+"""Foreign-key joins: left rows find right rows by a key inside their value; values are `foreign key:name`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.pipeline.cores.small_topologies import Run, both, function, stored, table, table_sink
+
+from moldau.pipeline.cores.backends import MemoryBackend
+from moldau.pipeline.cores.subscriptions import CROWDED, Subscriptions
+from moldau.pipeline.ir import nodes as ir
+from moldau.pipeline.ir.foreign_key import (
+    Instruction,
+    Response,
+    ResponseSerde,
+    Subscription,
+    SubscriptionSerde,
+)
+from moldau.pipeline.ir.nodes import JoinKind
+
+INNER, LEFT = JoinKind.INNER, JoinKind.LEFT
+
+
+def joined(kind: JoinKind, *, partitions: int = 1, is_queryable: bool = False) -> Run:
+    left, right = table("left"), table("right")
+    join = ir.ForeignKeyJoin(
+        name="join",
+        left=left,
+        right=right,
+        joiner=function(both),
+        kind=kind,
+        extractor=function(lambda value: value.split(":")[0] or None),
+        left_table=stored("left-values"),
+        right_table=stored("right-values"),
+        subscriptions="subscriptions",
+        subscription_topic="subscription-topic",
+        response_topic="response-topic",
+        table=stored("result", is_queryable=is_queryable),
+    )
+    return Run(left, right, join, *table_sink(join), partitions=partitions)
+
+
+def alone(kind: JoinKind, value: str, timestamp: int) -> list[Any]:
+    return [("k", f"{value}-", timestamp)] if kind is LEFT else []
+
+
+@pytest.mark.parametrize("kind", [INNER, LEFT])
+def test_a_left_row_gets_the_right_row_it_points_to_with_the_later_time(kind: JoinKind) -> None:
+    run = joined(kind)
+    assert run.pipe("left", "k", "f:A", 10) == alone(kind, "f:A", 10)
+    assert run.pipe("right", "f", "a", 20) == [("k", "f:Aa", 20)]
+    assert run.pipe("left", "k", "f:B", 15) == [("k", "f:Ba", 20)]
+    assert run.pipe("left", "k", "f:C", 30) == [("k", "f:Ca", 30)]
+
+
+@pytest.mark.parametrize("kind", [INNER, LEFT])
+def test_a_right_change_has_its_own_time_even_if_the_left_row_is_younger(kind: JoinKind) -> None:
+    run = joined(kind)
+    run.pipe("left", "k", "f:A", 100)
+    assert run.pipe("right", "f", "a", 20) == [("k", "f:Aa", 20)]
+
+
+@pytest.mark.parametrize("kind", [INNER, LEFT])
+def test_a_right_change_reaches_all_who_point_to_it_in_byte_order_of_their_keys(kind: JoinKind) -> None:
+    run = joined(kind)
+    for key in ("b", "ab", "a", "c", "B"):
+        run.pipe("left", key, "f:A", 10)
+    run.pipe("left", "d", "ff:A", 10)
+    assert run.pipe("right", "f", "a", 20) == [(key, "f:Aa", 20) for key in ("B", "a", "ab", "b", "c")]
+
+
+@pytest.mark.parametrize(("kind", "told"), [(INNER, [("k", None, 30)]), (LEFT, [("k", "f:A-", 30)])])
+def test_losing_the_right_row(kind: JoinKind, told: list[Any]) -> None:
+    run = joined(kind)
+    run.pipe("left", "k", "f:A", 10)
+    run.pipe("right", "f", "a", 20)
+    assert run.pipe("right", "f", None, 30) == told
+    assert run.pipe("right", "f", None, 40) == [(key, value, 40) for key, value, _ in told]
+
+
+@pytest.mark.parametrize("kind", [INNER, LEFT])
+def test_moving_to_another_right_row(kind: JoinKind) -> None:
+    run = joined(kind)
+    run.pipe("right", "f", "a", 1)
+    run.pipe("right", "g", "b", 2)
+    run.pipe("left", "k", "f:A", 10)
+    assert run.pipe("left", "k", "g:A", 11) == [("k", "g:Ab", 11)]
+    assert run.pipe("right", "f", "x", 12) == []
+    assert run.pipe("right", "g", "y", 13) == [("k", "g:Ay", 13)]
+
+
+@pytest.mark.parametrize(("kind", "told"), [(INNER, [("k", None, 11)]), (LEFT, [("k", "g:A-", 11)])])
+def test_moving_to_where_there_is_nothing(kind: JoinKind, told: list[Any]) -> None:
+    run = joined(kind)
+    run.pipe("left", "k", "f:A", 10)
+    assert run.pipe("left", "k", "g:A", 11) == told
+
+
+def test_an_update_that_still_finds_nothing_tells_nothing_in_an_inner_join() -> None:
+    run = joined(INNER)
+    run.pipe("left", "k", "f:A", 10)
+    assert run.pipe("left", "k", "f:B", 11) == []
+
+
+@pytest.mark.parametrize("kind", [INNER, LEFT])
+def test_deleting_a_left_row_ends_the_result_even_if_there_was_none(kind: JoinKind) -> None:
+    run = joined(kind)
+    run.pipe("left", "k", "f:A", 10)
+    assert run.pipe("left", "k", None, 11) == [("k", None, 11)]
+    assert run.pipe("left", "k", None, 12) == []
+    assert run.pipe("right", "f", "a", 13) == []
+
+
+@pytest.mark.parametrize(("kind", "timestamp"), [(INNER, 50), (LEFT, 20)])
+def test_a_tombstone_of_an_inner_join_is_not_before_the_right_row(kind: JoinKind, timestamp: int) -> None:
+    run = joined(kind)
+    run.pipe("right", "f", "a", 50)
+    run.pipe("left", "k", "f:A", 10)
+    assert run.pipe("left", "k", None, 20) == [("k", None, timestamp)]
+
+
+@pytest.mark.parametrize("kind", [INNER, LEFT])
+def test_a_left_row_that_points_nowhere(kind: JoinKind) -> None:
+    run = joined(kind)
+    assert run.pipe("left", "k", ":A", 10) == alone(kind, ":A", 10)
+
+
+@pytest.mark.parametrize(("kind", "told"), [(INNER, [("k", None, 20)]), (LEFT, [("k", ":A-", 11)])])
+def test_a_left_row_that_stops_pointing(kind: JoinKind, told: list[Any]) -> None:
+    run = joined(kind)
+    run.pipe("right", "f", "a", 20)
+    run.pipe("left", "k", "f:A", 10)
+    assert run.pipe("left", "k", ":A", 11) == told
+    assert run.pipe("right", "f", "b", 21) == []
+
+
+@pytest.mark.parametrize("kind", [INNER, LEFT])
+def test_many_partitions_tell_the_same(kind: JoinKind) -> None:
+    runs = [joined(kind, partitions=partitions) for partitions in (1, 3)]
+    records = [("right", f"f{n}", "a", n) for n in range(4)]
+    records += [("left", f"k{n}", f"f{n % 6}:A", 10 + n) for n in range(12)]
+    records += [("right", f"f{n}", None if n % 2 else "b", 30 + n) for n in range(6)]
+    records += [("left", f"k{n}", f":{n}" if n % 3 else f"f{n % 5}:B", 40 + n) for n in range(12)]
+    one, three = ([sorted(run.pipe(*record)) for record in records] for run in runs)
+    assert one == three
+
+
+def test_the_result_can_be_read_where_it_was_named() -> None:
+    run = joined(LEFT, is_queryable=True)
+    run.pipe("left", "k", "f:A", 10)
+    (store,) = run.run.stores("result")
+    assert store.get("k") == ("f:A-", 10)  # type: ignore[attr-defined]
+
+
+def test_the_result_is_not_stored_where_nobody_needs_it() -> None:
+    assert "result" not in joined(INNER).run.store_names()
+
+
+@pytest.mark.parametrize("value", [None, b"", b"value"])
+def test_subscriptions_survive_their_serde(value: bytes | None) -> None:
+    serde = SubscriptionSerde()
+    sent = Subscription(Instruction.ANSWER, b"key", 3, value)
+    assert serde.deserialize("", serde.serialize("", sent)) == sent
+
+
+@pytest.mark.parametrize("left", [None, b"", b"left"])
+@pytest.mark.parametrize("right", [None, b"", b"right"])
+def test_responses_survive_their_serde(left: bytes | None, right: bytes | None) -> None:
+    serde = ResponseSerde()
+    sent = Response(3, left, right)
+    assert serde.deserialize("", serde.serialize("", sent)) == sent
+
+
+def test_a_popular_right_key_has_its_subscriptions_in_many_entries() -> None:
+    backend = MemoryBackend()
+    store = Subscriptions("subscriptions", backend)
+    keys = [f"{number:05}".encode() for number in range(5 * CROWDED)]
+    for key in keys:
+        store.put(b"f", Subscription(Instruction.ANSWER, key, 0, b"value"))
+    store.put(b"other", Subscription(Instruction.ANSWER, b"k", 0, None))
+    store.flush()
+    assert len(backend.entries) > 4
+    again = Subscriptions("subscriptions", backend)
+    assert [subscription.primary_key for subscription in again.of(b"f")] == keys
+    for key in keys:
+        again.delete(b"f", key)
+    again.delete(b"other", b"k")
+    again.flush()
+    third = Subscriptions("subscriptions", backend)
+    assert third.of(b"f") == third.of(b"other") == []
+    assert len(backend.entries) == 1
