@@ -1,0 +1,105 @@
+"""Whether two sides made the same of a case. Start at `differences`."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Output", "Result", "differences", "oracle_result"]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One record that came out, and the number of the input that caused it."""
+
+    step: int
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: tuple[tuple[str, bytes | None], ...]
+
+    def __str__(self) -> str:
+        return (
+            f"[{self.step}] {self.topic} {_shown(self.key)}={_shown(self.value)} @{self.timestamp} {self.headers or ''}"
+        )
+
+
+def _shown(data: bytes | None) -> str:
+    return "null" if data is None else ascii(data)[2:-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one side made of a case; an error says why it did not get to the end."""
+
+    description: str
+    outputs: tuple[Output, ...]
+    stores: Mapping[str, list[Any]]
+    error: str | None = None
+
+
+def oracle_result(answer: Mapping[str, Any]) -> Result:
+    """What the Java program wrote, in the same form as ours."""
+    outputs = [
+        Output(
+            step, topic, _bytes(key), _bytes(value), timestamp, tuple((name, _bytes(data)) for name, data in headers)
+        )
+        for step, topic, key, value, timestamp, headers in answer["outputs"]
+    ]
+    return Result(answer.get("describe", ""), tuple(outputs), answer.get("stores", {}), answer.get("error"))
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
+
+
+def differences(oracle: Result, ours: Result, *, is_partitioned: bool = False) -> list[str]:
+    """Sentences about what differs, none where all is equal.
+
+    In one partition the order of a whole topic must be the same, with several that of each key.
+    """
+    if oracle.error or ours.error:
+        if bool(oracle.error) == bool(ours.error):
+            return []
+        return [f"Kafka Streams: {oracle.error or 'no error'}", f"moldau: {ours.error or 'no error'}"]
+    found = []
+    if _comparable(oracle.description) != _comparable(ours.description):
+        found.append(f"described as\n{oracle.description}\nand by us as\n{ours.description}")
+    theirs, mine = _ordered(oracle.outputs, is_partitioned), _ordered(ours.outputs, is_partitioned)
+    for place in sorted({*theirs, *mine}, key=str):
+        if theirs[place] != mine[place]:
+            found.append(_difference(place, theirs[place], mine[place]))
+    for store in sorted({*oracle.stores, *ours.stores}):
+        # The order in which all windows are listed depends on how Kafka Streams keeps them on disk.
+        if sorted(oracle.stores.get(store, ())) != sorted(ours.stores.get(store, ())):
+            found.append(
+                f"store {store}\n  Kafka Streams: {oracle.stores.get(store)}\n  moldau: {ours.stores.get(store)}"
+            )
+    return found
+
+
+def _comparable(description: str) -> str:
+    """Without the addresses that Java prints of functions."""
+    return re.sub(r"\(extractor class: [^)]*\)", "(extractor class)", description)
+
+
+def _ordered(outputs: Iterable[Output], is_partitioned: bool) -> dict[tuple[Any, ...], list[Output]]:
+    places: dict[tuple[Any, ...], list[Output]] = defaultdict(list)
+    for output in outputs:
+        places[(output.topic, output.key) if is_partitioned else (output.topic,)].append(output)
+    return places
+
+
+def _difference(place: tuple[Any, ...], theirs: list[Output], ours: list[Output]) -> str:
+    """The first place where two lists part, with what follows on each side."""
+    same = next((n for n, (one, other) in enumerate(zip(theirs, ours, strict=False)) if one != other), None)
+    at = min(len(theirs), len(ours)) if same is None else same
+    lines = [f"{place}: equal up to output {at}"]
+    lines += [f"  Kafka Streams: {output}" for output in theirs[at : at + 4]] or ["  Kafka Streams: nothing"]
+    lines += [f"  moldau:        {output}" for output in ours[at : at + 4]] or ["  moldau:        nothing"]
+    return "\n".join(lines)

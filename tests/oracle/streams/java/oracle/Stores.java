@@ -1,0 +1,82 @@
+package oracle;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.time.Duration;
+import org.apache.kafka.common.serialization.Serde;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.processor.StateStore;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.WindowStore;
+
+/** How state is kept, from the field "as" of an operator: a name, or only serdes where there is none. */
+final class Stores {
+    private Stores() {}
+
+    static Materialized<Object, Object, KeyValueStore<Bytes, byte[]>> rows(
+            SpecBuilder builder, JsonNode operator, Serde<Object> keys, Serde<Object> values) {
+        JsonNode as = operator.get("as");
+        if (as.has("versioned")) {
+            builder.rememberStore(as.get("store").asText());
+            return Materialized.<Object, Object>as(org.apache.kafka.streams.state.Stores.persistentVersionedKeyValueStore(
+                            as.get("store").asText(), Windows.milliseconds(as, "versioned")))
+                    .withKeySerde(keys)
+                    .withValueSerde(values);
+        }
+        return materialized(builder, operator, keys, values);
+    }
+
+    static Materialized<Object, Object, WindowStore<Bytes, byte[]>> windows(
+            SpecBuilder builder, JsonNode operator, Serde<Object> keys, Serde<Object> values) {
+        return materialized(builder, operator, keys, values);
+    }
+
+    static Materialized<Object, Object, SessionStore<Bytes, byte[]>> sessions(
+            SpecBuilder builder, JsonNode operator, Serde<Object> keys, Serde<Object> values) {
+        return materialized(builder, operator, keys, values);
+    }
+
+    private static <S extends StateStore> Materialized<Object, Object, S> materialized(
+            SpecBuilder builder, JsonNode operator, Serde<Object> keys, Serde<Object> values) {
+        JsonNode as = operator.get("as");
+        Materialized<Object, Object, S> materialized;
+        if (as.has("store")) {
+            builder.rememberStore(as.get("store").asText());
+            materialized = Materialized.<Object, Object, S>as(as.get("store").asText()).withKeySerde(keys).withValueSerde(values);
+        } else {
+            materialized = Materialized.with(keys, values);
+        }
+        if (as.has("retention")) {
+            materialized = materialized.withRetention(Windows.milliseconds(as, "retention"));
+        }
+        if (as.path("caching").asBoolean(true)) {
+            materialized = materialized.withCachingEnabled();
+        } else {
+            materialized = materialized.withCachingDisabled();
+        }
+        return as.path("logging").asBoolean(true) ? materialized : materialized.withLoggingDisabled();
+    }
+
+    static Suppressed<Object> suppression(JsonNode operator) {
+        Suppressed<Object> suppressed;
+        if (operator.has("wait")) {
+            Suppressed.EagerBufferConfig buffer = operator.has("max_records")
+                    ? Suppressed.BufferConfig.maxRecords(operator.get("max_records").asLong())
+                    : null;
+            Duration wait = Windows.milliseconds(operator, "wait");
+            suppressed = buffer == null
+                    ? Suppressed.untilTimeLimit(wait, Suppressed.BufferConfig.unbounded())
+                    : Suppressed.untilTimeLimit(wait, buffer.emitEarlyWhenFull());
+        } else {
+            suppressed = untilClose();
+        }
+        return operator.has("name") ? suppressed.withName(operator.get("name").asText()) : suppressed;
+    }
+
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    private static Suppressed<Object> untilClose() {
+        return (Suppressed) Suppressed.untilWindowCloses(Suppressed.BufferConfig.unbounded());
+    }
+}

@@ -1,0 +1,86 @@
+"""What moldau makes of a case, with restarts wherever the case's seed says. Start at `run`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tests.oracle.streams.builder import Built, build
+from tests.oracle.streams.comparison import Output, Result
+from tests.oracle.streams.functions import text
+
+from moldau.pipeline.cores.in_memory_run import InMemoryRun
+from moldau.pipeline.cores.records import OutputRecord, ValueAndTimestamp
+from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.cores.store import Store
+from moldau.streams import StringSerde
+
+__all__ = ["run"]
+
+CONFIG = {"application.id": "oracle", "statestore.cache.max.bytes": "0"}
+RESTART_CHANCE = 0.15
+
+
+def run(case: Mapping[str, Any]) -> Result:
+    """Feed a case to tasks in memory; now and then they are made anew from their state, as between two batches."""
+    try:
+        built = build(case)
+    except Exception as error:
+        return Result("", (), {}, f"{type(error).__name__}: {error}")
+    description = built.topology.describe()
+    outputs: list[Output] = []
+    try:
+        stores = _feed(case, built, outputs)
+    except Exception as error:
+        return Result(description, tuple(outputs), {}, f"{type(error).__name__}: {error}")
+    return Result(description, tuple(outputs), stores)
+
+
+def _feed(case: Mapping[str, Any], built: Built, outputs: list[Output]) -> dict[str, list[Any]]:
+    topology = built.topology.with_default_serdes(key=StringSerde(), value=StringSerde())
+    settings = TaskSettings.of({**CONFIG, **case.get("config", {})})
+    now_ms = case.get("wall", 0)
+    running = InMemoryRun(topology, settings, partitions=case.get("partitions", 1), wall_clock_ms=now_ms)
+    cuts = random.Random(case["id"])
+    for step, event in enumerate(case["inputs"]):
+        if "advance" in event:
+            now_ms += event["advance"]
+            running.advance_wall_clock(now_ms)
+        else:
+            _pipe(running, event)
+        outputs.extend(_outputs(step, running.drain(), built.sink_topics))
+        if cuts.random() < RESTART_CHANCE:
+            running.rebuild()
+    stores = {name: _dump(running.stores(name)) for name in built.stores}
+    running.close()
+    return stores
+
+
+def _pipe(running: InMemoryRun, event: Mapping[str, Any]) -> None:
+    headers = tuple((name, _bytes(value)) for name, value in event.get("headers", ()))
+    key, value = _bytes(event["key"]), _bytes(event["value"])
+    running.pipe(event["topic"], key, value, event["timestamp"], headers=headers, partition=event.get("partition"))
+
+
+def _bytes(value: str | None) -> bytes | None:
+    return None if value is None else value.encode()
+
+
+def _outputs(step: int, records: Iterable[OutputRecord], topics: tuple[str, ...]) -> list[Output]:
+    return [
+        Output(step, record.topic, record.key, record.value, record.timestamp, tuple(record.headers))
+        for record in records
+        if record.topic in topics
+    ]
+
+
+def _dump(stores: list[Store]) -> list[Any]:
+    """Every entry, as the Java program lists them; session stores cannot be listed whole."""
+    return [_entry(key, value) for store in stores if hasattr(store, "all") for key, value in store.all()]
+
+
+def _entry(key: Any, value: Any) -> list[Any]:
+    if isinstance(value, ValueAndTimestamp):
+        return [text(key), text(value.value), value.timestamp]
+    return [text(key), text(value)]
