@@ -12,10 +12,30 @@ __all__ = ["open_store"]
 
 def open_store(wanted: StateStore, context: TaskContext) -> Store:
     """The store, made the first time somebody asks: several processors may share one."""
+    table = wanted.table
     match wanted.kind:
         case StoreKind.KEY_VALUE:
-            return context.key_value_store(wanted.table)
+            return context.key_value_store(table)
         case StoreKind.TIMESTAMPED_KEY_VALUE:
-            return context.timestamped_store(wanted.table)
-        case _:
-            raise StateError(f"store {wanted.table.store!r}: there are no {wanted.kind.value} stores")
+            return context.timestamped_store(table)
+        case StoreKind.SESSION:
+            return context.session_store(table, retention_ms=_retention_ms(wanted))
+        case StoreKind.WINDOW:
+            return context.window_store(
+                table,
+                retention_ms=_retention_ms(wanted),
+                window_size_ms=wanted.window_size_ms or 0,
+                retain_duplicates=wanted.retain_duplicates,
+            )
+        case StoreKind.TIMESTAMPED_WINDOW:
+            return context.timestamped_window_store(
+                table, retention_ms=_retention_ms(wanted), window_size_ms=wanted.window_size_ms or 0
+            )
+
+
+def _retention_ms(wanted: StateStore) -> int:
+    if wanted.table.retention_ms is None:
+        raise StateError(
+            f"store {wanted.table.store!r} is of kind {wanted.kind.value} and does not say how long it keeps entries"
+        )
+    return wanted.table.retention_ms
