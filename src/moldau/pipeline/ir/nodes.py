@@ -51,6 +51,8 @@ class Materialization:
     is_caching: bool = True
     is_logging: bool = True
     retention_ms: int | None = None
+    history_ms: int | None = None
+    """A versioned table also knows what its rows were, for this long; None for all other tables."""
 
 
 class StoreKind(Enum):
@@ -241,6 +243,8 @@ class Repartition(OneInput):
     partitioner: PythonFunction | None = None
     carries_changes: bool = False
     """Whether the records are changes of a table on their way to an aggregation."""
+    drops_null_keys: bool = False
+    """Whether records without a key end here: nothing after it would take them."""
     copartitioned_with: Node | None = None
     """Whose sources decide the partition count, where it is not those upstream."""
 

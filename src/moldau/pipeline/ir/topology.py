@@ -11,6 +11,7 @@ from functools import cached_property
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import GlobalTableSource, Materialization, Node, Process, Sink, Source, inputs_of
 from moldau.pipeline.ir.rewrites.default_serdes import with_default_serdes
+from moldau.pipeline.ir.rewrites.foreign_key import lower_foreign_key_joins
 from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.subtopologies import SubTopology
 from moldau.pipeline.ir.subtopologies import split as cut
@@ -76,5 +77,5 @@ class Topology:
 
 
 def split(topology: Topology) -> tuple[SubTopology, ...]:
-    """Cut a topology into the pieces that run per partition."""
-    return cut(topology.nodes)
+    """Cut a topology into the pieces that run per partition, foreign-key joins lowered first."""
+    return cut(lower_foreign_key_joins(topology.nodes))

@@ -1,0 +1,79 @@
+"""A stream that is split into branches, each record going to the first that wants it. Start at `BranchedKStream`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.pipeline.dsl.functions import Given, function_of
+from moldau.pipeline.dsl.options import Branched
+from moldau.pipeline.ir.errors import TopologyError
+from moldau.pipeline.ir.nodes import BranchOutput, Split
+from moldau.pipeline.ir.origin import callers_origin
+
+if TYPE_CHECKING:
+    from moldau.pipeline.dsl.kstream import KStream
+
+__all__ = ["BranchedKStream"]
+
+
+class BranchedKStream:
+    """Branches of a stream; `default_branch` or `no_default_branch` ends them and returns them by name.
+
+    A branch is called as the split with the branch's own name, or its number, behind it: `split("big-").branch(...,
+    Branched.as_("orders"))` is `big-orders`, and 0 is the default branch.
+    """
+
+    def __init__(self, source: KStream, name: str | None) -> None:
+        self._source = source
+        graph = source.graph
+        self._name = graph.names.chosen(name, "KSTREAM-BRANCH-")
+        self._predicates = graph.branches.setdefault(self._name, [])
+        self._node = graph.add(
+            Split(name=self._name, origin=callers_origin(), input=source.node, predicates=(), has_default=False)
+        )
+        self._branches: dict[str, KStream] = {}
+        self._is_open = True
+
+    def branch(self, predicate: Given, branched: Branched | None = None) -> BranchedKStream:
+        """Add a branch of the records for which `predicate` (key, value) is true and was so for none before."""
+        self._check_open()
+        function = self._source.typed(function_of(predicate, "branch", "key", "value"))
+        self._predicates.append(function)
+        self._add(branched or Branched(), index=len(self._predicates) - 1, default_name=str(len(self._predicates)))
+        return self
+
+    def default_branch(self, branched: Branched | None = None) -> dict[str, KStream]:
+        """Add a branch of all other records, and return the branches."""
+        self._check_open()
+        self._is_open = False
+        self._source.graph.default_branches.add(self._name)
+        self._add(branched or Branched(), index=len(self._predicates), default_name="0")
+        return self._branches
+
+    def no_default_branch(self) -> dict[str, KStream]:
+        """Drop all other records, and return the branches."""
+        self._check_open()
+        self._is_open = False
+        return self._branches
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise TopologyError(
+                f"the branches of {self._name} are complete: default_branch and no_default_branch come last",
+                callers_origin(),
+            )
+
+    def _add(self, branched: Branched, *, index: int, default_name: str) -> None:
+        source, graph = self._source, self._source.graph
+        name = self._name + (branched.name or default_name)
+        graph.names.processor(name)
+        node = graph.add(BranchOutput(name=name, origin=callers_origin(), input=self._node, index=index))
+        branch = source.branch_of(node)
+        if branched.function is not None:
+            continued = branched.function(branch)
+            if continued is not None:
+                self._branches[name] = continued
+        elif branched.consumer is not None:
+            branched.consumer(branch)
+        else:
+            self._branches[name] = branch

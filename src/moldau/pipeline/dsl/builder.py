@@ -1,0 +1,191 @@
+"""Where a topology begins: topics become streams and tables, and in the end all of it a `Topology`.
+
+Start at `StreamsBuilder`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from moldau.pipeline.dsl.functions import callable_of
+from moldau.pipeline.dsl.graph import Graph, Part
+from moldau.pipeline.dsl.kstream import KStream
+from moldau.pipeline.dsl.ktable import GlobalKTable, KTable
+from moldau.pipeline.dsl.materialized import Materialized, StoreBuilder
+from moldau.pipeline.dsl.options import Consumed
+from moldau.pipeline.ir.errors import TopologyError
+from moldau.pipeline.ir.functions import PythonFunction
+from moldau.pipeline.ir.nodes import GlobalTableSource, Materialization, Node, Source, Split, StreamSource, TableSource
+from moldau.pipeline.ir.origin import callers_origin
+from moldau.pipeline.ir.rewrites.null_keys import dropping_null_keys
+from moldau.pipeline.ir.rewrites.rebuilding import rebuilt, replaced
+from moldau.pipeline.ir.topology import Topology
+
+__all__ = ["StreamsBuilder"]
+
+
+class StreamsBuilder:
+    """Describes one topology, from its topics on."""
+
+    def __init__(self) -> None:
+        self._graph = Graph()
+
+    def stream(self, topics: str | Iterable[str] | re.Pattern[str], consumed: Consumed | None = None) -> KStream:
+        """Read a topic, several, or all whose name a pattern matches, as one stream.
+
+        Reading the same topic twice is reading it once, with two uses.
+        """
+        options = consumed or Consumed()
+        pattern = topics.pattern if isinstance(topics, re.Pattern) else None
+        names = () if isinstance(topics, re.Pattern) else _listed(topics)
+        name = self._graph.names.chosen(options.name, "KSTREAM-SOURCE-")
+        node = StreamSource(
+            name=name,
+            origin=callers_origin(),
+            topics=names,
+            topic_pattern=pattern,
+            key_serde=Part.of(options.key_serde).key_serde(),
+            value_serde=Part.of(options.value_serde).value_serde(),
+            timestamps=_timestamps(options),
+            offset_reset=options.reset,
+        )
+        source = self._known(node) or self._graph.add(node)
+        keys, values = Part.of(options.key_serde), Part.of(options.value_serde)
+        return KStream(self._graph, source, keys, values, has_new_keys=False)
+
+    def table(self, topic: str, consumed: Consumed | None = None, materialized: Materialized | None = None) -> KTable:
+        """Read a topic as a table: a record replaces the one before of its key, a null value deletes it."""
+        options, table = self._table_options(topic, consumed, materialized)
+        source = self._graph.names.suffixed(options.name, "-source", "KSTREAM-SOURCE-")
+        name = self._graph.names.chosen(options.name, "KTABLE-SOURCE-")
+        node = TableSource(
+            name=name,
+            origin=callers_origin(),
+            parts=(source, name),
+            topics=_listed(topic),
+            key_serde=table.key_serde,
+            value_serde=table.value_serde,
+            timestamps=_timestamps(options),
+            offset_reset=options.reset,
+            table=table,
+        )
+        self._known(node)
+        self._graph.add(node)
+        store = table.store if table.is_queryable else None
+        keys, values = Part.of(options.key_serde), Part.of(options.value_serde)
+        return KTable(self._graph, node, keys, values, store=store)
+
+    def global_table(
+        self, topic: str, consumed: Consumed | None = None, materialized: Materialized | None = None
+    ) -> GlobalKTable:
+        """Read a topic as a table of which every task knows every row."""
+        options, table = self._table_options(topic, consumed, materialized)
+        source = self._graph.names.suffixed(options.name, "-source", "KSTREAM-SOURCE-")
+        name = self._graph.names.chosen(options.name, "KTABLE-SOURCE-")
+        node = GlobalTableSource(
+            name=name,
+            origin=callers_origin(),
+            parts=(source, name),
+            topics=_listed(topic),
+            key_serde=table.key_serde,
+            value_serde=table.value_serde,
+            timestamps=_timestamps(options),
+            offset_reset=options.reset,
+            table=table,
+        )
+        self._known(node)
+        self._graph.add(node)
+        return GlobalKTable(self._graph, node, Part.of(options.key_serde), Part.of(options.value_serde))
+
+    def add_state_store(self, store: StoreBuilder) -> StreamsBuilder:
+        """Make a store that processors name to use it; `Stores` builds it."""
+        if not isinstance(store, StoreBuilder):
+            raise TopologyError(f"add_state_store takes what Stores builds, not {store!r}", callers_origin())
+        self._graph.state_stores[self._graph.claim_store(store.name)] = store.store
+        return self
+
+    def build(self) -> Topology:
+        """The topology as it was described so far."""
+        if not self._graph.nodes:
+            raise TopologyError("this topology is empty: read a topic with stream, table or global_table first")
+        nodes = rebuilt(self._graph.nodes, self._with_branches)
+        return Topology(dropping_null_keys(nodes))
+
+    def _with_branches(self, node: Node) -> tuple[Node, ...]:
+        if not isinstance(node, Split):
+            return (node,)
+        predicates = tuple(self._graph.branches[node.name])
+        return (replaced(node, predicates=predicates, has_default=node.name in self._graph.default_branches),)
+
+    def _table_options(
+        self, topic: str, consumed: Consumed | None, materialized: Materialized | None
+    ) -> tuple[Consumed, Materialization]:
+        options = consumed or Consumed()
+        given = materialized or Materialized()
+        if consumed is None and materialized is not None:
+            options = Consumed.with_(given.key_serde, given.value_serde)
+        key_serde, value_serde = options.key_serde or given.key_serde, options.value_serde or given.value_serde
+        stored = replace(given, key_serde=key_serde, value_serde=value_serde)
+        store = stored.store_name or self._graph.names.store(f"{topic}-")
+        return options, stored.under(self._graph.claim_store(store))
+
+    def _known(self, node: Source) -> StreamSource | None:
+        """The stream that reads the same topics already; anything else that reads one of them is refused."""
+        for other in self._graph.nodes:
+            if not isinstance(other, Source) or not _overlap(node, other):
+                continue
+            if isinstance(node, StreamSource) and isinstance(other, StreamSource):
+                _check_alike(node, other)
+                return other
+            raise TopologyError(
+                f"{_named(other)} is read already ({other.origin}); read it once, as a stream, and use "
+                "to_table() where a table is wanted",
+                node.origin,
+            )
+        return None
+
+
+def _overlap(node: Source, other: Source) -> bool:
+    if node.topic_pattern is not None or other.topic_pattern is not None:
+        if node.topic_pattern == other.topic_pattern:
+            return True
+        named, pattern = (node, other) if other.topic_pattern is not None else (other, node)
+        return any(re.fullmatch(pattern.topic_pattern or "", topic) for topic in named.topics)
+    return bool(set(node.topics) & set(other.topics))
+
+
+def _check_alike(node: StreamSource, other: StreamSource) -> None:
+    """Refuse to read one topic in two ways."""
+    if set(node.topics) != set(other.topics) or node.topic_pattern != other.topic_pattern:
+        raise TopologyError(
+            f"{_named(other)} ({other.origin}) and {_named(node)} overlap; read each topic in one place only",
+            node.origin,
+        )
+    for what in ("key_serde", "value_serde", "offset_reset"):
+        one, two = getattr(other, what), getattr(node, what)
+        if one != two:
+            raise TopologyError(
+                f"{_named(node)} is read with {what} {one!r} ({other.origin}) and again with {two!r}; choose one",
+                node.origin,
+            )
+
+
+def _named(source: Source) -> str:
+    if source.topic_pattern is not None:
+        return f"topics like {source.topic_pattern}"
+    return f"topic{'s' if len(source.topics) > 1 else ''} {', '.join(source.topics)}"
+
+
+def _listed(topics: str | Iterable[str]) -> tuple[str, ...]:
+    names = (topics,) if isinstance(topics, str) else tuple(topics)
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise TopologyError(f"a topic's name, several, or a pattern is needed, not {topics!r}", callers_origin())
+    return tuple(dict.fromkeys(names))
+
+
+def _timestamps(options: Consumed) -> PythonFunction | None:
+    if options.timestamp_extractor is None:
+        return None
+    return callable_of(options.timestamp_extractor, "timestamp_extractor", "record", "previous timestamp")

@@ -1,0 +1,141 @@
+"""Several grouped streams folded into one table, each with its own function. Start at `CogroupedKStream`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from moldau.pipeline.dsl.functions import Given, callable_of, function_of
+from moldau.pipeline.dsl.graph import Graph, Part
+from moldau.pipeline.dsl.grouped import KGroupedStream, windowed_keys
+from moldau.pipeline.dsl.ktable import KTable
+from moldau.pipeline.dsl.materialized import Materialized
+from moldau.pipeline.dsl.options import Named, name_of
+from moldau.pipeline.dsl.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
+from moldau.pipeline.ir.errors import TopologyError
+from moldau.pipeline.ir.functions import Function
+from moldau.pipeline.ir.nodes import Cogroup, Node
+from moldau.pipeline.ir.origin import callers_origin
+
+__all__ = ["CogroupedKStream", "SessionWindowedCogroupedKStream", "TimeWindowedCogroupedKStream"]
+
+AGGREGATE = "COGROUPKSTREAM-AGGREGATE-"
+
+
+class CogroupedKStream:
+    """Grouped streams with the functions that fold them."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._groups: dict[KGroupedStream, Function] = {}
+        self._sources: dict[KGroupedStream, Node] = {}
+
+    def cogroup(self, grouped: KGroupedStream, aggregator: Given) -> CogroupedKStream:
+        """Add a stream: `aggregator` (key, value, aggregate) folds its records."""
+        if not isinstance(grouped, KGroupedStream) or grouped.graph is not self._graph:
+            raise TopologyError("cogroup takes a grouped stream of the same StreamsBuilder", callers_origin())
+        self._groups[grouped] = grouped.typed(function_of(aggregator, "cogroup", "key", "value", "aggregate"))
+        return self
+
+    def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        materialized: Materialized | None = None,
+        named: Named | str | None = None,
+    ) -> KTable:
+        """Fold all the streams by key, starting with `initializer` ()."""
+        return self.fold(initializer, None, materialized, named, windows=None)
+
+    def windowed_by(self, windows: Windows) -> TimeWindowedCogroupedKStream | SessionWindowedCogroupedKStream:
+        """Fold per key and window."""
+        match windows:
+            case SessionWindows():
+                return SessionWindowedCogroupedKStream(self, windows)
+            case TimeWindows() | SlidingWindows() | UnlimitedWindows():
+                return TimeWindowedCogroupedKStream(self, windows)
+            case _:
+                raise TopologyError(
+                    "windowed_by takes TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows, "
+                    f"not {windows!r}",
+                    callers_origin(),
+                )
+
+    def fold(
+        self,
+        initializer: Callable[[], Any],
+        merger: Given | None,
+        materialized: Materialized | None,
+        named: Named | str | None,
+        *,
+        windows: Windows | None,
+    ) -> KTable:
+        """The table that the aggregation makes."""
+        graph, name = self._graph, name_of(named)
+        options = (materialized or Materialized()).or_serdes(self._key_serde(), None)
+        if windows is not None:
+            options = options.retained(windows.least_retention_ms)
+        table = options.under(graph.claim_store(options.store_name or graph.names.store(AGGREGATE)))
+        inputs = tuple(self._source(grouped, table.store) for grouped in self._groups)
+        parts = [graph.names.suffixed(name, f"-cogroup-agg-{nth}", AGGREGATE) for nth in range(len(inputs))]
+        merge = graph.names.suffixed(name, "-cogroup-merge", "COGROUPKSTREAM-MERGE-")
+        node = Cogroup(
+            name=merge,
+            origin=callers_origin(),
+            parts=(*parts, merge),
+            inputs=inputs,
+            adders=tuple(self._groups.values()),
+            initializer=callable_of(initializer, "the initializer of aggregate"),
+            merger=None if merger is None else function_of(merger, "the session merger", "key", "one", "other"),
+            table=table,
+            window=None if windows is None else windows.declared,
+        )
+        graph.add(node)
+        keys = Part.of(windowed_keys(options.key_serde, windows))
+        store = table.store if table.is_queryable else None
+        return KTable(graph, node, keys, Part.of(options.value_serde), store=store)
+
+    def _source(self, grouped: KGroupedStream, store: str) -> Node:
+        if not grouped.has_new_keys:
+            return grouped.node
+        node = grouped.repartition_for(store)
+        if grouped not in self._sources:
+            self._sources[grouped] = self._graph.add(node)
+        return self._sources[grouped]
+
+    def _key_serde(self) -> Any:
+        return next((grouped.keys.serde for grouped in self._groups if grouped.keys.serde is not None), None)
+
+
+class TimeWindowedCogroupedKStream:
+    """Several grouped streams by time window."""
+
+    def __init__(self, cogrouped: CogroupedKStream, windows: Windows) -> None:
+        self._cogrouped = cogrouped
+        self._windows = windows
+
+    def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        materialized: Materialized | None = None,
+        named: Named | str | None = None,
+    ) -> KTable:
+        """Fold all the streams by key and window, starting with `initializer` ()."""
+        return self._cogrouped.fold(initializer, None, materialized, named, windows=self._windows)
+
+
+class SessionWindowedCogroupedKStream:
+    """Several grouped streams by session."""
+
+    def __init__(self, cogrouped: CogroupedKStream, windows: SessionWindows) -> None:
+        self._cogrouped = cogrouped
+        self._windows = windows
+
+    def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        session_merger: Given,
+        materialized: Materialized | None = None,
+        named: Named | str | None = None,
+    ) -> KTable:
+        """Fold all the streams by key and session; `session_merger` (key, one, other) joins two that grew together."""
+        return self._cogrouped.fold(initializer, session_merger, materialized, named, windows=self._windows)

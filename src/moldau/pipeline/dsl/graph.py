@@ -1,0 +1,119 @@
+"""The nodes of a topology that is being written, and what is known of the records between them.
+
+`StreamsBuilder` and all streams and tables that come from it share one `Graph`. Start there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TypeVar
+
+from moldau.pipeline.ir.errors import TopologyError
+from moldau.pipeline.ir.functions import Function, PythonFunction
+from moldau.pipeline.ir.naming import Names
+from moldau.pipeline.ir.nodes import Node, Repartition, StateStore
+from moldau.pipeline.ir.origin import Origin, callers_origin
+from moldau.pipeline.ir.serdes import DefaultSerde, Serde, type_of
+from moldau.pipeline.ir.types import DataType
+
+__all__ = ["Graph", "Part", "repartitioned"]
+
+AnyNode = TypeVar("AnyNode", bound=Node)
+GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}")
+REPARTITION_SUFFIX = "-repartition"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is known of the keys, or of the values, of a stream or table."""
+
+    serde: Serde | None = None
+    type: DataType | None = None
+
+    @classmethod
+    def of(cls, serde: Serde | None) -> Part:
+        return cls() if serde is None else cls(serde, type_of(serde))
+
+    @classmethod
+    def made_by(cls, function: Function) -> Part:
+        """What a function's result is known to be: a type where it is an expression, never a serde."""
+        return cls() if isinstance(function, PythonFunction) else cls(None, function.type)
+
+    def or_of(self, serde: Serde | None) -> Part:
+        """The same where nothing else is given."""
+        return self if serde is None else Part.of(serde)
+
+    def key_serde(self) -> Serde:
+        return self.serde or DefaultSerde("key")
+
+    def value_serde(self) -> Serde:
+        return self.serde or DefaultSerde("value")
+
+
+class Graph:
+    """Nodes in the order of their creation, names, and stores that have one."""
+
+    def __init__(self) -> None:
+        self.names = Names()
+        self.nodes: list[Node] = []
+        self.state_stores: dict[str, StateStore] = {}
+        self.branches: dict[str, list[Function]] = {}
+        """Per `Split` the predicates so far: branches may be added after what follows the first one."""
+        self.default_branches: set[str] = set()
+        self._owners: dict[str, Origin] = {}
+        self._node_names: set[str] = set()
+
+    def add(self, node: AnyNode) -> AnyNode:
+        """Take a node in."""
+        if node.name in self._node_names:
+            raise TopologyError(f"the name {node.name} is taken by another operator; choose another", node.origin)
+        self._node_names.add(node.name)
+        self.nodes.append(node)
+        return node
+
+    def claim_store(self, name: str) -> str:
+        """Reserve the name of a store."""
+        if name in self._owners:
+            raise TopologyError(
+                f"a store called {name} exists already ({self._owners[name]}); choose another name", callers_origin()
+            )
+        self._owners[name] = callers_origin()
+        return name
+
+    def has_store(self, name: str) -> bool:
+        """Whether some operator or `add_state_store` has a store of this name."""
+        return name in self._owners
+
+
+def repartitioned(
+    graph: Graph,
+    source: Node,
+    prefix: str,
+    *,
+    keys: Part,
+    values: Part,
+    partitions: int | None = None,
+    partitioner: PythonFunction | None = None,
+) -> Repartition:
+    """A repartition node after `source`, not yet in the graph: some callers need only the numbers it takes."""
+    topic = prefix if prefix.endswith(REPARTITION_SUFFIX) else prefix + REPARTITION_SUFFIX
+    generated = (
+        graph.names.processor("KSTREAM-SINK-"),
+        graph.names.processor("KSTREAM-FILTER-"),
+        graph.names.processor("KSTREAM-SOURCE-"),
+    )
+    sink, null_filter, source_name = (
+        generated if GENERATED.fullmatch(prefix) else (f"{topic}-sink", f"{topic}-filter", f"{topic}-source")
+    )
+    return Repartition(
+        name=source_name,
+        origin=callers_origin(),
+        parts=(null_filter, sink, source_name),
+        input=source,
+        topic=topic,
+        key_serde=keys.key_serde(),
+        value_serde=values.value_serde(),
+        partitions=partitions,
+        partitioner=partitioner,
+    )

@@ -1,0 +1,99 @@
+"""A table grouped by another key, and folded: each change takes the old row out and puts the new one in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from moldau.pipeline.dsl.functions import Given, callable_of, function_of
+from moldau.pipeline.dsl.graph import REPARTITION_SUFFIX, Graph, Part
+from moldau.pipeline.dsl.ktable import KTable
+from moldau.pipeline.dsl.materialized import Materialized
+from moldau.pipeline.dsl.options import Named, name_of
+from moldau.pipeline.ir.nodes import AggregateTable, Aggregator, Count, Fold, Node, Reduce, Repartition
+from moldau.pipeline.ir.origin import callers_origin
+from moldau.pipeline.ir.serdes import LongSerde
+
+__all__ = ["KGroupedTable"]
+
+
+class KGroupedTable:
+    """Rows by group, ready to be folded."""
+
+    def __init__(self, graph: Graph, node: Node, keys: Part, values: Part, *, name: str | None) -> None:
+        self._graph = graph
+        self._node = node
+        self._keys = keys
+        self._values = values
+        self._repartition_name = name
+        self._repartition: Repartition | None = None
+
+    def count(self, materialized: Materialized | None = None, named: Named | str | None = None) -> KTable:
+        """How many rows each group has."""
+        options = materialized or Materialized()
+        if options.value_serde is None:
+            options = replace(options, value_serde=LongSerde())
+        return self._fold(Count(), "KTABLE-AGGREGATE-", options, named)
+
+    def reduce(
+        self,
+        adder: Given,
+        subtractor: Given,
+        materialized: Materialized | None = None,
+        named: Named | str | None = None,
+    ) -> KTable:
+        """Combine the rows of each group: `adder` (aggregate, new value), and `subtractor` (aggregate, old value)."""
+        options = (materialized or Materialized()).or_serdes(None, self._values.serde)
+        reduce = Reduce(
+            function_of(adder, "the adder of reduce", "aggregate", "value"),
+            function_of(subtractor, "the subtractor of reduce", "aggregate", "value"),
+        )
+        return self._fold(reduce, "KTABLE-REDUCE-", options, named)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        adder: Given,
+        subtractor: Given,
+        materialized: Materialized | None = None,
+        named: Named | str | None = None,
+    ) -> KTable:
+        """Fold the rows of each group: `adder` and `subtractor` (key, value, aggregate), starting with `initializer`.
+
+        A row that changes its group is subtracted from the old one and added to the new one.
+        """
+        fold = Fold(
+            callable_of(initializer, "the initializer of aggregate"),
+            function_of(adder, "the adder of aggregate", "key", "value", "aggregate"),
+            function_of(subtractor, "the subtractor of aggregate", "key", "value", "aggregate"),
+        )
+        return self._fold(fold, "KTABLE-AGGREGATE-", materialized or Materialized(), named)
+
+    def _fold(self, aggregator: Aggregator, prefix: str, options: Materialized, named: Named | str | None) -> KTable:
+        graph, given = self._graph, name_of(named)
+        options = options.or_serdes(self._keys.serde, None)
+        table = options.under(graph.claim_store(options.store_name or graph.names.store("KTABLE-AGGREGATE-")))
+        sink = graph.names.suffixed(given, "-sink", "KSTREAM-SINK-")
+        source = graph.names.suffixed(given, "-source", "KSTREAM-SOURCE-")
+        name = graph.names.chosen(given, prefix)
+        if self._repartition is None or self._repartition_name is None:
+            self._repartition = graph.add(self._repartitioned(sink, source, table.store))
+        node = AggregateTable(
+            name=name, origin=callers_origin(), input=self._repartition, aggregator=aggregator, table=table
+        )
+        graph.add(node)
+        store = table.store if table.is_queryable else None
+        return KTable(graph, node, Part.of(options.key_serde), Part.of(options.value_serde), store=store)
+
+    def _repartitioned(self, sink: str, source: str, store: str) -> Repartition:
+        return Repartition(
+            name=source,
+            origin=callers_origin(),
+            parts=(sink, source),
+            input=self._node,
+            topic=(self._repartition_name or store) + REPARTITION_SUFFIX,
+            key_serde=self._keys.key_serde(),
+            value_serde=self._values.value_serde(),
+            carries_changes=True,
+        )

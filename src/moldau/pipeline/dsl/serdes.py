@@ -1,0 +1,98 @@
+"""Serdes by Kafka's names: `Serdes.string()`, `Serdes.long()`. They are the classes of `ir.serdes`; use either."""
+
+from __future__ import annotations
+
+from moldau.pipeline.dsl.durations import Duration, milliseconds
+from moldau.pipeline.ir.serdes import (
+    BooleanSerde,
+    BytesSerde,
+    DoubleSerde,
+    FloatSerde,
+    IntegerSerde,
+    JsonSerde,
+    ListSerde,
+    LongSerde,
+    Serde,
+    ShortSerde,
+    StringSerde,
+    UuidSerde,
+    VoidSerde,
+)
+from moldau.pipeline.ir.types import DataType
+from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
+
+__all__ = ["Serdes"]
+
+
+class Serdes:
+    """The serdes that come with the library."""
+
+    @staticmethod
+    def string() -> StringSerde:
+        """Text in UTF-8."""
+        return StringSerde()
+
+    @staticmethod
+    def bytes() -> BytesSerde:
+        """Bytes as they are."""
+        return BytesSerde()
+
+    @staticmethod
+    def short() -> ShortSerde:
+        """Whole numbers of 2 bytes."""
+        return ShortSerde()
+
+    @staticmethod
+    def integer() -> IntegerSerde:
+        """Whole numbers of 4 bytes."""
+        return IntegerSerde()
+
+    @staticmethod
+    def long() -> LongSerde:
+        """Whole numbers of 8 bytes."""
+        return LongSerde()
+
+    @staticmethod
+    def float() -> FloatSerde:
+        """Numbers of 4 bytes."""
+        return FloatSerde()
+
+    @staticmethod
+    def double() -> DoubleSerde:
+        """Numbers of 8 bytes, what Python calls a float."""
+        return DoubleSerde()
+
+    @staticmethod
+    def boolean() -> BooleanSerde:
+        """One byte, 1 or 0."""
+        return BooleanSerde()
+
+    @staticmethod
+    def uuid() -> UuidSerde:
+        """UUIDs as their 36 characters."""
+        return UuidSerde()
+
+    @staticmethod
+    def void() -> VoidSerde:
+        """Nothing but nulls."""
+        return VoidSerde()
+
+    @staticmethod
+    def json(data_type: DataType | None = None) -> JsonSerde:
+        """JSON in UTF-8; the type of the documents lets expressions over them run inside the engine."""
+        return JsonSerde(data_type)
+
+    @staticmethod
+    def list(inner: Serde) -> ListSerde:
+        """Lists of what `inner` writes."""
+        return ListSerde(inner)
+
+    @staticmethod
+    def time_windowed(inner: Serde, window_size: Duration) -> TimeWindowedSerde:
+        """Keys of a table with time windows; the size finds the end of a window again."""
+        return TimeWindowedSerde(inner, milliseconds(window_size, "the size of a window", at_least=1))
+
+    @staticmethod
+    def session_windowed(inner: Serde) -> SessionWindowedSerde:
+        """Keys of a table with sessions."""
+        return SessionWindowedSerde(inner)

@@ -1,0 +1,33 @@
+"""When the windows of a table close."""
+
+from __future__ import annotations
+
+from moldau.pipeline.ir.errors import TopologyError
+from moldau.pipeline.ir.nodes import Aggregate, Cogroup, Node, inputs_of
+from moldau.pipeline.ir.windows import AggregationWindow, SessionWindow, UnlimitedWindow
+
+__all__ = ["close_delay_ms"]
+
+
+def close_delay_ms(node: Node) -> int:
+    """How long after its end a window of this table closes: the grace, for sessions with the gap before it."""
+    if isinstance(node, Aggregate | Cogroup) and node.window is not None:
+        return _delay_ms(node.window)
+    inputs = inputs_of(node)
+    if not inputs:
+        raise TopologyError(
+            f"only windows close, but nothing before this point has any (looked up to {node.name}): use windowed_by "
+            "before the aggregation, or Suppressed.until_time_limit",
+            node.origin,
+        )
+    return max(close_delay_ms(source) for source in inputs)
+
+
+def _delay_ms(window: AggregationWindow) -> int:
+    match window:
+        case SessionWindow():
+            return window.gap_ms + window.grace_ms
+        case UnlimitedWindow():
+            return 0
+        case _:
+            return window.grace_ms

@@ -1,0 +1,52 @@
+"""Let records without a key end before a repartitioning, unless something after it takes them.
+
+Only left and outer joins of streams do; everything else drops them anyway, and partitions are found by key. Start at
+`dropping_null_keys`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moldau.pipeline.ir.nodes import (
+    JoinKind,
+    Node,
+    Repartition,
+    StreamGlobalTableJoin,
+    StreamStreamJoin,
+    StreamTableJoin,
+    inputs_of,
+)
+from moldau.pipeline.ir.rewrites.rebuilding import rebuilt, replaced
+
+__all__ = ["dropping_null_keys"]
+
+
+def dropping_null_keys(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Mark the repartitionings that nothing without a key needs to pass."""
+    passing = _feeding_a_lenient_join(nodes)
+
+    def rewrite(node: Node) -> tuple[Node, ...]:
+        if isinstance(node, Repartition) and not node.carries_changes and node.name not in passing:
+            return (replaced(node, drops_null_keys=True),)
+        return (node,)
+
+    return rebuilt(nodes, rewrite)
+
+
+def _feeding_a_lenient_join(nodes: Sequence[Node]) -> set[str]:
+    found: set[str] = set()
+    for node in reversed(nodes):
+        if node.name in found or _takes_null_keys(node):
+            # A table is no input of the join in Kafka Streams' graph: only what feeds the stream side counts.
+            sides = (
+                inputs_of(node)[:1] if isinstance(node, StreamTableJoin | StreamGlobalTableJoin) else inputs_of(node)
+            )
+            found.update(source.name for source in sides)
+    return found
+
+
+def _takes_null_keys(node: Node) -> bool:
+    return (
+        isinstance(node, StreamStreamJoin | StreamTableJoin | StreamGlobalTableJoin) and node.kind is not JoinKind.INNER
+    )

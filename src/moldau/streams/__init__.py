@@ -1,0 +1,141 @@
+"""Stream processing in Kafka Streams' words: describe a topology, run it on Spark, test it in memory.
+
+This is the public face; the DSL lives in `pipeline.dsl`. Describing and testing need no Spark and no Java: what runs a
+topology is imported when it is asked for. Start at `StreamsBuilder`, then `KafkaStreams` and `TopologyTestDriver`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from moldau.pipeline.cores.punctuation import PunctuationType
+from moldau.pipeline.cores.records import Record, ValueAndTimestamp
+from moldau.pipeline.dsl import expression_functions as functions
+from moldau.pipeline.dsl.branching import BranchedKStream
+from moldau.pipeline.dsl.builder import StreamsBuilder
+from moldau.pipeline.dsl.cogrouped import CogroupedKStream
+from moldau.pipeline.dsl.expressions import aggregate, col, key, left, lit, right, value
+from moldau.pipeline.dsl.functions import with_key
+from moldau.pipeline.dsl.grouped import KGroupedStream, SessionWindowedKStream, TimeWindowedKStream
+from moldau.pipeline.dsl.grouped_table import KGroupedTable
+from moldau.pipeline.dsl.kstream import KStream
+from moldau.pipeline.dsl.ktable import GlobalKTable, KTable
+from moldau.pipeline.dsl.materialized import Materialized, StoreBuilder, Stores
+from moldau.pipeline.dsl.options import (
+    Branched,
+    Consumed,
+    Grouped,
+    Joined,
+    Named,
+    Produced,
+    Repartitioned,
+    StreamJoined,
+    TableJoined,
+)
+from moldau.pipeline.dsl.serdes import Serdes
+from moldau.pipeline.dsl.suppressed import BufferConfig, Suppressed
+from moldau.pipeline.dsl.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
+from moldau.pipeline.ir.errors import CopartitioningError, SerdeError, TopologyError
+from moldau.pipeline.ir.nodes import EmitStrategy, OffsetReset
+from moldau.pipeline.ir.serdes import (
+    BooleanSerde,
+    BytesSerde,
+    DoubleSerde,
+    FloatSerde,
+    IntegerSerde,
+    JsonSerde,
+    ListSerde,
+    LongSerde,
+    Serde,
+    ShortSerde,
+    StringSerde,
+    UuidSerde,
+    VoidSerde,
+)
+from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
+from moldau.pipeline.ir.windows import Window, Windowed
+
+if TYPE_CHECKING:
+    from moldau.streams.test_driver import TopologyTestDriver
+
+_ON_DEMAND = {
+    "KafkaStreams": "moldau.streams.kafka_streams",
+    "TopologyTestDriver": "moldau.streams.test_driver",
+}
+
+__all__ = [
+    "BooleanSerde",
+    "Branched",
+    "BranchedKStream",
+    "BufferConfig",
+    "BytesSerde",
+    "CogroupedKStream",
+    "Consumed",
+    "CopartitioningError",
+    "DoubleSerde",
+    "EmitStrategy",
+    "FloatSerde",
+    "GlobalKTable",
+    "Grouped",
+    "IntegerSerde",
+    "JoinWindows",
+    "Joined",
+    "JsonSerde",
+    "KGroupedStream",
+    "KGroupedTable",
+    "KStream",
+    "KTable",
+    "ListSerde",
+    "LongSerde",
+    "Materialized",
+    "Named",
+    "OffsetReset",
+    "Produced",
+    "PunctuationType",
+    "Record",
+    "Repartitioned",
+    "Serde",
+    "SerdeError",
+    "Serdes",
+    "SessionWindowedKStream",
+    "SessionWindowedSerde",
+    "SessionWindows",
+    "ShortSerde",
+    "SlidingWindows",
+    "StoreBuilder",
+    "Stores",
+    "StreamJoined",
+    "StreamsBuilder",
+    "StringSerde",
+    "Suppressed",
+    "TableJoined",
+    "TimeWindowedKStream",
+    "TimeWindowedSerde",
+    "TimeWindows",
+    "Topology",
+    "TopologyError",
+    "TopologyTestDriver",
+    "UnlimitedWindows",
+    "UuidSerde",
+    "ValueAndTimestamp",
+    "VoidSerde",
+    "Window",
+    "Windowed",
+    "aggregate",
+    "col",
+    "functions",
+    "key",
+    "left",
+    "lit",
+    "right",
+    "value",
+    "with_key",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ON_DEMAND:
+        return getattr(import_module(_ON_DEMAND[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
