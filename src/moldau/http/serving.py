@@ -23,21 +23,27 @@ STARTING_POLL_S = 0.005
 
 
 class HttpServer:
-    def __init__(self, app: ASGIApp, *, host: str = "", port: int = 0, drain_s: int = 10) -> None:
+    def __init__(self, *, host: str = "", port: int = 0, drain_s: int = 10) -> None:
         """`host` may be empty for all addresses, `port` 0 for a free one; `drain_s` is how long the end may take."""
-        self._app = app
         self._host, self._asked_port = host, port
         self._drain_s = drain_s
+        self._listening: socket.socket | None = None
         self._server: _Uvicorn | None = None
         self._task: asyncio.Task[None] | None = None
         self.port = 0
 
-    async def start(self) -> None:
-        """Listen and return once requests are answered; raises `StartupError` where the port cannot be had."""
-        listening = self._bound()
-        self.port = listening.getsockname()[1]
+    def bind(self) -> None:
+        """Take the port, which `port` tells from now on; raises `StartupError` where it cannot be had."""
+        self._listening = self._bound()
+        self.port = self._listening.getsockname()[1]
+
+    async def start(self, app: ASGIApp) -> None:
+        """Return once requests are answered."""
+        if self._listening is None:
+            self.bind()
+        assert self._listening is not None
         config = uvicorn.Config(
-            self._app,
+            app,
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -48,7 +54,7 @@ class HttpServer:
             ws="none",
         )
         self._server = _Uvicorn(config)
-        self._task = asyncio.create_task(self._server.serve(sockets=[listening]))
+        self._task = asyncio.create_task(self._server.serve(sockets=[self._listening]))
         while not self._server.started and not self._task.done():
             await asyncio.sleep(STARTING_POLL_S)
         if self._task.done():
@@ -60,6 +66,9 @@ class HttpServer:
             self._server.should_exit = True
             await self._task
             self._server = self._task = None
+        if self._listening is not None:
+            self._listening.close()
+            self._listening = None
 
     def _bound(self) -> socket.socket:
         host = self._host.strip("[]")

@@ -52,6 +52,8 @@ class AloneLeadership:
     """The only instance there is leads."""
 
     is_leader = True
-    is_connected = True
     leader_url: str | None = None
     cluster_id = "moldau"
+
+    async def settled(self, timeout_s: float) -> None:
+        return None

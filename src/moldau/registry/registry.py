@@ -69,9 +69,8 @@ class Leadership(Protocol):
         """Where the leader is reached; `None` while there is none."""
         ...
 
-    @property
-    def is_connected(self) -> bool:
-        """Whether brokers answer, as far as is known."""
+    async def settled(self, timeout_s: float) -> None:
+        """Return when somebody leads; raises `UnknownLeaderError` or `StoreError` where that takes too long."""
         ...
 
     @property
@@ -125,7 +124,7 @@ class Registry:
 
     async def register(self, subject: str, request: RegisterRequest, *, normalize: bool, force: bool) -> SchemaVersion:
         settings = self.settings
-        key = await self.change(
+        decided = await self.change(
             lambda state: register(
                 state,
                 self.parser,
@@ -138,7 +137,7 @@ class Registry:
                 validates_new=settings["schema.validate.new.schemas"],
             )
         )
-        found = self.state.version(*key)
-        if found is None:
-            raise StoreError(f"{key.subject} version {key.version} was overtaken by another writer; try again")
+        found = self.state.version(decided.subject, decided.version)
+        if found is None or found.id != decided.id or found.identity != decided.identity:
+            raise StoreError(f"Version {decided.version} was taken by another writer meanwhile; try again")
         return found

@@ -39,7 +39,7 @@ def register(
     force: bool = False,
     may_be_empty: bool = True,
     validates_new: bool = True,
-) -> Decision[SchemaKey]:
+) -> Decision[SchemaVersion]:
     """Decide under which version a schema is kept; one that is there already keeps its version and id."""
     check_subject(subject, may_be_empty=may_be_empty)
     mode = _check_mode(state, subject, request)
@@ -54,7 +54,7 @@ def register(
     validate_rule_set(new.rule_set)
     found = _existing(state, subject, new, request)
     if found is not None:
-        return Decision(SchemaKey(found.subject, found.version))
+        return Decision(found)
     if not is_import and not force:
         messages = incompatibilities(state, parser, new, live, config)
         if messages:
@@ -62,7 +62,7 @@ def register(
     version = _version(request, next_version, is_import=is_import)
     added = new.as_version(subject, version, _id(state, subject, new, request))
     records = (*_context_record(state, subject), *_obsolete(state, added), Record(SchemaKey(subject, version), added))
-    return Decision(SchemaKey(subject, version), records)
+    return Decision(added, records)
 
 
 def registered_already(

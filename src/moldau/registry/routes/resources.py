@@ -9,7 +9,7 @@ from typing import Any
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint, Parameter
 from moldau.registry.entities import SchemaVersion
-from moldau.registry.errors import InvalidSchemaTextError, StoreError, UnknownLeaderError
+from moldau.registry.errors import InvalidSchemaTextError, UnknownLeaderError
 from moldau.registry.registry import Registry
 from moldau.registry.scopes import alias_target, scope_of
 from moldau.registry.settings import Dialect
@@ -123,26 +123,21 @@ class Resources:
 
         async def lead_or_forward(call: Call) -> Answer:
             registry = self.registry
+            await registry.leadership.settled(registry.settings["kafkastore.timeout.ms"] / 1000)
             if registry.leadership.is_leader:
                 answer = await handle(call)
                 return answer._replace(headers={OFFSET_HEADER: str(registry.store.applied_offset)})
-            return await self._forwarded(call)
+            return await self._forwarded(call, registry.leadership.leader_url)
 
         return lead_or_forward
 
-    async def _forwarded(self, call: Call) -> Answer:
-        registry = self.registry
-        url = registry.leadership.leader_url
-        if url is None:
-            if not registry.leadership.is_connected:
-                raise StoreError("The brokers cannot be reached, so nothing can be written now; reads go on")
-            raise UnknownLeaderError("No leader is known yet; ask again in a moment")
-        if FORWARDED in call.headers:
-            raise UnknownLeaderError("This instance was taken for the leader and is not; ask again in a moment")
+    async def _forwarded(self, call: Call, url: str | None) -> Answer:
+        if url is None or FORWARDED in call.headers:
+            raise UnknownLeaderError("The leader is changing; ask again in a moment")
         answer = await self.forward(call, url)
         offset = (answer.headers or {}).get(OFFSET_HEADER, "")
         if offset.lstrip("-").isdigit():
-            await registry.store.reached(int(offset))
+            await self.registry.store.reached(int(offset))
         return answer
 
 

@@ -1,0 +1,169 @@
+"""Electing the one instance that writes, through the brokers' group protocol.
+
+A thread keeps the membership; what it learns is handed to the event loop. A leader that could not show its life for
+as long as a session lasts stops leading by the clock alone, since the others may have elected another by then.
+Who is elected is `registry.identity`. Start at `Election`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from moldau.client.admin import Admin
+from moldau.client.membership import GroupMember, RejoinNeededError
+from moldau.core.clock import Clock, SystemClock
+from moldau.core.errors import MoldauError
+from moldau.registry.errors import StoreError, UnknownLeaderError
+from moldau.registry.identity import (
+    NO_ERROR,
+    PROTOCOL,
+    PROTOCOL_TYPE,
+    Assignment,
+    InstanceIdentity,
+    decode_assignment,
+    elected,
+)
+
+__all__ = ["Election"]
+
+RETRY_S = 0.25
+_logger = logging.getLogger("moldau.registry")
+
+
+class Election:
+    def __init__(
+        self,
+        open_admin: Callable[[], Admin],
+        group_id: str,
+        identity: InstanceIdentity,
+        *,
+        session_timeout_ms: int,
+        heartbeat_interval_ms: int,
+        on_elected: Callable[[], None],
+        clock: Clock | None = None,
+    ) -> None:
+        """`on_elected` is called on the loop each time this instance becomes the leader."""
+        self._group_id = group_id
+        self._identity = identity
+        self._session_timeout_ms = session_timeout_ms
+        self._member = GroupMember(
+            open_admin,
+            group_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol=PROTOCOL,
+            session_timeout_ms=session_timeout_ms,
+            rebalance_timeout_ms=session_timeout_ms,
+        )
+        self._heartbeat_s = heartbeat_interval_ms / 1000
+        self._on_elected = on_elected
+        self._clock = clock or SystemClock()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._alive_ms = 0
+        self._leader: InstanceIdentity | None = None
+        self._changed: asyncio.Event = asyncio.Event()
+        self.is_connected = True
+        self.cluster_id = ""
+
+    # What the registry asks
+
+    @property
+    def is_leader(self) -> bool:
+        return self._leader == self._identity and self._is_session_alive
+
+    @property
+    def leader_url(self) -> str | None:
+        """Where the leader is, if that is another instance and known."""
+        return None if self._leader is None or self._leader == self._identity else self._leader.url
+
+    @property
+    def _is_session_alive(self) -> bool:
+        return self._clock.monotonic_ms() - self._alive_ms < self._session_timeout_ms
+
+    async def settled(self, timeout_s: float) -> None:
+        """Wait until somebody leads; raises `UnknownLeaderError`, or `StoreError` where no broker answers."""
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        while self.leader_url is None and not self.is_leader:
+            left = deadline - asyncio.get_running_loop().time()
+            if not self.is_connected:
+                raise StoreError("The brokers cannot be reached, so nothing can be written now; reads go on")
+            if left <= 0:
+                raise UnknownLeaderError("No leader is known; ask again in a moment")
+            self._changed.clear()
+            try:
+                await asyncio.wait_for(self._changed.wait(), left)
+            except TimeoutError:
+                continue
+
+    # Life
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run, name="registry-election", daemon=True)
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """Leave the group, so that another instance takes over at once."""
+        self._stopping.set()
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+
+    # In the thread
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._take_part()
+            except RejoinNeededError:
+                self._tell(Assignment(), is_connected=True)
+            except MoldauError as error:
+                _logger.warning("the group %s cannot be reached: %s", self._group_id, error)
+                self._member.close()
+                self._tell(None, is_connected=False)
+                self._stopping.wait(RETRY_S)
+        self._member.leave()
+
+    def _take_part(self) -> None:
+        """Join, learn who leads, and show signs of life until something changes."""
+        joined = self._member.join(self._identity.encode())
+        assignments = {}
+        if joined.must_assign:
+            content = elected(joined.members).encode()
+            assignments = dict.fromkeys(joined.members, content)
+        assignment = decode_assignment(self._member.sync(assignments))
+        self._tell(assignment, is_connected=True)
+        while not self._stopping.wait(self._heartbeat_s):
+            self._member.heartbeat()
+            self._alive_ms = self._clock.monotonic_ms()
+
+    def _tell(self, assignment: Assignment | None, *, is_connected: bool) -> None:
+        if assignment is not None:
+            self._alive_ms = self._clock.monotonic_ms()
+        try:
+            self._loop.call_soon_threadsafe(partial(self._learn, assignment, is_connected=is_connected))
+        except RuntimeError:
+            _logger.debug("the loop is closed; the election's news come too late")
+
+    # On the loop
+
+    def _learn(self, assignment: Assignment | None, *, is_connected: bool) -> None:
+        """`None` is no news: whoever leads goes on until its session is over."""
+        self.is_connected = is_connected
+        if assignment is not None:
+            self._learn_leader(assignment)
+        elif not self._is_session_alive:
+            self._leader = None
+        self._changed.set()
+
+    def _learn_leader(self, assignment: Assignment) -> None:
+        if assignment.error != NO_ERROR:
+            _logger.error("two instances call themselves %s: give each a host.name of its own", self._identity.url)
+        old, self._leader = self._leader, assignment.leader if assignment.error == NO_ERROR else None
+        if self._leader is not None and self._leader != old:
+            _logger.info("the leader is %s", self._leader.url)
+            if self._leader == self._identity:
+                self._on_elected()
