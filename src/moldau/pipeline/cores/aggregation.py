@@ -23,8 +23,14 @@ _new = tuple.__new__
 class AggregateProcessor(TableProcessor):
     """Any aggregation without windows."""
 
-    def __init__(self, node: ir.Aggregate | ir.Cogroup, context: TaskContext, folding: Folding) -> None:
-        super().__init__(node, context, node.table)
+    def __init__(
+        self,
+        node: ir.Aggregate | ir.Cogroup,
+        context: TaskContext,
+        folding: Folding,
+        shared: TableProcessor | None = None,
+    ) -> None:
+        super().__init__(node, context, node.table, shared)
         self._store: TimestampedStore = context.timestamped_store(node.table)
         self._folding = folding
         context.views[node.name] = self._store

@@ -25,17 +25,28 @@ Emit = Callable[[Hashable, Record, Any], None]
 class TableProcessor(Processor):
     """A node whose output is changes; `table` is None where it keeps no store and so cannot cache."""
 
-    def __init__(self, node: Node, context: TaskContext, table: Materialization | None) -> None:
+    def __init__(
+        self,
+        node: Node,
+        context: TaskContext,
+        table: Materialization | None,
+        shared: TableProcessor | None = None,
+    ) -> None:
+        """`shared` is another processor of the same node, whose store and cache this one uses too."""
         super().__init__(node, context)
         self.sends_old_values = context.traits(node).sends_old_values
         self.is_caching = table is not None and table.is_caching and context.settings.is_caching
         self.emit: Emit = self._emit_change
         self._held: dict[Hashable, tuple[Record, Any]] = {}
-        if self.is_caching:
+        self._shared = shared
+        if self.is_caching and shared is None:
             context.at_commit.append(self._release)
 
     def link(self, children: Sequence[Link]) -> None:
         super().link(children)
+        if self._shared is not None:
+            self.emit = self._shared.emit
+            return
         if self.is_caching:
             self.emit = self._hold
             return

@@ -58,8 +58,10 @@ class WindowRows:
         self._windows: dict[int, dict[bytes, Any]] = {}
         self._dirty: dict[int, set[bytes]] = {}
         self._expired: deque[bytes] = deque()
+        self._order: list[int] | None = None
+        """All window starts in order, made when somebody first asks for a range of them."""
         self._starts: dict[bytes, list[int]] | None = None
-        """Window starts of each key in order, made when somebody first asks for a range of them."""
+        """The same for each key."""
         self._backend_end = observed.value
         self._is_complete = observed.value < 0
 
@@ -87,6 +89,8 @@ class WindowRows:
         window = self._windows.get(start)
         if window is None:
             window = self._windows[start] = {}
+            if self._order is not None:
+                insort(self._order, start)
         if self._starts is not None and key not in window:
             self._index(key, start)
         window[key] = held
@@ -111,11 +115,14 @@ class WindowRows:
 
     def between(self, first: int, last: int) -> list[tuple[int, bytes, Any]]:
         """Start, key and held value of all windows between two starts, both included; by start, then key."""
-        self.load_all()
+        if self._order is None:
+            self.load_all()
+            self._order = sorted(self._windows)
+        order = self._order
         low = max(first, self._observed.value - self._hidden_ms)
         return [
             (start, key, held)
-            for start in sorted(start for start in self._windows if low <= start <= last)
+            for start in order[bisect_left(order, low) : bisect_right(order, last)]
             for key, held in sorted(self._windows[start].items(), key=_key_of)
             if held is not None
         ]
@@ -152,7 +159,7 @@ class WindowRows:
                     self._backend.put(prefix + key, data)
                     written.append((start, key, data))
             if not window:
-                del self._windows[start]
+                self._drop(start)
         self._dirty.clear()
         for _ in range(min(len(self._expired), DELETIONS_PER_FLUSH)):
             entry = self._expired.popleft()
@@ -182,11 +189,16 @@ class WindowRows:
         end = segment * self._interval_ms
         for start in [start for start in self._windows if start < end]:
             prefix = _START.pack(start)
-            for key in self._windows.pop(start):
+            for key in self._drop(start):
                 self._expired.append(prefix + key)
                 if self._starts is not None:
                     self._forget(key, start)
             self._dirty.pop(start, None)
+
+    def _drop(self, start: int) -> dict[bytes, Any]:
+        if self._order is not None:
+            del self._order[bisect_left(self._order, start)]
+        return self._windows.pop(start)
 
     def _index_all(self) -> None:
         self.load_all()
