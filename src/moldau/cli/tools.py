@@ -37,6 +37,8 @@ TOOLS = {
     "kafka-transactions": "moldau.cli.transactions.command:main",
     "kafka-verifiable-consumer": "moldau.cli.verifiable.consumer:main",
     "kafka-verifiable-producer": "moldau.cli.verifiable.producer:main",
+    "schema-registry-start": "moldau.cli.registry.start:schema_registry_start",
+    "schema-registry-stop": "moldau.cli.registry.stop:schema_registry_stop",
 }
 
 

@@ -26,6 +26,9 @@ from moldau.registry.topic import ensure_topic
 
 __all__ = ["RegistryInstance"]
 
+PATIENCE_MS = 5000
+"""How long one question to the brokers may take."""
+
 _logger = logging.getLogger("moldau.registry")
 
 
@@ -85,7 +88,7 @@ class RegistryInstance:
         _logger.info("schema registry stopped")
 
     def _prepare_topic(self, deadline: float) -> str:
-        admin = self._open_admin()
+        admin = self._open_admin(timeout_ms=min(PATIENCE_MS, self.settings["kafkastore.init.timeout.ms"]))
         ensure_topic(
             admin,
             self.settings["kafkastore.topic"],
@@ -97,14 +100,13 @@ class RegistryInstance:
         except ClientError as error:
             raise StartupError(f"the cluster at {admin.servers} cannot be described: {error}") from None
 
-    def _open_admin(self) -> Admin:
-        settings = self.settings
-        timeout_ms = max(3000, 2 * settings["kafkagroup.session.timeout.ms"])
-        return Admin(
-            settings["kafkastore.bootstrap.servers"],
-            {**settings.client_properties, "client.id": "schema-registry"},
-            timeout_ms=timeout_ms,
-        )
+    def _open_admin(self, timeout_ms: int = PATIENCE_MS) -> Admin:
+        properties = {**self.settings.client_properties, "client.id": "schema-registry"}
+        return Admin(self.settings["kafkastore.bootstrap.servers"], properties, timeout_ms=timeout_ms)
+
+    def _open_group_admin(self) -> Admin:
+        """Joining may last as long as a silent member is waited for, and a bit."""
+        return self._open_admin(max(PATIENCE_MS, 2 * self.settings["kafkagroup.session.timeout.ms"]))
 
     def _new_store(self) -> TopicStore:
         settings = self.settings
@@ -119,7 +121,7 @@ class RegistryInstance:
     def _new_election(self, port: int, store: TopicStore) -> Election:
         settings = self.settings
         return Election(
-            self._open_admin,
+            self._open_group_admin,
             settings["schema.registry.group.id"],
             InstanceIdentity(settings.host_name, port, settings["leader.eligibility"]),
             session_timeout_ms=settings["kafkagroup.session.timeout.ms"],

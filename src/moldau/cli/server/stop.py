@@ -12,6 +12,8 @@ from moldau.server.running import RunningServer, running_servers
 
 __all__ = ["chosen", "kafka_server_stop"]
 
+KAFKA_ROLES = frozenset({"broker", "controller"})
+
 
 def kafka_server_stop(arguments: Sequence[str] | None = None) -> int:
     """Send SIGTERM to each matching server; each then drains, writes its checkpoints and leaves."""
@@ -29,9 +31,10 @@ def kafka_server_stop(arguments: Sequence[str] | None = None) -> int:
 
 
 def chosen(servers: Sequence[RunningServer], *, process_role: str | None, node_id: int | None) -> list[RunningServer]:
-    """The servers that match; a node id is more exact than a role and wins over it, as in Kafka."""
+    """The brokers and controllers that match; a node id is more exact than a role and wins over it, as in Kafka."""
+    servers = [server for server in servers if KAFKA_ROLES & set(server.process_roles)]
     if node_id is not None:
         return [server for server in servers if server.node_id == node_id]
     if process_role is not None:
         return [server for server in servers if process_role in server.process_roles]
-    return list(servers)
+    return servers

@@ -1,0 +1,1 @@
+"""`moldau registry`, `schema-registry-start` and `schema-registry-stop`."""

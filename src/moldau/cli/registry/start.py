@@ -1,0 +1,134 @@
+"""`moldau registry` and `schema-registry-start`: run a schema registry in the foreground.
+
+The two differ in what they take: `moldau registry` has options of its own, `schema-registry-start` wants a properties
+file, as Confluent's script does. Start at `moldau_registry`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from moldau.core.errors import MoldauError
+from moldau.registry.settings import RegistrySettings
+from moldau.server.config import data_folder, load_file, parse_overrides
+
+__all__ = ["moldau_registry", "schema_registry_start"]
+
+ROLE = "schema-registry"
+PREFIX = "SCHEMA_REGISTRY_"
+
+_USAGE = """\
+USAGE: schema-registry-start [-daemon] [schema-registry.properties] [--override property=value]*
+
+Runs a schema registry over the brokers that kafkastore.bootstrap.servers names (localhost:9092 unless told),
+on the address that listeners names (http://0.0.0.0:8081 unless told). SIGTERM or schema-registry-stop ends it."""
+
+
+def moldau_registry(arguments: Sequence[str] | None = None) -> int:
+    """Run a registry; a file, the environment and options say where and over which brokers."""
+    options = _parser().parse_args(arguments)
+    overrides = list(options.override)
+    if options.port is not None:
+        overrides.append(f"listeners=http://{options.host}:{options.port}")
+    if options.bootstrap_server is not None:
+        overrides.append(f"kafkastore.bootstrap.servers={options.bootstrap_server}")
+    return _run(options.file, overrides, check_only=options.check_config, log_format=options.log_format)
+
+
+def schema_registry_start(arguments: Sequence[str] | None = None) -> int:
+    """Run a registry as Confluent's script does: a properties file, then overrides."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    in_background = bool(words) and words[0] in ("-daemon", "--daemon")
+    if in_background:
+        words = words[1:]
+    if words and words[0] in ("--help", "-help", "-h"):
+        print(_USAGE)
+        return 0
+    if in_background:
+        return _start_in_background(words)
+    file = Path(words.pop(0)) if words and not words[0].startswith("-") else None
+    overrides = [word for word in words if word not in ("--override", "-override")]
+    return _run(file, overrides, check_only=False, log_format="text")
+
+
+def _run(file: Path | None, overrides: Sequence[str], *, check_only: bool, log_format: str) -> int:
+    try:
+        settings = RegistrySettings.of(_gathered(file, os.environ, overrides))
+        for warning in settings.warnings:
+            print(f"moldau: {warning}", file=sys.stderr)
+        if check_only:
+            print("The configuration is valid.")
+            return 0
+        return _serve(settings, log_format)
+    except MoldauError as error:
+        print(f"moldau: {error}", file=sys.stderr)
+        return 1
+
+
+def _serve(settings: RegistrySettings, log_format: str) -> int:
+    from moldau.registry.instance import RegistryInstance
+    from moldau.server.services import run_services
+
+    return run_services(lambda: [RegistryInstance(settings)], roles=(ROLE,), log_format=log_format)
+
+
+def _gathered(file: Path | None, environ: Mapping[str, str], overrides: Sequence[str]) -> dict[str, str]:
+    """File, then environment (`SCHEMA_REGISTRY_HOST_NAME` sets `host.name`), then overrides: the later wins."""
+    from_environment = {
+        name.removeprefix(PREFIX).lower().replace("_", "."): text
+        for name, text in environ.items()
+        if name.startswith(PREFIX) and not name.endswith(("_OPTS", "_HOME"))
+    }
+    from_file = load_file(file) if file is not None else {}
+    return from_file | from_environment | parse_overrides(overrides)
+
+
+def _start_in_background(words: Sequence[str]) -> int:
+    folder = Path(os.environ.get("LOG_DIR") or data_folder(os.environ).parent / "logs")
+    folder.mkdir(parents=True, exist_ok=True)
+    output = folder / "schema-registry.out"
+    with output.open("ab") as stream:
+        command = [sys.executable, "-m", "moldau.cli.registry.start", *words]
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True)
+    print(f"Started in the background; its log is {output}", file=sys.stderr)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="moldau registry",
+        description="Run a schema registry that every Kafka client can use: Avro, JSON Schema and Protobuf, with\n"
+        "compatibility checked at seven levels. Without arguments it listens on port 8081 and keeps its\n"
+        "schemas in the topic _schemas of the brokers at localhost:9092.",
+        epilog="examples:\n"
+        "  moldau registry\n"
+        "  moldau registry --port 18081 --bootstrap-server localhost:19092\n"
+        "  moldau registry schema-registry.properties --override schema.compatibility.level=full\n"
+        "  SCHEMA_REGISTRY_HOST_NAME=registry-1 moldau registry\n\n"
+        "then, in another terminal:\n"
+        "  curl -X POST -H 'Content-Type: application/json' localhost:8081/subjects/orders-value/versions \\\n"
+        '    --data \'{"schema": "{\\"type\\": \\"string\\"}"}\'\n'
+        "  curl localhost:8081/subjects\n"
+        "  curl localhost:8081/openapi.json               # every call there is\n\n"
+        "Several instances on one cluster elect a leader, which writes; the others forward to it.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", nargs="?", type=Path, help="a schema-registry.properties file")
+    parser.add_argument(
+        "--override", action="append", default=[], metavar="KEY=VALUE", help="set one key; beats file and environment"
+    )
+    parser.add_argument("-b", "--bootstrap-server", metavar="HOST:PORT", help="the brokers that hold the schemas")
+    parser.add_argument("--host", default="0.0.0.0", help="the address to listen on, with --port (default: all)")
+    parser.add_argument("--port", type=int, help="listen on this port (0 picks a free one and says which)")
+    parser.add_argument("--check-config", action="store_true", help="check the configuration and exit")
+    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="how log lines look")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(schema_registry_start())

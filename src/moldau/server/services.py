@@ -1,0 +1,60 @@
+"""Services as a process: any number of them in one event loop, from start to signal to orderly end.
+
+A service is whatever can be started and stopped, such as a schema registry. Start at `run_services`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from moldau.server.log_output import configure_logging
+from moldau.server.running import announced
+
+__all__ = ["Service", "run_services"]
+
+_logger = logging.getLogger("moldau.server")
+
+
+class Service(Protocol):
+    async def start(self) -> None:
+        """Return once the service is of use; raises `StartupError` with one clear line."""
+        ...
+
+    async def stop(self) -> None:
+        """Finish what was begun, then leave. Called after a failed start too."""
+        ...
+
+
+def run_services(build: Callable[[], Sequence[Service]], *, roles: tuple[str, ...], log_format: str = "text") -> int:
+    """Run until SIGTERM or SIGINT; returns the exit status. `roles` are how the process can be found and stopped."""
+    import uvloop
+
+    configure_logging(log_format)
+    with announced(0, roles):
+        uvloop.run(_serve(build()))
+    return 0
+
+
+async def _serve(services: Sequence[Service]) -> None:
+    loop = asyncio.get_running_loop()
+    stop: asyncio.Future[str] = loop.create_future()
+
+    def request_stop(name: str) -> None:
+        if not stop.done():
+            stop.set_result(name)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, request_stop, number.name)
+    started: list[Service] = []
+    try:
+        for service in services:
+            started.append(service)
+            await service.start()
+        _logger.info("received %s, shutting down", await stop)
+    finally:
+        for service in reversed(started):
+            await service.stop()
