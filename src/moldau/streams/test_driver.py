@@ -53,20 +53,20 @@ class Run(Protocol):
     def close(self) -> None: ...
 
 
-Engine = Callable[[Topology, Mapping[str, Any], int, int], Run]
-"""(topology, configuration, partitions, wall clock in ms) -> a run."""
+Engine = Callable[[Topology, TaskSettings, int, int], Run]
+"""(topology, settings, partitions, wall clock in ms) -> a run."""
 
 
-def in_memory(topology: Topology, config: Mapping[str, Any], partitions: int, wall_clock_ms: int) -> Run:
+def in_memory(topology: Topology, settings: TaskSettings, partitions: int, wall_clock_ms: int) -> Run:
     """The engine that tests want: everything happens at once."""
-    return InMemoryRun(topology, TaskSettings.of(config), partitions=partitions, wall_clock_ms=wall_clock_ms)
+    return InMemoryRun(topology, settings, partitions=partitions, wall_clock_ms=wall_clock_ms)
 
 
-def on_spark(topology: Topology, config: Mapping[str, Any], partitions: int, wall_clock_ms: int) -> Run:
+def on_spark(topology: Topology, settings: TaskSettings, partitions: int, wall_clock_ms: int) -> Run:
     """The engine that pipelines run on; results appear when they are read."""
     from moldau.pipeline.spark.test_run import SparkRun
 
-    run: Run = SparkRun(topology, config, partitions=partitions, wall_clock_ms=wall_clock_ms)
+    run: Run = SparkRun(topology, settings, partitions=partitions, wall_clock_ms=wall_clock_ms)
     return run
 
 
@@ -97,7 +97,8 @@ class TopologyTestDriver:
     ) -> None:
         config = dict(config or {})
         self._wall_clock_ms = time.time_ns() // 1_000_000 if initial_wall_clock_ms is None else initial_wall_clock_ms
-        self._run = _engine(engine)(_with_serdes(topology, config), config, partitions, self._wall_clock_ms)
+        run = _engine(engine)
+        self._run = run(_with_serdes(topology, config), TaskSettings.of(config), partitions, self._wall_clock_ms)
         self._produced: dict[str, deque[OutputRecord]] = {}
 
     # --- topics

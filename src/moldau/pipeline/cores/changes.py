@@ -20,7 +20,7 @@ def change_encoder(encode: Encode) -> Encode:
     """Write changes with the serializer of their values."""
 
     def encode_change(change: Change) -> bytes:
-        new, old = change
+        new, old = change[0], change[1]
         if old is None:
             return b"\x01" + encode(new)
         if new is None:

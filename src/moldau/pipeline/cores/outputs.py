@@ -14,8 +14,11 @@ from moldau.pipeline.cores.records import Record
 from moldau.pipeline.cores.serialization import Encode, encoder
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.functions import PythonFunction
+from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
 
 __all__ = ["RepartitionOutput", "SinkProcessor"]
+
+WINDOWED_SERDES = (TimeWindowedSerde, SessionWindowedSerde)
 
 
 class _Output(Processor):
@@ -63,7 +66,9 @@ class SinkProcessor(_Output):
         self._sink = node
         self._name = node.name
         self._encoders: dict[str, tuple[Encode, Encode]] = {}
-        if node.topic is not None and node.partitioner is None:
+        self._inner = node.key_serde.inner if isinstance(node.key_serde, WINDOWED_SERDES) else None
+        self._hash = partition_hash()
+        if node.topic is not None and node.partitioner is None and self._inner is None:
             self._topic = node.topic
             self._encode_key, self._encode_value = self._encoders_of(node.topic)
         else:
@@ -97,12 +102,18 @@ class SinkProcessor(_Output):
                 self._name,
                 self._sink.origin,
             )
-        partition = None
-        if self._sink.partitioner is not None:
-            count = self.context.partition_counts.get(topic, 1)
-            partition = self.chosen_partition(self._sink.partitioner, topic, record, count)
+        partition = self._partition(topic, record)
         key, value = self.written(*self._encoders_of(topic), record)
         self.context.outputs.append((self._name, topic, key, value, record.timestamp, record.headers, partition))
+
+    def _partition(self, topic: str, record: Record) -> int | None:
+        """The user's choice; windows of one key go where the key itself would, if the topic's size is known."""
+        count = self.context.partition_counts.get(topic)
+        if self._sink.partitioner is not None:
+            return self.chosen_partition(self._sink.partitioner, topic, record, count or 1)
+        if self._inner is None or count is None or record.key is None:
+            return None
+        return self._hash(self._inner.serialize(topic, record.key.key), count)
 
     def _encoders_of(self, topic: str) -> tuple[Encode, Encode]:
         if topic not in self._encoders:
@@ -119,12 +130,16 @@ class RepartitionOutput(_Output):
         self._topic = context.settings.internal_topic(node.topic)
         self._count = context.partition_counts[node.topic]
         self._partitioner = node.partitioner
+        self._drops_null_keys = node.drops_null_keys
         self._hash = partition_hash()
         self._encode_key = encoder(node.key_serde, self._topic)
         encode_value = encoder(node.value_serde, self._topic)
         self._encode_value = change_encoder(encode_value) if node.carries_changes else encode_value
 
     def process(self, record: Record) -> None:
+        if record[0] is None and self._drops_null_keys:
+            self.context.drop(self.node, "null key")
+            return
         key, value = self.written(self._encode_key, self._encode_value, record)
         partition: int | None = None
         if self._partitioner is not None:

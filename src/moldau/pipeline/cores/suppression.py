@@ -45,7 +45,8 @@ class SuppressProcessor(Processor):
             self._make_room()
 
     def _hold(self, record: Record) -> None:
-        key, (new, old), timestamp, headers = record
+        key, change, timestamp, headers = record
+        new, old = change[0], change[1]
         encode = self._codec.encode_value
         old_bytes = None if old is None else encode(old)
         topic, partition, offset = self.context.place or ("", -1, -1)

@@ -30,7 +30,8 @@ class TableAggregateProcessor(TableProcessor):
         context.views[node.name] = self._store
 
     def process(self, record: Record) -> None:
-        key, (added, removed), timestamp, headers = record
+        key, change, timestamp, headers = record
+        added, removed = change[0], change[1]
         if key is None:
             raise ProcessingError(
                 f"{self.node.name} ({self.node.origin}): a grouped table has no null keys",

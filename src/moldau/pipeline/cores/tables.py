@@ -89,14 +89,16 @@ class _RowProcessor(TableProcessor):
         return False
 
     def process(self, record: Record) -> None:
-        key, (new, old), timestamp, headers = record
+        key, change, timestamp, headers = record
+        new, old = change[0], change[1]
         new = None if new is None else self.computed(key, new)
         old = None if old is None or not self.sends_old_values else self.computed(key, old)
         if not self.is_silent(new, old):
             self.emit(None, _new(Record, (key, new, timestamp, headers)), old)
 
     def _process_stored(self, record: Record) -> None:
-        key, (new, _), timestamp, headers = record
+        key, change, timestamp, headers = record
+        new = change[0]
         new = None if new is None else self.computed(key, new)
         store = self._store
         key_bytes = store.encode_key(key)
@@ -184,8 +186,8 @@ class GroupTableProcessor(Processor):
         self._selector = callable_of(node.selector, "key", "value")
 
     def process(self, record: Record) -> None:
-        key, (new, old), timestamp, headers = record
-        added, removed = self._pair(key, new), self._pair(key, old)
+        key, change, timestamp, headers = record
+        added, removed = self._pair(key, change[0]), self._pair(key, change[1])
         if added is not None and removed is not None and added[0] == removed[0]:
             self.forward(Record(removed[0], Change(added[1], removed[1]), timestamp, headers))
             return

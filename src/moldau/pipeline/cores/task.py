@@ -175,7 +175,7 @@ class Task:
     def _links(
         self, node: ir.Node, child: ir.Node, processors: tuple[Processor, ...], writers: dict[str, Processor]
     ) -> Iterable[Link]:
-        """One link for each edge from a node to another; a self-join has two."""
+        """One link for each edge from a node to another; a self-join has two, but merging a stream with itself is one."""
         if isinstance(child, ir.Repartition):
             if child.input is node and child.name in writers:
                 yield Link(child, self._take(writers[child.name]))
@@ -184,6 +184,8 @@ class Task:
             if source is node and processors:
                 processor = processors[index if len(processors) > 1 else 0]
                 yield Link(child, self._take(processor), None if self._is_guarded else processor.take_value)
+                if isinstance(child, ir.Merge):
+                    return
 
     @property
     def _is_guarded(self) -> bool:
