@@ -175,7 +175,7 @@ class Task:
     def _links(
         self, node: ir.Node, child: ir.Node, processors: tuple[Processor, ...], writers: dict[str, Processor]
     ) -> Iterable[Link]:
-        """One link for each edge from a node to another; a self-join has two, but merging a stream with itself is one."""
+        """One link for each edge from a node to another; a self-join has two, a merge with itself one."""
         if isinstance(child, ir.Repartition):
             if child.input is node and child.name in writers:
                 yield Link(child, self._take(writers[child.name]))
