@@ -5,6 +5,7 @@
  *
  *   rdkafka_load produce brokers=H:P topic=T partitions=N size=B count=N acks=1|all idempotent=0|1 codec=C keys=K
  *                        transaction=N   (records in each transaction; 0 for none)
+ *   rdkafka_load text    brokers=H:P topic=T count=N size=B keys=K words=W   (keyed text, placed as Java clients would)
  *   rdkafka_load consume brokers=H:P topic=T partitions=N count=N consumers=N
  *   rdkafka_load latency brokers=H:P topic=T rate=N count=N size=B
  *   rdkafka_load create  brokers=H:P topic=T partitions=N config=k=v,k=v
@@ -136,6 +137,52 @@ static int produce(void) {
     double seconds = (double)(now_ns() - start_ns) / 1e9;
     printf("{\"records\": %lld, \"written\": %lld, \"seconds\": %.6f, \"mb_per_s\": %.3f}\n", (long long)count,
            (long long)(count + partitions), seconds, (double)(count * size) / seconds / 1e6);
+    rd_kafka_topic_destroy(topic);
+    rd_kafka_destroy(sender);
+    return 0;
+}
+
+enum { TEXTS = 1024 };
+
+/* Words of a vocabulary of `words`, separated by spaces, cut at `size`. */
+static void fill_text(char *text, int64_t size, int64_t words, uint32_t *state) {
+    int64_t written = 0;
+    while (written < size) {
+        *state ^= *state << 13, *state ^= *state >> 17, *state ^= *state << 5;
+        char word[24];
+        int length = snprintf(word, sizeof word, "word%u ", (unsigned)(*state % (uint32_t)words));
+        for (int i = 0; i < length && written < size; i++)
+            text[written++] = word[i];
+    }
+}
+
+static int produce_text(void) {
+    int64_t count = int_option("count", 0), size = int_option("size", 100);
+    int64_t key_count = int_option("keys", 10000), words = int_option("words", 1000);
+    char (*keys)[16] = calloc((size_t)key_count, sizeof *keys);
+    for (int64_t i = 0; i < key_count; i++)
+        snprintf(keys[i], sizeof *keys, "key-%010u", (unsigned)i);
+    char *texts = malloc((size_t)(TEXTS * size));
+    uint32_t state = 2463534242u;
+    for (int64_t i = 0; i < TEXTS; i++)
+        fill_text(texts + i * size, size, words, &state);
+    rd_kafka_t *sender = producer(text_option("linger", "5"));
+    rd_kafka_topic_conf_t *placed = rd_kafka_topic_conf_new();
+    char problem[256];
+    if (rd_kafka_topic_conf_set(placed, "partitioner", "murmur2", problem, sizeof problem) != RD_KAFKA_CONF_OK)
+        die("%s", problem);
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(sender, text_option("topic", NULL), placed);
+    int64_t start_ns = now_ns();
+    for (int64_t i = 0; i < count; i++) {
+        state ^= state << 13, state ^= state >> 17, state ^= state << 5;
+        /* Every key at least once, in turn, and then at random. */
+        char *key = keys[i < key_count ? i : state % (uint32_t)key_count];
+        send_one(topic, RD_KAFKA_PARTITION_UA, texts + (i % TEXTS) * size, (size_t)size, key, 14);
+        if (!(i & 0xffff))
+            rd_kafka_poll(sender, 0);
+    }
+    wait_until_acknowledged(sender);
+    printf("{\"records\": %lld, \"seconds\": %.6f}\n", (long long)count, (double)(now_ns() - start_ns) / 1e9);
     rd_kafka_topic_destroy(topic);
     rd_kafka_destroy(sender);
     return 0;
@@ -379,11 +426,11 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         int (*run)(void);
-    } commands[] = {{"produce", produce},     {"consume", consume},    {"latency", latency},
+    } commands[] = {{"produce", produce},     {"text", produce_text},   {"consume", consume},     {"latency", latency},
                     {"create", create_topic}, {"alter", alter_topic}, {"delete", delete_topic}};
     option_count = argc - 2, options = argv + 2;
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
         if (!strcmp(argv[1], commands[i].name))
             return commands[i].run();
-    die("usage: %s produce|consume|latency|create|alter|delete key=value...", argv[0]);
+    die("usage: %s produce|text|consume|latency|create|alter|delete key=value...", argv[0]);
 }

@@ -1,0 +1,95 @@
+"""Command line of the comparison of stream processors: each job, each competitor, a fresh broker for every run.
+
+Start at `main`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from bench.brokers import ApacheKafka, BrokerProcess, Moldau
+from bench.machine import describe, settle
+from bench.streams.competitors import COMPETITORS
+from bench.streams.jobs import JOBS, Job
+from bench.streams.measuring import Measured, measured
+from bench.streams.report import render, update_readme
+
+SHARE = {"faust": 0.1}
+"""Of the records; a rate is a rate, and a hundred times as slow need not mean a hundred times as long a wait."""
+RESULTS = Path(__file__).parent / "results"
+BROKERS: dict[str, type[BrokerProcess]] = {"moldau": Moldau, "kafka": ApacheKafka}
+
+
+def main() -> int:
+    options = _parser().parse_args()
+    if options.table:
+        document: dict[str, Any] = json.loads(options.table.read_text())
+    else:
+        document = {
+            "date": datetime.date.today().isoformat(),
+            "machine": describe(),
+            "broker": options.broker,
+            "records": options.records,
+            "results": {},
+        }
+        for name in options.only or list(JOBS):
+            _measure(JOBS[name], options, document)
+    text = render(document)
+    print(text)
+    if options.readme:
+        update_readme(text)
+    return 0
+
+
+def _measure(job: Job, options: argparse.Namespace, document: dict[str, Any]) -> None:
+    chosen = [name for name in job.competitors if not options.competitor or name in options.competitor]
+    for competitor in chosen:
+        for _ in range(options.rounds):
+            result = _one_run(job, competitor, options)
+            document["results"].setdefault(job.name, {}).setdefault(competitor, []).append(result)
+            shown = result if isinstance(result, str) else ", ".join(f"{k} {v:,.1f}" for k, v in result.items())
+            print(f"  {job.title}: {COMPETITORS[competitor]}: {shown}", file=sys.stderr, flush=True)
+            if options.save:
+                RESULTS.mkdir(exist_ok=True)
+                path = RESULTS / f"{document['date']}-{options.records}.json"
+                path.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def _one_run(job: Job, competitor: str, options: argparse.Namespace) -> Measured | str:
+    """Numbers, or in words why there are none."""
+    with tempfile.TemporaryDirectory(prefix="moldau-bench-") as folder:
+        root = Path(folder)
+        settle()
+        with BROKERS[options.broker](root / "broker") as broker:
+            records = round(options.records * SHARE.get(competitor, 1))
+            try:
+                return measured(job, competitor, broker, root / "app", records=records, samples=options.samples)
+            except (RuntimeError, TimeoutError) as error:
+                log = root / "app" / "output.log"
+                tail = log.read_text(errors="replace")[-1500:] if log.exists() else ""
+                print(f"{error}\n{tail}", file=sys.stderr)
+                return str(error)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="scripts/bench-streams", description="Stream processors, side by side.")
+    parser.add_argument("--only", action="append", choices=list(JOBS), metavar="JOB", help=", ".join(JOBS))
+    parser.add_argument("--competitor", action="append", choices=list(COMPETITORS), metavar="NAME")
+    parser.add_argument("--broker", choices=list(BROKERS), default="moldau")
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--samples", type=int, default=60, help="records sent one by one for the latency")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--no-save", dest="save", action="store_false", help="leave the results folder alone")
+    parser.add_argument("--readme", action="store_true", help="put the table into bench/streams/README.md")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="measure nothing; render a saved run")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
