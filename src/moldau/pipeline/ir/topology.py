@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
+from moldau.pipeline.ir.describing import description
+from moldau.pipeline.ir.drawing import dot, mermaid
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import GlobalTableSource, Materialization, Node, Process, Sink, Source, inputs_of
 from moldau.pipeline.ir.rewrites.default_serdes import with_default_serdes
@@ -70,6 +72,18 @@ class Topology:
             if isinstance(node, Process):
                 found.update({store.table.store: store.table for store in node.stores})
         return found
+
+    def describe(self) -> str:
+        """The topology as Kafka Streams prints it, and which internal topics stay inside Spark."""
+        return description(self.nodes)
+
+    def to_mermaid(self) -> str:
+        """The topology as a Mermaid flowchart, for Markdown."""
+        return mermaid(self.nodes, self.subtopologies)
+
+    def to_dot(self) -> str:
+        """The topology as a Graphviz drawing."""
+        return dot(self.nodes, self.subtopologies)
 
     def with_default_serdes(self, *, key: Serde | None, value: Serde | None) -> Topology:
         """The same pipeline with these serdes where it names none."""

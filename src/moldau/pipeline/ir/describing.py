@@ -1,0 +1,137 @@
+"""A topology in the words of Kafka Streams' `describe()`, letter by letter, and what stays inside the engine.
+
+Kafka Streams prints neighbours in the order of Java's collections, which depends on hashes of names and on the moment
+when each neighbour was found. People compare descriptions, and tools read them, so that order is kept. Start at
+`description`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from moldau.core.java_order import java_hash_order
+from moldau.pipeline.ir.java_tree_set import TreeSet
+from moldau.pipeline.ir.kafka_processors import KafkaProcessor, KafkaSink, KafkaSource, Part, kafka_processors
+from moldau.pipeline.ir.nodes import ForeignKeyJoin, GlobalTableSource, Node, Repartition
+
+__all__ = ["description", "kafka_description"]
+
+
+def description(nodes: Sequence[Node]) -> str:
+    """What Kafka Streams would print, followed by what of it is not on the broker here."""
+    return kafka_description(nodes) + _inside_spark(nodes)
+
+
+def kafka_description(nodes: Iterable[Node]) -> str:
+    """What Kafka Streams' `Topology.describe()` prints of the same topology."""
+    groups = _groups(kafka_processors(nodes))
+    shown = (_global_store(number, parts) or _subtopology(number, parts) for number, parts in enumerate(groups))
+    return "Topologies:\n " + "".join(f"  {text}" for text in shown)
+
+
+def _inside_spark(nodes: Sequence[Node]) -> str:
+    shared = {node.table.store for node in nodes if isinstance(node, GlobalTableSource)}
+    stores = sorted({store for part in kafka_processors(nodes) for store in part.stores} - shared)
+    topics = [node.topic for node in nodes if isinstance(node, Repartition)]
+    for node in nodes:
+        if isinstance(node, ForeignKeyJoin):
+            topics += [node.subscription_topic, node.response_topic]
+    if not topics and not stores:
+        return ""
+    lines = ["Inside Spark (no topic on the broker is made for these):"]
+    lines += [f"  repartitioned by a shuffle: {topic}" for topic in topics]
+    lines += [f"  store, with its changelog in the checkpoint: {store}" for store in stores]
+    return "\n".join(lines) + "\n"
+
+
+def _groups(parts: list[Part]) -> list[list[Part]]:
+    """Parts that are connected by records or by stores, in order of their first."""
+    leader: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while leader.setdefault(name, name) != name:
+            name = leader[name]
+        return name
+
+    owner: dict[str, str] = {}
+    for part in parts:
+        for other in (*part.predecessors, *(owner.setdefault(store, part.name) for store in part.stores)):
+            leader[find(other)] = find(part.name)
+    groups: dict[str, list[Part]] = {}
+    for part in parts:
+        groups.setdefault(find(part.name), []).append(part)
+    return list(groups.values())
+
+
+class _Shown:
+    """A part with its neighbours, in Java's order."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self.name = part.name
+        self.size = 1
+        """How many parts follow, itself included, counted once per way to get there."""
+        self.predecessors: TreeSet[_Shown] = TreeSet(_comes_before)
+        self.successors: TreeSet[_Shown] = TreeSet(_comes_before)
+
+    def grow(self, by: int) -> None:
+        self.size += by
+        for predecessor in self.predecessors:
+            predecessor.grow(by)
+
+    def __str__(self) -> str:
+        after = f"\n      --> {_names(self.successors)}"
+        before = f"\n      <-- {_names(self.predecessors)}"
+        match self.part:
+            case KafkaSource():
+                topics = self.part.pattern or _set(self.part.topics)
+                return f"Source: {self.name} (topics: {topics}){after}"
+            case KafkaProcessor():
+                return f"Processor: {self.name} (stores: {_set(self.part.stores)}){after}{before}"
+            case KafkaSink():
+                where = "chosen for each record" if self.part.topic is None else f"topic: {self.part.topic}"
+                return f"Sink: {self.name} ({where}){before}"
+
+
+def _comes_before(one: _Shown, other: _Shown) -> int:
+    """Negative where `one` is printed first: the larger of two, else the first in the alphabet."""
+    if one is other:
+        return 0
+    if one.size != other.size:
+        return other.size - one.size
+    return -1 if one.name < other.name else 1
+
+
+def _subtopology(number: int, parts: list[Part]) -> str:
+    shown = _connected(parts)
+    in_order = sorted(shown, key=lambda each: (-each.size, each.name))
+    return f"Sub-topology: {number}\n" + "".join(f"    {each}\n" for each in in_order) + "\n"
+
+
+def _connected(parts: list[Part]) -> list[_Shown]:
+    by_name = {part.name: part for part in parts}
+    shown = {name: _Shown(by_name[name]) for name in java_hash_order(by_name)}
+    for each in shown.values():
+        for name in each.part.predecessors:
+            predecessor = shown[name]
+            each.predecessors.add(predecessor)
+            predecessor.successors.add(each)
+            predecessor.grow(each.size)
+    return list(shown.values())
+
+
+def _global_store(number: int, parts: list[Part]) -> str | None:
+    if not any(isinstance(part, KafkaSource) and part.is_global for part in parts):
+        return None
+    source, processor = _connected(sorted(parts, key=lambda part: not isinstance(part, KafkaSource)))
+    if not isinstance(source.part, KafkaSource):
+        source, processor = processor, source
+    return f"Sub-topology: {number} for global store (will not generate tasks)\n    {source}\n    {processor}\n"
+
+
+def _names(nodes: Iterator[_Shown] | TreeSet[_Shown]) -> str:
+    return ", ".join(node.name for node in nodes) or "none"
+
+
+def _set(names: tuple[str, ...]) -> str:
+    return f"[{', '.join(java_hash_order(dict.fromkeys(names)))}]"

@@ -1,0 +1,107 @@
+"""A topology as a picture: topics, operators and stores, and a box around what runs together.
+
+What both languages need is found once, in `_picture`. Start at `mermaid` or `dot`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from moldau.pipeline.ir.nodes import Materialization, Node, Repartition, Sink, Source, TableSource, inputs_of
+from moldau.pipeline.ir.subtopologies import SubTopology
+
+__all__ = ["dot", "mermaid"]
+
+
+@dataclass(slots=True)
+class _Picture:
+    topics: dict[str, str] = field(default_factory=dict)
+    """Topics by what stands for them in the drawing."""
+    stores: dict[str, str] = field(default_factory=dict)
+    boxes: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    """A title each, and operators by what stands for them."""
+    flows: list[tuple[str, str]] = field(default_factory=list)
+    uses: list[tuple[str, str]] = field(default_factory=list)
+
+
+def mermaid(nodes: Sequence[Node], pieces: Iterable[SubTopology]) -> str:
+    """A Mermaid flowchart: topics are rounded, stores are cylinders, operators are boxes."""
+    picture = _picture(nodes, pieces)
+    lines = ["flowchart TD"]
+    lines += [f'  {mark}(["{topic}"])' for mark, topic in picture.topics.items()]
+    for number, (title, operators) in enumerate(picture.boxes):
+        lines.append(f'  subgraph box{number}["{title}"]')
+        lines += [f'    {mark}["{name}"]' for mark, name in operators.items()]
+        lines.append("  end")
+    lines += [f'  {mark}[("{store}")]' for mark, store in picture.stores.items()]
+    lines += [f"  {one} --> {other}" for one, other in picture.flows]
+    lines += [f"  {one} -.- {other}" for one, other in picture.uses]
+    return "\n".join(lines) + "\n"
+
+
+def dot(nodes: Sequence[Node], pieces: Iterable[SubTopology]) -> str:
+    """A Graphviz digraph with the same shapes."""
+    picture = _picture(nodes, pieces)
+    lines = ["digraph topology {", "  node [shape=box];"]
+    lines += [f'  {mark} [label="{topic}", shape=ellipse];' for mark, topic in picture.topics.items()]
+    for number, (title, operators) in enumerate(picture.boxes):
+        lines.append(f'  subgraph cluster_{number} {{ label="{title}";')
+        lines += [f'    {mark} [label="{name}"];' for mark, name in operators.items()]
+        lines.append("  }")
+    lines += [f'  {mark} [label="{store}", shape=cylinder];' for mark, store in picture.stores.items()]
+    lines += [f"  {one} -> {other};" for one, other in picture.flows]
+    lines += [f"  {one} -> {other} [style=dashed, dir=none];" for one, other in picture.uses]
+    return "\n".join(lines) + "\n}\n"
+
+
+def _picture(nodes: Sequence[Node], pieces: Iterable[SubTopology]) -> _Picture:
+    picture = _Picture()
+    known = {node.name: node for node in nodes}
+    marks = {name: f"n{number}" for number, name in enumerate(known)}
+    placed: set[str] = set()
+    for piece in pieces:
+        inside = [node.name for node in piece.nodes if node.name in known and not _is_read(node, piece)]
+        picture.boxes.append((f"Sub-topology: {piece.index}", {marks[name]: name for name in inside}))
+        placed.update(inside)
+    # A global table is in no piece; what a rewrite put in a node's place goes by the node's own name.
+    others = {marks[name]: name for name in known if name not in placed}
+    if others:
+        picture.boxes.append(("in every task", others))
+    for node in nodes:
+        picture.flows += [(marks[source.name], marks[node.name]) for source in inputs_of(node)]
+        _draw_topics(node, marks[node.name], picture)
+        for store in _stores(node):
+            picture.uses.append((marks[node.name], _mark(picture.stores, store, "s")))
+    return picture
+
+
+def _is_read(node: Node, piece: SubTopology) -> bool:
+    """Whether a repartitioning belongs to the piece that writes it, another one."""
+    return isinstance(node, Repartition) and node in piece.inputs and node not in piece.outputs
+
+
+def _draw_topics(node: Node, mark: str, picture: _Picture) -> None:
+    if isinstance(node, Source):
+        topics = node.topics or (f"like {node.topic_pattern}",)
+        picture.flows += [(_mark(picture.topics, topic, "t"), mark) for topic in topics]
+    elif isinstance(node, Sink):
+        picture.flows.append((mark, _mark(picture.topics, node.topic or "chosen for each record", "t")))
+
+
+def _stores(node: Node) -> list[str]:
+    names = ("table", "left_store", "right_store", "buffer")
+    parts = [getattr(node, name, None) for name in names]
+    stores = [part.store for part in parts if isinstance(part, Materialization)]
+    stores += [store.table.store for store in getattr(node, "stores", ())]
+    # Without a name, only the tables that somebody reads are stored; the picture leaves that to describe().
+    return [] if isinstance(node, TableSource) and not node.table.is_queryable else stores
+
+
+def _mark(marks: dict[str, str], label: str, letter: str) -> str:
+    for mark, known in marks.items():
+        if known == label:
+            return mark
+    mark = f"{letter}{len(marks)}"
+    marks[mark] = label
+    return mark
