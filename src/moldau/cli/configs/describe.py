@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from moldau.cli.configs.entities import Entity
 from moldau.cli.configs.resources import KINDS, config_entries, names_of
-from moldau.cli.java_order import java_hash_order
 from moldau.cli.options import Parsed
 from moldau.cli.tool import say
 from moldau.client.admin import Admin, ConfigEntry
 from moldau.client.errors import ClientError
 from moldau.core.errors import ErrorCode
+from moldau.core.java_order import java_hash_order
 
 __all__ = ["describe", "describe_for_zookeeper", "entry_line"]
 

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterable, Sequence
 
 from moldau.cli.connect import BOOTSTRAP_SERVER, COMMAND_CONFIG, open_admin
-from moldau.cli.java_order import java_hash_order
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.tool import run, say, warn_about_stray_words
 from moldau.client.groups import GroupListing, Groups
 from moldau.core.errors import MoldauError
+from moldau.core.java_order import java_hash_order
 
 __all__ = ["chosen", "main"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from moldau.cli.groups.tables import listing_lines
-from moldau.cli.java_order import java_hash_order
 from moldau.cli.options import Parsed, UsageError
 from moldau.cli.tool import say
 from moldau.client.groups import GroupListing, Groups
+from moldau.core.java_order import java_hash_order
 
 __all__ = ["chosen", "consumer_groups", "parse_states", "parse_types", "show_groups"]
 

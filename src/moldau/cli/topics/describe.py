@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from moldau.cli.java_order import java_hash_order
 from moldau.cli.options import Parsed
 from moldau.cli.tool import say
 from moldau.cli.topics.selection import matching, must_exist
@@ -14,6 +13,7 @@ from moldau.client.admin import Admin, ConfigEntry, PartitionDescription, TopicD
 from moldau.client.errors import ClientError
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
+from moldau.core.java_order import java_hash_order
 
 if TYPE_CHECKING:
     from moldau.client.wire_admin import Reassignment

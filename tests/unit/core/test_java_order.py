@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.cli.java_order import java_hash_order
+from moldau.core.java_order import java_hash_order
 from moldau.core.java_hash import java_hash
 
 
