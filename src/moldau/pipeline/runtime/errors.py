@@ -1,0 +1,47 @@
+"""What keeps a pipeline from starting or going on, in words for the person who runs it."""
+
+from __future__ import annotations
+
+from moldau.core.errors import MoldauError
+
+__all__ = [
+    "AlreadyRunningError",
+    "CheckpointMismatchError",
+    "MissingTopicError",
+    "PipelineFailedError",
+    "StateLostError",
+    "StreamsError",
+    "TakenOverError",
+]
+
+
+class StreamsError(MoldauError):
+    """A pipeline cannot start, or cannot go on."""
+
+
+class MissingTopicError(StreamsError):
+    """A topic that the pipeline reads does not exist."""
+
+
+class CheckpointMismatchError(StreamsError):
+    """The checkpoint belongs to another topology, or to another time of this one."""
+
+
+class StateLostError(StreamsError):
+    """The application has committed results, and the state behind them is gone."""
+
+
+class AlreadyRunningError(StreamsError):
+    """Another process works in this application's state directory."""
+
+
+class TakenOverError(StreamsError):
+    """Another instance of the application was started, and this one must end."""
+
+
+class PipelineFailedError(StreamsError):
+    """A pipeline ended because of this; `cause_text` is what Spark or Kafka said in full."""
+
+    def __init__(self, message: str, cause_text: str = "") -> None:
+        super().__init__(message)
+        self.cause_text = cause_text

@@ -1,0 +1,209 @@
+"""A running pipeline as a consumer group: one member that owns all partitions and reads none.
+
+Spark reads; the member is there for those who look: lag tools see a live group with offsets, nobody can reset the
+offsets of a running pipeline, and brokers keep offsets of a group that has members. The member is a static one, so an
+instance that comes back takes its place at once, and a second instance drives the first one out.
+Start at `GroupPresence`; why offsets outlive a stopped pipeline too is in `pinned`.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from moldau.client.admin import Admin
+from moldau.client.connection import build
+from moldau.client.errors import ClientError, client_error
+from moldau.client.given_properties import log_report
+from moldau.client.wire import WireClient
+from moldau.client.wire_admin import raise_for
+from moldau.core.ids import TopicPartition
+from moldau.pipeline.runtime.settings import StreamsSettings
+from moldau.protocol.api import ApiKey
+from moldau.protocol.messages import Message
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError
+
+__all__ = ["GroupPresence", "committed_offsets", "pinned"]
+
+logger = logging.getLogger("moldau.streams")
+
+POLL_S = 0.1
+CALL_S = 10.0
+FOREVER_MS = 100 * 365 * 24 * 3600 * 1000
+VERSION_WITH_RETENTION = 4
+"""The last version of OffsetCommit that says how long an offset is kept."""
+
+_FENCED = frozenset({"FENCED_INSTANCE_ID", "_FENCED"})
+
+
+class GroupPresence:
+    """The member. `on_taken_over` is called once when another instance has taken its place."""
+
+    def __init__(
+        self, settings: StreamsSettings, topics: Iterable[str], pattern: str | None, on_taken_over: Callable[[], None]
+    ) -> None:
+        self._settings = settings
+        self._subscription = [*topics, *([f"^(?:{pattern})$"] if pattern else [])]
+        self._on_taken_over = on_taken_over
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"{settings.application_id}-group", daemon=True)
+        self._consumer = member_consumer(settings, {"group.instance.id": settings.application_id})
+        self._is_member = False
+        self._lock = threading.Lock()
+        self._wanted: list[Any] = []
+        """Offsets that are to be committed next; a newer batch's replace an older one's."""
+
+    def start(self) -> None:
+        """Join in the background."""
+        self._consumer.subscribe(self._subscription, on_assign=self._assigned)
+        self._thread.start()
+
+    def commit_soon(self, offsets: Mapping[TopicPartition, int], note: str) -> None:
+        """Commit these offsets, or newer ones, within moments; failures are made good by trying again."""
+        with self._lock:
+            self._wanted = positions(offsets, note)
+
+    def close(self) -> None:
+        """Commit what is still to be committed, and stop being there; the place stays taken for a session's length."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._consumer.close()
+
+    def _assigned(self, consumer: Consumer, partitions: list[Any]) -> None:
+        # Owning partitions is all that is wanted; nothing is fetched from an empty assignment.
+        consumer.assign([])
+        self._is_member = True
+
+    def _run(self) -> None:
+        """All calls are made here: the binding's commit never returns while another thread polls."""
+        while not self._stop.is_set():
+            message = self._consumer.poll(POLL_S)
+            error = None if message is None else message.error()
+            if error is not None and self._is_fatal(error):
+                self._on_taken_over()
+                return
+            self._commit()
+        self._commit()
+
+    def _commit(self) -> None:
+        from confluent_kafka import KafkaException
+
+        with self._lock:
+            wanted = self._wanted
+        if not wanted or not self._is_member:
+            return
+        try:
+            self._consumer.commit(offsets=wanted, asynchronous=False)
+        except KafkaException as error:
+            logger.debug("offsets of %s are not committed yet: %s", self._settings.application_id, error)
+            return
+        with self._lock:
+            if self._wanted is wanted:
+                self._wanted = []
+
+    @staticmethod
+    def _is_fatal(error: KafkaError) -> bool:
+        return error.name() in _FENCED or (error.fatal() and "fenced" in error.str().lower())
+
+
+def member_consumer(settings: StreamsSettings, extra: Mapping[str, str]) -> Consumer:
+    """A consumer of the application's group that commits only when told to."""
+    from confluent_kafka import Consumer as RdkafkaConsumer
+
+    properties = {
+        **{key: value for key, value in settings.client_properties("consumer").items() if key not in _NOT_OURS},
+        "group.id": settings.application_id,
+        "enable.auto.commit": "false",
+        "auto.offset.reset": "latest",
+        "isolation.level": "read_committed",
+        **extra,
+    }
+    title = f"Consumer groupId={settings.application_id}"
+    consumer, _ = build(RdkafkaConsumer, "consumer", properties, report=log_report, title=title)
+    return consumer
+
+
+_NOT_OURS = frozenset({"max.poll.records", "auto.offset.reset", "group.protocol", "partition.assignment.strategy"})
+
+
+def committed_offsets(
+    settings: StreamsSettings, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, tuple[int, str]]:
+    """The group's offsets with the notes they were committed with."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka import TopicPartition as Position
+
+    asked = [Position(one.topic, one.partition) for one in partitions]
+    if not asked:
+        return {}
+    consumer = member_consumer(settings, {})
+    try:
+        found = consumer.committed(asked, CALL_S)
+    except KafkaException as error:
+        raise client_error(error.args[0], about=f"offsets of group {settings.application_id}") from None
+    finally:
+        consumer.close()
+    return {TopicPartition(at.topic, at.partition): (at.offset, at.metadata or "") for at in found if at.offset >= 0}
+
+
+def positions(offsets: Mapping[TopicPartition, int], note: str) -> list[Any]:
+    """Offsets as librdkafka takes them, each with a note of who committed it."""
+    from confluent_kafka import TopicPartition as Position
+
+    return [Position(at.topic, at.partition, offset, metadata=note) for at, offset in offsets.items()]
+
+
+def pinned(admin: Admin, group_id: str, offsets: Mapping[TopicPartition, int], note: str) -> None:
+    """Take a stopped application's member out of its group, and commit its offsets so that they do not expire.
+
+    Brokers forget the offsets of a group without members after a week. An old version of the request says how long
+    to keep an offset; brokers of today still take it. Raises `ClientError` where they do not.
+    """
+    with admin.wire(_coordinator(admin, group_id)) as client:
+        _leave(client, group_id)
+        topics: dict[str, list[Message]] = {}
+        for at, offset in offsets.items():
+            topics.setdefault(at.topic, []).append(
+                Message(partition_index=at.partition, committed_offset=offset, committed_metadata=note)
+            )
+        request = Message(
+            group_id=group_id,
+            generation_id_or_member_epoch=-1,
+            member_id="",
+            group_instance_id=None,
+            retention_time_ms=FOREVER_MS,
+            topics=[Message(name=name, partitions=of) for name, of in topics.items()],
+        )
+        answer = client.send(ApiKey.OFFSET_COMMIT, request, VERSION_WITH_RETENTION)
+    for topic in answer.topics:
+        for one in topic.partitions:
+            raise_for(one.error_code, about=f"{topic.name}-{one.partition_index}")
+
+
+def _leave(client: WireClient, group_id: str) -> None:
+    """Static members stay in a group when they close, for their session's length; the next start is not that soon."""
+    member = Message(member_id="", group_instance_id=group_id, reason="closed")
+    client.send(ApiKey.LEAVE_GROUP, Message(group_id=group_id, members=[member]))
+
+
+def _coordinator(admin: Admin, group_id: str) -> int:
+    with admin.wire() as client:
+        answer = client.send(ApiKey.FIND_COORDINATOR, Message(key=group_id, key_type=0, coordinator_keys=[group_id]))
+    found = answer.coordinators[0] if answer.coordinators else answer
+    raise_for(found.error_code, found.error_message)
+    node: int = found.node_id
+    return node
+
+
+def topic_pattern(pattern: str | None) -> re.Pattern[str] | None:
+    """A source's pattern, compiled; raises `ClientError` where it is none."""
+    try:
+        return None if pattern is None else re.compile(pattern)
+    except re.error as error:
+        raise ClientError(f"{pattern!r} is no pattern of topics: {error}") from None
