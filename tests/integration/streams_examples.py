@@ -51,7 +51,8 @@ class Example:
 
     def run(self, engine: str) -> dict[str, list[tuple[Any, Any]]]:
         """Pipe the input in, and give what came out."""
-        with TopologyTestDriver(self.topology(), engine=engine) as driver:
+        # Every change is to be seen, however many records a batch has.
+        with TopologyTestDriver(self.topology(), {"statestore.cache.max.bytes": "0"}, engine=engine) as driver:
             topics = {topic: driver.create_input_topic(topic, *self.serdes[topic]) for topic, *_ in self.piped}
             for topic, key, value, timestamp in self.piped:
                 topics[topic].pipe_input(key, value, timestamp)
