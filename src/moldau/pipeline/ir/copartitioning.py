@@ -1,0 +1,109 @@
+"""How many partitions everything has: topics as they are, repartitionings by Kafka Streams' rules.
+
+A repartitioning without a count of its own gets the largest among what feeds it. What meets in a join must have equal
+counts: repartitionings follow the topics they meet, and topics that differ are refused. Start at `partition_counts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from moldau.pipeline.ir.errors import CopartitioningError, TopologyError
+from moldau.pipeline.ir.nodes import (
+    Cogroup,
+    GlobalTableSource,
+    Join,
+    Node,
+    Repartition,
+    Source,
+    StreamGlobalTableJoin,
+    inputs_of,
+)
+
+__all__ = ["partition_counts", "task_count"]
+
+
+def partition_counts(nodes: tuple[Node, ...], topics: Mapping[str, int]) -> dict[str, int]:
+    """The partition count of every topic, and of every `Repartition` by its plain topic name.
+
+    `nodes` come with inputs first and without foreign-key joins; `topics` knows the topics of all sources.
+    """
+    counts = dict(topics)
+    repartitions = [node for node in nodes if isinstance(node, Repartition)]
+    meetings = [
+        node for node in nodes if isinstance(node, Join | Cogroup) and not isinstance(node, StreamGlobalTableJoin)
+    ]
+    for repartition in repartitions:
+        counts[repartition.topic] = _wanted(repartition, counts)
+    # A count that a join changes may change those behind it; each round settles at least one more join.
+    for _ in range(len(meetings) + 1):
+        before = dict(counts)
+        for meeting in meetings:
+            _settle(meeting, counts)
+        for repartition in repartitions:
+            if not any(repartition in set(_origins(meeting)) for meeting in meetings):
+                counts[repartition.topic] = _wanted(repartition, counts)
+        if counts == before:
+            break
+    return counts
+
+
+def task_count(inputs: tuple[Source | Repartition, ...], counts: Mapping[str, int]) -> int:
+    """How many tasks a sub-topology with these inputs has."""
+    return max((_count(node, counts) for node in inputs), default=1)
+
+
+def _wanted(repartition: Repartition, counts: Mapping[str, int]) -> int:
+    if repartition.partitions is not None:
+        return repartition.partitions
+    leader = repartition.copartitioned_with or repartition.input
+    return max(_count(origin, counts) for origin in _origins_of(leader))
+
+
+def _count(origin: Source | Repartition, counts: Mapping[str, int]) -> int:
+    if isinstance(origin, Repartition):
+        return counts[origin.topic]
+    known = [counts[topic] for topic in origin.topics if topic in counts]
+    if not known and origin.topic_pattern is None:
+        raise TopologyError(f"{origin.name}: nothing is known of topic {', '.join(origin.topics)}", origin.origin)
+    return max(known, default=1)
+
+
+def _settle(meeting: Node, counts: dict[str, int]) -> None:
+    origins = list(dict.fromkeys(_origins(meeting)))
+    topics = {topic: counts[topic] for origin in origins if isinstance(origin, Source) for topic in origin.topics}
+    fixed = {
+        origin.topic: origin.partitions
+        for origin in origins
+        if isinstance(origin, Repartition) and origin.partitions is not None
+    }
+    demanded = {**topics, **fixed}
+    if len(set(demanded.values())) > 1:
+        facts = ", ".join(f"{topic} has {count}" for topic, count in demanded.items())
+        raise CopartitioningError(
+            f"{meeting.name}: what is joined must have the same number of partitions, but {facts}; "
+            "repartition one side, or create the topics with equal counts",
+            meeting.origin,
+        )
+    followers = [origin for origin in origins if isinstance(origin, Repartition) and origin.partitions is None]
+    agreed = next(iter(demanded.values()), max((counts[one.topic] for one in followers), default=1))
+    counts.update({origin.topic: agreed for origin in followers})
+
+
+def _origins(meeting: Node) -> Iterator[Source | Repartition]:
+    for source in inputs_of(meeting):
+        yield from _origins_of(source)
+
+
+def _origins_of(node: Node) -> Iterator[Source | Repartition]:
+    """The topics and repartitionings whose records reach a node without another repartitioning in between."""
+    ahead, seen = [node], set[Node]()
+    while ahead:
+        node = ahead.pop()
+        if node in seen or isinstance(node, GlobalTableSource):
+            continue
+        seen.add(node)
+        if isinstance(node, Source | Repartition):
+            yield node
+        else:
+            ahead.extend(inputs_of(node))

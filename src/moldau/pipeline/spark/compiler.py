@@ -1,0 +1,164 @@
+"""A topology becomes one streaming DataFrame of everything it gives: records for topics, changes of stores.
+
+One Spark query runs it: `pipeline.runtime` gives the frame a sink. Each stage of the plan is a step in a chain of
+DataFrames; rows that a step has no business with pass it by. Start at `compile_topology`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.cores.task import store_names
+from moldau.pipeline.ir.nodes import Repartition
+from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.spark.plan import Plan, Stage
+from moldau.pipeline.spark.rows import DDL
+from moldau.pipeline.spark.sources import KafkaReader, Reader, source_rows
+from moldau.pipeline.spark.work import InputName, Parcel, StageWork
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from moldau.pipeline.spark.job import Job
+
+__all__ = ["Compiled", "compile_topology"]
+
+FINISHED = -1
+"""Among the targets of a branch: rows that have left the topology."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A topology as Spark runs it."""
+
+    frame: DataFrame
+    """Columns output, topic, key, value, timestamp, headers and partition; rows of one key are in order."""
+    plan: Plan
+
+    @property
+    def is_stateless(self) -> bool:
+        return self.plan.is_stateless
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Rows on their way, and the sub-topologies that some of them may go to."""
+
+    frame: DataFrame
+    targets: frozenset[int]
+
+
+def compile_topology(
+    spark: SparkSession,
+    topology: Topology,
+    job: Job,
+    *,
+    reader: Reader | None = None,
+    commits_each_record: bool = False,
+) -> Compiled:
+    """Compile a topology whose serdes are all named; topics must exist.
+
+    Raises `CopartitioningError` or `TopologyError` where it cannot run. Another `reader` takes Kafka's place, and
+    `commits_each_record` is for tests that compare with a driver that does so.
+    """
+    settings = TaskSettings.of({**job.settings, "application.id": job.application_id})
+    plan = Plan.of(topology, job.partition_counts, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
+    make = _WorkMaker(plan, settings, commits_each_record)
+    branches: list[Branch] = []
+    for stage in plan.stages:
+        branches = _with_stage(branches, stage, source_rows(reader or KafkaReader(spark, job), plan, stage), make)
+    return Compiled(_finished(plan, _united([branch.frame for branch in branches])), plan)
+
+
+def _with_stage(branches: list[Branch], stage: Stage, sources: list[DataFrame], make: _WorkMaker) -> list[Branch]:
+    pieces = {piece.index for piece in stage.pieces}
+    entering = [branch for branch in branches if branch.targets & pieces]
+    work = make.work(stage)
+    rows = _united([*sources, *(branch.frame for branch in entering)])
+    passing = frozenset[int]().union(*(branch.targets for branch in entering)) - pieces
+    targets = frozenset(make.plan.reader_of[name].index for name in work.targets)
+    ran = Branch(_run(rows, stage, Parcel.of(work)), passing | targets | {FINISHED})
+    return [*(branch for branch in branches if branch not in entering), ran]
+
+
+def _run(rows: DataFrame, stage: Stage, parcel: Parcel) -> DataFrame:
+    from moldau.pipeline.spark.host import StatelessHost, TaskHost
+
+    if stage.is_stateless:
+        return rows.mapInArrow(StatelessHost(parcel), DDL)
+    return rows.groupBy("slot").transformWithState(TaskHost(parcel), DDL, "Append", "None")
+
+
+def _united(frames: list[DataFrame]) -> DataFrame:
+    return reduce(lambda one, other: one.union(other), frames)
+
+
+def _finished(plan: Plan, rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    names = f.array(*(f.lit(point.name) for point in plan.outputs))
+    topics = f.array(*(f.lit(point.topic).cast("string") for point in plan.outputs))
+    number = f.col("input") + 1
+    return rows.select(
+        f.element_at(names, number).alias("output"),
+        f.coalesce(f.col("topic"), f.element_at(topics, number)).alias("topic"),
+        "key",
+        "value",
+        "timestamp",
+        "headers",
+        "partition",
+    )
+
+
+class _WorkMaker:
+    """Tells workers what a stage is about."""
+
+    def __init__(self, plan: Plan, settings: TaskSettings, commits_each_record: bool) -> None:
+        self.plan = plan
+        self._settings = settings
+        self._commits_each_record = commits_each_record
+        self._identity = uuid.uuid4().hex
+
+    def work(self, stage: Stage) -> StageWork:
+        plan = self.plan
+        pieces = {piece.index: piece for piece in stage.pieces}
+        points = [point for point in plan.inputs if pieces.keys() & set(point.pieces)]
+        states = [name for piece in stage.pieces for name in store_names(piece, self._settings)]
+        return StageWork(
+            identity=f"{self._identity}-{stage.number}",
+            number=stage.number,
+            pieces=pieces,
+            units=stage.units,
+            inputs={point.index: self._input_name(point.node, point.topic) for point in points},
+            readers={point.index: tuple(index for index in point.pieces if index in pieces) for point in points},
+            outputs={point.name: point.index for point in plan.outputs},
+            dynamic_topics=frozenset(point.name for point in plan.outputs if point.topic is None),
+            targets={name: plan.targets(name) for name in _repartitions_out(stage)},
+            counts=dict(plan.counts),
+            settings=self._settings,
+            states=() if stage.is_stateless else tuple(dict.fromkeys(states)),
+            commits_each_record=self._commits_each_record,
+        )
+
+    def _input_name(self, node: object, topic: str | None) -> InputName:
+        from moldau.pipeline.ir.nodes import GlobalTableSource, Node
+
+        assert isinstance(node, Node)
+        if isinstance(node, Repartition):
+            return InputName(node.name, self._settings.internal_topic(node.topic), False, True)
+        return InputName(node.name, topic, isinstance(node, GlobalTableSource), False)
+
+
+def _repartitions_out(stage: Stage) -> list[str]:
+    """Repartitionings that leave their group; those inside a circle never become rows."""
+    return [
+        node.name
+        for group in stage.groups
+        for piece in group
+        for node in piece.outputs
+        if isinstance(node, Repartition) and not any(node in other.inputs for other in group)
+    ]

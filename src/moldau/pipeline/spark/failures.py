@@ -1,0 +1,74 @@
+"""Failures of a user's function or record, carried from a Python worker to whoever started the pipeline.
+
+Spark wraps what a worker raises into pages of traceback. Workers therefore put the one sentence that matters between
+two marks, and `cause_of` finds it again in whatever Spark made of it. Start at `cause_of`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from moldau.core.errors import MoldauError
+
+__all__ = ["PipelineFailedError", "WorkerError", "cause_of", "told_home"]
+
+_FOUND = re.compile(r"<moldau-failure>(.*?)</moldau-failure>", re.DOTALL)
+
+
+class WorkerError(Exception):
+    """What a worker raises in place of a `MoldauError`: its text survives Spark."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What is known of a failure."""
+
+    kind: str
+    message: str
+    node: str | None
+    file: str | None
+    line: int | None
+
+
+class PipelineFailedError(MoldauError):
+    """A pipeline stopped because of one of its records or functions; the message says which, and where."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.kind = failure.kind
+        """The name of the error's class, such as ProcessingError."""
+        self.node = failure.node
+        self.file = failure.file
+        self.line = failure.line
+
+
+@contextmanager
+def told_home() -> Iterator[None]:
+    """Mark errors with a meaning for users; others are bugs and keep their traceback."""
+    try:
+        yield
+    except MoldauError as error:
+        origin = getattr(error, "origin", None)
+        facts = {
+            "kind": type(error).__name__,
+            "message": str(error),
+            "node": getattr(error, "node", None),
+            "file": origin.file if origin is not None and origin.line else None,
+            "line": origin.line if origin is not None and origin.line else None,
+        }
+        raise WorkerError(f"<moldau-failure>{json.dumps(facts)}</moldau-failure>") from None
+
+
+def cause_of(error: BaseException | str) -> PipelineFailedError | None:
+    """The failure behind an exception of Spark's, or None where no worker told one."""
+    match = _FOUND.search(str(error))
+    if match is None:
+        return None
+    try:
+        return PipelineFailedError(Failure(**json.loads(match.group(1))))
+    except (ValueError, TypeError):
+        return None

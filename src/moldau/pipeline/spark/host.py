@@ -1,0 +1,146 @@
+"""Tasks inside Spark: a stateful processor for stages with state, a function over Arrow batches for those without.
+
+Both run in Python workers. Start at `TaskHost` and `StatelessHost`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from moldau.pipeline.cores.backends import MemoryBackend
+from moldau.pipeline.cores.task import Task
+from moldau.pipeline.spark.arrow_groups import receive_batches
+from moldau.pipeline.spark.failures import told_home
+from moldau.pipeline.spark.group_run import STAMP_STATE, GroupRun, marking
+from moldau.pipeline.spark.ordering import Numbers
+from moldau.pipeline.spark.plan import Unit
+from moldau.pipeline.spark.rows import Table
+from moldau.pipeline.spark.task_rows import Origin, RowWriter, named_rows
+from moldau.pipeline.spark.work import Parcel, StageWork
+
+__all__ = ["StatelessHost", "TaskHost"]
+
+_BYTES_BY_BYTES = ("key binary", "value binary")
+
+
+class TaskHost(StatefulProcessor):
+    """Runs the groups of a stage; a group is one slot."""
+
+    def __init__(self, parcel: Parcel) -> None:
+        self._parcel = parcel
+        self._client: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_unpacked, (self._parcel,))
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the state: one map for each store."""
+        self._client = handle._statefulProcessorApiClient
+        for state in (*self._parcel.opened().states, STAMP_STATE):
+            handle.getMapState(state, *_BYTES_BY_BYTES)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        """Process the rows of one slot; rows that finished in an earlier stage only pass by."""
+        (slot,) = key
+        batches = list(rows)
+        if slot < 0:
+            yield from _in_order(Table(batches))
+            return
+        with told_home():
+            yield from GroupRun(self._parcel.opened(), slot, self._client).run(batches)
+
+    def close(self) -> None:
+        """Nothing is open: the tasks stay for the next batch."""
+
+
+def _unpacked(parcel: Parcel) -> TaskHost:
+    receive_batches()
+    return TaskHost(parcel)
+
+
+def _in_order(table: Table) -> list[pa.RecordBatch]:
+    return table.taken(np.lexsort((table.numbers("offset"), table.numbers("lane")))).batches()
+
+
+class StatelessHost:
+    """Runs a stage that remembers nothing: rows are taken as they come, partition by partition."""
+
+    def __init__(self, parcel: Parcel) -> None:
+        self._parcel = parcel
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The function of `mapInArrow`."""
+        with told_home():
+            run = _StatelessRun(self._parcel.opened())
+            for batch in batches:
+                if batch.num_rows:
+                    yield from run.take(Table([batch]))
+
+
+_stateless_tasks: dict[tuple[str, Unit], Task] = {}
+
+
+class _StatelessRun:
+    """One Spark task of a stateless stage."""
+
+    def __init__(self, work: StageWork) -> None:
+        self._work = work
+        self._inputs = np.array(list(work.inputs), np.int64)
+        self._writers: dict[Unit, RowWriter] = {}
+        self._clocks: dict[tuple[int, int], int] = {}
+
+    def take(self, table: Table) -> Iterator[pa.RecordBatch]:
+        is_mine = np.isin(table.numbers("input"), self._inputs) & (table.numbers("slot") >= 0)
+        if not is_mine.all():
+            yield from table.where(~is_mine).batches()
+            table = table.where(is_mine)
+        targets, inputs = table.numbers("target"), table.numbers("input")
+        units = targets * len(self._work.inputs) + np.searchsorted(np.sort(self._inputs), inputs)
+        cuts = [0, *(np.flatnonzero(np.diff(units)) + 1).tolist(), table.count]
+        for start, end in pairwise(cuts):
+            if end > start:
+                (piece,) = self._work.readers[int(inputs[start])]
+                yield from self._take_run(table.slice(start, end - start), Unit(piece, int(targets[start])))
+
+    def _take_run(self, table: Table, unit: Unit) -> Iterator[pa.RecordBatch]:
+        """Rows of one input and one partition, in their order."""
+        task, writer = self._task(unit), self._writer(unit)
+        origin = self._origin(table) if writer.forwards else None
+        marks = list[int]()
+        for name, rows in named_rows(table, self._work):
+            task.process_batch(name, marking(rows, task.outputs, marks) if writer.forwards else rows)
+        yield from writer.written(task.drain(), origin, marks)
+
+    def _origin(self, table: Table) -> Origin:
+        lane, partition, offset = (table.numbers(name) for name in ("lane", "partition", "offset"))
+        paths = table.values("path") if table.has("path") else None
+        clock = table.numbers("clock") if table.has("clock") else self._clock(table, lane, partition)
+        return Origin(clock, lane, partition, offset, paths)
+
+    def _clock(self, table: Table, lane: Numbers, partition: Numbers) -> Numbers:
+        """The largest timestamp so far in the topic partition, all through the Spark task."""
+        place = int(lane[0]), int(partition[0])
+        clock: Numbers = np.maximum.accumulate(table.numbers("timestamp"))
+        if place in self._clocks:
+            clock = np.maximum(clock, self._clocks[place])
+        self._clocks[place] = int(clock[-1])
+        return clock
+
+    def _task(self, unit: Unit) -> Task:
+        key = self._work.identity, unit
+        task = _stateless_tasks.get(key)
+        if task is None:
+            if len(_stateless_tasks) > 1000:
+                _stateless_tasks.clear()
+            task = _stateless_tasks[key] = self._work.task(unit, lambda name: MemoryBackend())
+        task.drain()
+        return task
+
+    def _writer(self, unit: Unit) -> RowWriter:
+        return self._writers.setdefault(unit, RowWriter(self._work, unit.partition))

@@ -1,0 +1,208 @@
+"""How the sub-topologies of a pipeline become stages of one Spark query. Pure: nothing of Spark is known here.
+
+Sub-topologies are taken in waves: a stage comes after all that feed it. Stateless ones need no shuffle. Stateful ones
+run as one group of rows per partition; those that feed each other in a circle run together in a single group, where
+records are handed over in memory. Every place where records come in or leave gets a number that rows carry instead of
+a name. Start at `Plan.of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from moldau.pipeline.cores.context import DEAD_LETTERS
+from moldau.pipeline.cores.task import is_stateless
+from moldau.pipeline.ir.copartitioning import partition_counts, task_count
+from moldau.pipeline.ir.nodes import GlobalTableSource, Node, Process, Repartition, Source, TableTransformValues
+from moldau.pipeline.ir.subtopologies import SubTopology, waves
+from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.spark.placement import slots
+
+__all__ = ["InputPoint", "OutputPoint", "Plan", "Stage", "Unit", "store_output"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One task: a sub-topology, by its index, on one partition."""
+
+    piece: int
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class InputPoint:
+    """A way into tasks; `index` is what rows carry, and orders records of one timestamp."""
+
+    index: int
+    node: Source | Repartition
+    topic: str | None
+    """None where the topics are known only by a pattern; rows then carry their topic."""
+    pieces: tuple[int, ...]
+    """Which sub-topologies read it; several only for a global table."""
+
+    @property
+    def is_global(self) -> bool:
+        return isinstance(self.node, GlobalTableSource)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPoint:
+    """A way out of the topology: a sink, a store's changes, dead letters."""
+
+    index: int
+    name: str
+    topic: str | None
+    """None where each row says its topic itself, or has none."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Sub-topologies that run at the same depth, in the same manner."""
+
+    number: int
+    groups: tuple[tuple[SubTopology, ...], ...]
+    """More than one sub-topology in a group only where they feed each other in a circle."""
+    is_stateless: bool
+    units: Mapping[int, tuple[Unit, ...]] = field(default_factory=dict)
+    """What runs in which slot; nothing for stateless stages."""
+
+    @property
+    def pieces(self) -> tuple[SubTopology, ...]:
+        return tuple(piece for group in self.groups for piece in group)
+
+    @cached_property
+    def slot_of(self) -> dict[Unit, int]:
+        return {unit: slot for slot, units in self.units.items() for unit in units}
+
+
+def store_output(store: str) -> str:
+    """The name of the output by which changes of a queryable store leave."""
+    return f"store:{store}"
+
+
+class Plan:
+    """The stages of a topology in order, and the numbers of its inputs and outputs."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        counts: Mapping[str, int],
+        stages: tuple[Stage, ...],
+        queryable_stores: tuple[str, ...],
+    ) -> None:
+        self.topology = topology
+        self.counts = counts
+        self.stages = stages
+        self.inputs = tuple(_inputs(topology.subtopologies))
+        self.outputs = tuple(_outputs(topology, queryable_stores))
+
+    @classmethod
+    def of(cls, topology: Topology, topics: Mapping[str, int], shuffle_partitions: int) -> Plan:
+        """Plan a topology whose serdes are all known, for topics with these partition counts."""
+        pieces = topology.subtopologies
+        nodes = tuple(dict.fromkeys(node for piece in pieces for node in piece.nodes))
+        counts = partition_counts(nodes, topics)
+        stores = tuple(dict.fromkeys(table.store for table in topology.stores.values() if table.is_queryable))
+        return cls(topology, counts, tuple(_stages(pieces, counts, shuffle_partitions)), stores)
+
+    @cached_property
+    def input_of(self) -> dict[str, int]:
+        """The first input number of each node that brings records in."""
+        found: dict[str, int] = {}
+        for point in self.inputs:
+            found.setdefault(point.node.name, point.index)
+        return found
+
+    @cached_property
+    def stage_of(self) -> dict[int, Stage]:
+        """The stage of each sub-topology, by index."""
+        return {piece.index: stage for stage in self.stages for piece in stage.pieces}
+
+    @cached_property
+    def reader_of(self) -> dict[str, SubTopology]:
+        """Which sub-topology reads a repartitioning, by the node's name."""
+        return {
+            node.name: piece
+            for piece in self.topology.subtopologies
+            for node in piece.inputs
+            if isinstance(node, Repartition)
+        }
+
+    def targets(self, repartition: str) -> tuple[int, tuple[int, ...]]:
+        """The input number of a repartitioning, and the slot of each of its partitions (0 where there are no slots)."""
+        piece = self.reader_of[repartition]
+        stage = self.stage_of[piece.index]
+        partitions = range(task_count(piece.inputs, self.counts))
+        slot_of = tuple(stage.slot_of.get(Unit(piece.index, partition), 0) for partition in partitions)
+        return self.input_of[repartition], slot_of
+
+    @property
+    def is_stateless(self) -> bool:
+        return all(stage.is_stateless for stage in self.stages)
+
+    @property
+    def needs_ticks(self) -> bool:
+        """Whether something may wait for the time of day."""
+        return any(isinstance(node, Process | TableTransformValues) for node in self.topology.nodes)
+
+
+def _stages(pieces: tuple[SubTopology, ...], counts: Mapping[str, int], shuffle_partitions: int) -> list[Stage]:
+    depth_of: dict[Node, int] = {}
+    by_kind: dict[tuple[int, bool], list[tuple[SubTopology, ...]]] = {}
+    for group in waves(pieces):
+        inputs = [node for piece in group for node in piece.inputs]
+        depth = max((depth_of[node] + 1 for node in inputs if node in depth_of), default=0)
+        depth_of.update({node: depth for piece in group for node in piece.outputs if isinstance(node, Repartition)})
+        stateless = not _is_circle(group) and all(map(is_stateless, group))
+        by_kind.setdefault((depth, not stateless), []).append(group)
+    stages = []
+    for number, ((_, has_state), groups) in enumerate(sorted(by_kind.items(), key=lambda item: item[0])):
+        units = _placed(groups, counts, shuffle_partitions) if has_state else {}
+        stages.append(Stage(number, tuple(groups), not has_state, units))
+    return stages
+
+
+def _is_circle(group: tuple[SubTopology, ...]) -> bool:
+    return len(group) > 1 or any(output in group[0].inputs for output in group[0].outputs)
+
+
+def _placed(
+    groups: list[tuple[SubTopology, ...]], counts: Mapping[str, int], shuffle_partitions: int
+) -> dict[int, tuple[Unit, ...]]:
+    """Give every group of tasks its slot: partition by partition, so that later partitions come last."""
+    wanted: list[tuple[int, tuple[Unit, ...]]] = []
+    for group in groups:
+        units = [
+            Unit(piece.index, partition) for piece in group for partition in range(task_count(piece.inputs, counts))
+        ]
+        if _is_circle(group):
+            wanted.append((0, tuple(units)))
+        else:
+            wanted.extend((unit.partition, (unit,)) for unit in units)
+    wanted.sort(key=lambda one: (one[0], one[1][0].piece))
+    return dict(zip(slots(len(wanted), shuffle_partitions), (units for _, units in wanted), strict=True))
+
+
+def _inputs(pieces: tuple[SubTopology, ...]) -> list[InputPoint]:
+    readers: dict[Source | Repartition, list[int]] = {}
+    for piece in pieces:
+        for table in piece.global_tables:
+            readers.setdefault(table, []).append(piece.index)
+    for piece in pieces:
+        for node in piece.inputs:
+            readers.setdefault(node, []).append(piece.index)
+    points: list[InputPoint] = []
+    for node, indexes in readers.items():
+        topics: tuple[str | None, ...] = (None,)
+        if isinstance(node, Source) and node.topic_pattern is None:
+            topics = node.topics
+        points.extend(InputPoint(len(points) + nth, node, topic, tuple(indexes)) for nth, topic in enumerate(topics))
+    return points
+
+
+def _outputs(topology: Topology, stores: tuple[str, ...]) -> list[OutputPoint]:
+    named = [(sink.name, sink.topic if sink.chooser is None else None) for sink in topology.sinks]
+    named += [(DEAD_LETTERS, None), *((store_output(store), None) for store in stores)]
+    return [OutputPoint(index, name, topic) for index, (name, topic) in enumerate(named)]

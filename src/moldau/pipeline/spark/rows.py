@@ -1,0 +1,132 @@
+"""The rows that travel between the stages of a query, and those that leave it.
+
+All have the same columns, so that stages can be chained and united freely. A row on its way into a task carries where
+it goes (`slot`, `input`, and as `target` the task's partition) and where in time it belongs (`lane`, `partition`,
+`offset`, `clock`, `path`; see `ordering`). A row that has left the topology is *finished*: its `slot` is negative,
+`input` numbers the output it left by and `offset` counts within its task, so that order survives whatever comes. Start
+at `SCHEMA`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+__all__ = ["COLUMNS", "DDL", "HEADERS_DDL", "SCHEMA", "TICK", "Table", "binary_values", "header_tuples", "packed"]
+
+HEADERS_DDL = "array<struct<key:string,value:binary>>"
+
+SCHEMA = pa.schema(
+    [
+        ("slot", pa.int32()),
+        ("input", pa.int32()),
+        ("target", pa.int32()),
+        ("lane", pa.int32()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("clock", pa.int64()),
+        ("path", pa.binary()),
+        ("topic", pa.string()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+
+COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
+
+DDL = (
+    "slot int, input int, target int, lane int, partition int, offset bigint, timestamp bigint, clock bigint, "
+    f"path binary, topic string, key binary, value binary, headers {HEADERS_DDL}"
+)
+"""The same for Spark."""
+
+TICK = -1
+"""The `input` of a row that brings no record but the time of day."""
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Table:
+    """Rows of one group in columns, read into Python only as far as somebody asks."""
+
+    def __init__(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema | None = None) -> None:
+        self._table = pa.Table.from_batches(batches, schema)
+        self.count = self._table.num_rows
+
+    def numbers(self, name: str) -> Numbers:
+        """A column of whole numbers; null is 0."""
+        column = self._table.column(name)
+        if column.null_count:
+            column = column.fill_null(0)
+        found: Numbers = column.to_numpy().astype(np.int64, copy=False)
+        return found
+
+    def has(self, name: str) -> bool:
+        """Whether any row has a value in this column."""
+        return bool(self._table.column(name).null_count < self.count)
+
+    def nulls(self, name: str) -> npt.NDArray[np.bool_]:
+        """Where a column has no value."""
+        found: npt.NDArray[np.bool_] = self._table.column(name).is_null().to_numpy()
+        return found
+
+    def some_null(self, name: str) -> bool:
+        """Whether any row lacks a value in this column."""
+        return bool(self._table.column(name).null_count)
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Table:
+        """The rows for which the mask is true."""
+        return self if mask.all() else Table(self._table.filter(pa.array(mask)).to_batches(), self._table.schema)
+
+    def taken(self, order: Sequence[int] | Numbers) -> Table:
+        """The rows at these indexes, in this order."""
+        return Table(self._table.take(pa.array(order, pa.int64())).combine_chunks().to_batches(), self._table.schema)
+
+    def batches(self) -> list[pa.RecordBatch]:
+        return self._table.to_batches()  # type: ignore[no-any-return]
+
+    def slice(self, start: int, length: int) -> Table:
+        return Table(self._table.slice(start, length).to_batches(), self._table.schema)
+
+    def values(self, name: str) -> list[Any]:
+        """A column of bytes or text as Python objects."""
+        return binary_values(self._table.column(name))
+
+    def headers(self) -> list[tuple[tuple[str, bytes | None], ...]] | None:
+        """The headers of each row, or None where no row has any."""
+        return header_tuples(self._table.column("headers")) if self.has("headers") else None
+
+
+def binary_values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
+    """A column of bytes or text as a list; pandas makes Python objects of it in half the time of `to_pylist`."""
+    if column.null_count == len(column):
+        return [None] * len(column)
+    values: list[Any] = column.to_pandas().tolist()
+    return values
+
+
+def header_tuples(column: pa.ChunkedArray | pa.Array) -> list[tuple[tuple[str, bytes | None], ...]]:
+    """Headers as records carry them."""
+    return [tuple((one["key"], one["value"]) for one in headers) if headers else () for headers in column.to_pylist()]
+
+
+def packed(count: int, columns: dict[str, Any]) -> pa.RecordBatch:
+    """Rows from columns: lists, arrays, or one value for all; a column left out is null."""
+    arrays = []
+    for field in SCHEMA:
+        given = columns.get(field.name)
+        if given is None:
+            arrays.append(pa.nulls(count, field.type))
+        elif isinstance(given, pa.Array):
+            arrays.append(given)
+        elif isinstance(given, int):
+            arrays.append(pa.repeat(pa.scalar(given, field.type), count))
+        else:
+            arrays.append(pa.array(given, field.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)

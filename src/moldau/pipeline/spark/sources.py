@@ -1,0 +1,157 @@
+"""Where rows come from: topics through Spark's Kafka connector, and the ticks of a clock.
+
+A reader gives the connector's own columns; `source_rows` turns them into the rows of `rows`, addressed to the tasks of
+a stage. Whoever has records elsewhere brings another reader. Start at `source_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from typing import TYPE_CHECKING, Protocol
+
+from moldau.pipeline.ir.copartitioning import task_count
+from moldau.pipeline.ir.nodes import GlobalTableSource, OffsetReset, Source
+from moldau.pipeline.spark.plan import InputPoint, Plan, Stage, Unit
+from moldau.pipeline.spark.rows import DDL, HEADERS_DDL, TICK
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from moldau.pipeline.spark.job import Job
+
+__all__ = ["KafkaReader", "Reader", "source_rows"]
+
+
+class Reader(Protocol):
+    """Gives the records of topics as Spark's Kafka connector would: key, value, topic, partition, offset, and so on."""
+
+    def records(
+        self, topics: tuple[str, ...], pattern: str | None, reset: OffsetReset | None, *, is_global: bool
+    ) -> DataFrame: ...
+
+    def ticks(self) -> DataFrame:
+        """Rows of one column, `now_ms`; each is a reason to look at the clock."""
+        ...
+
+
+class KafkaReader:
+    """Reads from a cluster."""
+
+    def __init__(self, spark: SparkSession, job: Job) -> None:
+        self._spark = spark
+        self._job = job
+
+    def records(
+        self, topics: tuple[str, ...], pattern: str | None, reset: OffsetReset | None, *, is_global: bool
+    ) -> DataFrame:
+        options = self._job.source_options(topics or None, pattern, reset, is_global=is_global)
+        return self._spark.readStream.format("kafka").options(**options).load()
+
+    def ticks(self) -> DataFrame:
+        # The batch's own time is in the offset log, so a batch that is run again sees the same.
+        rate = self._spark.readStream.format("rate").option("rowsPerSecond", 1).load()
+        return rate.selectExpr("unix_millis(current_timestamp()) AS now_ms")
+
+
+def source_rows(reader: Reader, plan: Plan, stage: Stage) -> list[DataFrame]:
+    """The rows that enter a stage from outside, in as few reads as can be."""
+    pieces = {piece.index for piece in stage.pieces}
+    points = [point for point in plan.inputs if isinstance(point.node, Source) and pieces & set(point.pieces)]
+    frames = [_rows(reader, plan, stage, group) for group in _reads(points)]
+    if plan.needs_ticks and not stage.is_stateless:
+        frames.append(_ticks(reader, stage))
+    return frames
+
+
+def _reads(points: Iterable[InputPoint]) -> list[list[InputPoint]]:
+    """Points that one reader can serve: those with a pattern and global tables have one of their own."""
+    groups: dict[object, list[InputPoint]] = {}
+    for point in points:
+        node = point.node
+        assert isinstance(node, Source)
+        alone = node.name if point.topic is None or isinstance(node, GlobalTableSource) else None
+        groups.setdefault((alone, node.offset_reset), []).append(point)
+    return list(groups.values())
+
+
+def _rows(reader: Reader, plan: Plan, stage: Stage, points: list[InputPoint]) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    node = points[0].node
+    assert isinstance(node, Source)
+    topics = tuple(point.topic for point in points if point.topic is not None)
+    frame = reader.records(topics, node.topic_pattern, node.offset_reset, is_global=points[0].is_global)
+    headers = f.expr(f"if(size(headers) > 0, headers, CAST(NULL AS {HEADERS_DDL}))")
+    return frame.select(
+        _slots(plan, stage, points).alias("slot"),
+        _by_topic(points, [f.lit(point.index) for point in points]).alias("input"),
+        f.col("partition").alias("target"),
+        _by_topic(points, [f.lit(point.index) for point in points]).alias("lane"),
+        f.col("partition"),
+        f.col("offset"),
+        f.expr("unix_millis(timestamp)").alias("timestamp"),
+        f.lit(None).cast("bigint").alias("clock"),
+        f.lit(None).cast("binary").alias("path"),
+        (f.col("topic") if node.topic_pattern is not None else f.lit(None).cast("string")).alias("topic"),
+        f.col("key"),
+        f.col("value"),
+        headers.alias("headers"),
+    ).to(_schema())
+
+
+def _slots(plan: Plan, stage: Stage, points: list[InputPoint]) -> Column:
+    """The slot of each row's task; a global table's rows go to all tasks that know the table."""
+    from pyspark.sql import functions as f
+
+    if stage.is_stateless:
+        return f.lit(0)
+    if points[0].is_global:
+        pieces = set(points[0].pieces)
+        found = {slot for unit, slot in stage.slot_of.items() if unit.piece in pieces}
+        return f.explode(f.array(*map(f.lit, sorted(found))))
+    return _by_topic(points, [_slot_of_partition(plan, stage, point) for point in points])
+
+
+def _slot_of_partition(plan: Plan, stage: Stage, point: InputPoint) -> Column:
+    from pyspark.sql import functions as f
+
+    (piece,) = point.pieces
+    count = task_count(next(one for one in stage.pieces if one.index == piece).inputs, plan.counts)
+    slots = f.array(*(f.lit(stage.slot_of[Unit(piece, partition)]) for partition in range(count)))
+    grown = f.concat(
+        f.lit("moldau: topic "),
+        f.col("topic"),
+        f.lit(f" has got more partitions than the {count} it had when the pipeline was made; start it anew"),
+    )
+    return f.coalesce(f.try_element_at(slots, f.col("partition") + 1), f.raise_error(grown).cast("int"))
+
+
+def _by_topic(points: list[InputPoint], columns: list[Column]) -> Column:
+    """One column where there is one topic, else that of each row's topic."""
+    from pyspark.sql import functions as f
+
+    if len(points) == 1:
+        return columns[0]
+    conditions = [f.col("topic").eqNullSafe(f.lit(point.topic)) for point in points]
+    chosen = f.when(conditions[0], columns[0])
+    rest = zip(conditions[1:], columns[1:], strict=True)
+    return reduce(lambda so_far, pair: so_far.when(*pair), rest, chosen)
+
+
+def _ticks(reader: Reader, stage: Stage) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    slots = f.array(*map(f.lit, sorted(stage.units)))
+    known = {"slot": f.explode(slots), "input": f.lit(TICK), "timestamp": f.col("now_ms")}
+    columns = (known.get(field.name, f.lit(None).cast(field.dataType)).alias(field.name) for field in _schema().fields)
+    return reader.ticks().select(*columns)
+
+
+def _schema() -> StructType:
+    from pyspark.sql.types import StructType
+
+    schema = StructType.fromDDL(DDL)
+    assert isinstance(schema, StructType)
+    return schema

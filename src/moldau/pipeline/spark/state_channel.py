@@ -1,0 +1,115 @@
+"""Spark's state as a Python worker reaches it: many requests in flight instead of one at a time.
+
+PySpark's own client waits for the answer to each `getValue` and `updateValue`, 60 to 200 µs. The state server answers
+in order, so a batch of requests may be sent before the first answer is read; a request then costs a third. Only maps
+of bytes to bytes are spoken of here, and only with the protocol of the PySpark version that is pinned: what a request
+looks like is taken from PySpark's own message classes. Start at `StateChannel`.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from moldau.core.errors import MoldauError
+
+__all__ = ["StateChannel", "StateError"]
+
+IN_FLIGHT = 100
+"""Requests sent ahead. Their answers must fit into the socket's buffer, or both ends would wait for each other."""
+
+_FRAME = struct.Struct(">ii")
+_LENGTH = struct.Struct(">i")
+_PICKLE_PROTOCOL = 3
+OK = 0
+
+
+class StateError(MoldauError):
+    """Spark refused to read or write state."""
+
+
+class StateChannel:
+    """The state of one group: maps by name, each of bytes to bytes."""
+
+    def __init__(self, client: Any) -> None:
+        import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
+
+        self._messages = messages
+        self._file = client.sockfile
+
+    def get(self, state: str, key: bytes) -> bytes | None:
+        """One entry, or None."""
+        return self.get_many(state, (key,))[0]
+
+    def get_many(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The values of these keys, in their order."""
+        read = self._messages.GetValue
+        answers = self._answers(state, ({"getValue": read(userKey=_row(key))} for key in keys))
+        return [pickle.loads(value)[0] if value else None for value in answers]
+
+    def write(self, state: str, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Put every entry, and remove those whose value is None."""
+        put, remove = self._messages.UpdateValue, self._messages.RemoveKey
+        calls = (
+            {"removeKey": remove(userKey=_row(key))}
+            if value is None
+            else {"updateValue": put(userKey=_row(key), value=_row(value))}
+            for key, value in changes
+        )
+        for _ in self._answers(state, calls):
+            pass
+
+    def items(self, state: str) -> Iterator[tuple[bytes, bytes]]:
+        """Every entry, in the order of the state store."""
+        call = {"iterator": self._messages.Iterator(iteratorId=str(uuid.uuid4()))}
+        is_open = True
+        while is_open:
+            self._send(state, call)
+            self._file.flush()
+            answer = self._received(self._messages.StateResponseWithMapIterator())
+            if answer.statusCode != OK:
+                return
+            is_open = answer.requireNextFetch
+            for pair in answer.kvPair:
+                yield pickle.loads(pair.key)[0], pickle.loads(pair.value)[0]
+
+    def _answers(self, state: str, calls: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+        remaining = iter(calls)
+        while sent := self._send_some(state, remaining):
+            for _ in range(sent):
+                answer = self._received(self._messages.StateResponse())
+                if answer.statusCode != OK:
+                    raise StateError(f"Spark's state {state}: {answer.errorMessage}")
+                yield answer.value
+
+    def _send_some(self, state: str, calls: Iterator[dict[str, Any]]) -> int:
+        sent = 0
+        for call in islice(calls, IN_FLIGHT):
+            self._send(state, call)
+            sent += 1
+        self._file.flush()
+        return sent
+
+    def _send(self, state: str, call: dict[str, Any]) -> None:
+        messages = self._messages
+        request = messages.StateRequest(
+            stateVariableRequest=messages.StateVariableRequest(
+                mapStateCall=messages.MapStateCall(stateName=state, **call)
+            )
+        ).SerializeToString()
+        self._file.write(_FRAME.pack(0, len(request)))
+        self._file.write(request)
+
+    def _received(self, answer: Any) -> Any:
+        (length,) = _LENGTH.unpack(self._file.read(_LENGTH.size))
+        answer.ParseFromString(self._file.read(length))
+        return answer
+
+
+def _row(data: bytes) -> bytes:
+    """A row with one binary column, as the state server reads it."""
+    return pickle.dumps((data,), _PICKLE_PROTOCOL)

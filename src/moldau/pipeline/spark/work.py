@@ -1,0 +1,108 @@
+"""What a Python worker must know to run the tasks of one stage; the driver pickles it, workers keep it.
+
+Spark sends the function of a stage with every batch. To unpickle a topology and the user's functions each time would
+take longer than a small batch, so the bytes are looked at only when a worker sees them for the first time. Start at
+`StageWork`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.cores.task import Task
+from moldau.pipeline.ir.subtopologies import SubTopology
+from moldau.pipeline.spark.plan import Unit
+
+__all__ = ["InputName", "Parcel", "StageWork"]
+
+KEPT = 64
+"""How many stages a worker remembers."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputName:
+    """An input as tasks know it."""
+
+    node: str
+    topic: str | None
+    """None where each row says its topic."""
+    is_global: bool
+    is_repartition: bool
+
+
+@dataclass(frozen=True)
+class StageWork:
+    """One stage, ready to run."""
+
+    identity: str
+    """Unique to the compiled query and its stage."""
+    number: int
+    pieces: Mapping[int, SubTopology]
+    units: Mapping[int, tuple[Unit, ...]]
+    inputs: Mapping[int, InputName]
+    readers: Mapping[int, tuple[int, ...]]
+    """Which sub-topologies of the stage read an input; several only for a global table."""
+    outputs: Mapping[str, int]
+    """Numbers of the ways out of the topology, by name."""
+    dynamic_topics: frozenset[str]
+    """Those whose rows say their topic themselves."""
+    targets: Mapping[str, tuple[int, tuple[int, ...]]]
+    """Of each repartitioning written here: its input number, and the slot of each partition."""
+    counts: Mapping[str, int]
+    settings: TaskSettings
+    states: tuple[str, ...] = ()
+    """Names of the maps in Spark's state, one for each store."""
+    commits_each_record: bool = False
+    """Whether caches are forwarded after each record, as Kafka Streams' test driver does."""
+
+    @cached_property
+    def global_inputs(self) -> frozenset[int]:
+        return frozenset(index for index, name in self.inputs.items() if name.is_global)
+
+    def task(self, unit: Unit, backends: Any) -> Task:
+        """A new task, going on from what its backends hold."""
+        return Task(
+            self.pieces[unit.piece],
+            partition=unit.partition,
+            partition_counts=self.counts,
+            backends=backends,
+            settings=self.settings,
+        )
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A stage on its way to workers."""
+
+    identity: str
+    data: bytes
+    path: tuple[str, ...]
+    """Where the driver finds modules: the user's are imported in workers too."""
+
+    @classmethod
+    def of(cls, work: StageWork) -> Parcel:
+        from pyspark import cloudpickle
+
+        dumps: Callable[[object], bytes] = cloudpickle.dumps
+        return cls(work.identity, dumps(work), tuple(entry for entry in sys.path if entry))
+
+    def opened(self) -> StageWork:
+        """The stage, unpickled once in each worker."""
+        if self.identity not in _known:
+            from pyspark.cloudpickle import loads
+
+            sys.path.extend(entry for entry in self.path if entry not in sys.path)
+            _known[self.identity] = loads(self.data)
+            while len(_known) > KEPT:
+                _known.popitem(last=False)
+        _known.move_to_end(self.identity)
+        return _known[self.identity]
+
+
+_known: OrderedDict[str, StageWork] = OrderedDict()
