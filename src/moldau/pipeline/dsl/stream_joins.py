@@ -154,8 +154,8 @@ class _StreamJoinNames:
         outer_suffix = "-outer-shared-join-store" if is_right else "-left-shared-join-store"
         return cls(
             (*windowed, *joins, merge),
-            this if stores is None else stores + this_suffix,
-            other if stores is None else stores + other_suffix,
+            f"{this if stores is None else stores + this_suffix}-store",
+            f"{other if stores is None else stores + other_suffix}-store",
             f"KSTREAM-OUTERSHARED-{this[-10:]}-store" if stores is None else stores + outer_suffix,
         )
 

@@ -109,7 +109,8 @@ def _stores_to_look_into(node: Node, plan: Plan) -> tuple[str, ...]:
         return (node.table.store,)
     if isinstance(table, Materialization) and plan[node.name].is_materialized:
         return (table.store,)
-    return tuple(store for source in inputs_of(node) for store in _stores_to_look_into(source, plan))
+    behind = tuple(store for source in inputs_of(node) for store in _stores_to_look_into(source, plan))
+    return (*behind, node.buffer.store) if isinstance(node, Suppress) else behind
 
 
 def _stream_source(node: StreamSource, plan: Plan) -> Iterator[Part]:
