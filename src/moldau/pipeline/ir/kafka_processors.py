@@ -92,13 +92,13 @@ def _parts(node: Node, plan: Plan) -> Iterator[Part]:
 
 def _own_stores(node: Node, plan: Plan) -> tuple[str, ...]:
     stores: list[str] = []
+    table = getattr(node, "table", None)
+    if isinstance(table, Materialization) and plan[node.name].is_materialized:
+        stores.append(table.store)
     if isinstance(node, Process | TableTransformValues):
         stores += [store.table.store for store in node.stores] + list(node.connected)
     if isinstance(node, Suppress):
         stores.append(node.buffer.store)
-    table = getattr(node, "table", None)
-    if isinstance(table, Materialization) and plan[node.name].is_materialized:
-        stores.append(table.store)
     return tuple(stores)
 
 
@@ -110,7 +110,7 @@ def _stores_to_look_into(node: Node, plan: Plan) -> tuple[str, ...]:
     if isinstance(table, Materialization) and plan[node.name].is_materialized:
         return (table.store,)
     behind = tuple(store for source in inputs_of(node) for store in _stores_to_look_into(source, plan))
-    return (*behind, node.buffer.store) if isinstance(node, Suppress) else behind
+    return (node.buffer.store, *behind) if isinstance(node, Suppress) else behind
 
 
 def _stream_source(node: StreamSource, plan: Plan) -> Iterator[Part]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.unit.pipeline.dsl.descriptions.topologies import TOPOLOGIES
 
 from moldau.pipeline.ir.describing import kafka_description
 from moldau.streams import StreamsBuilder
-from tests.unit.pipeline.dsl.descriptions.topologies import TOPOLOGIES
 
 EXPECTED = Path(__file__).parent / "descriptions"
 
