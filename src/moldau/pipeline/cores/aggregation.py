@@ -11,7 +11,7 @@ from typing import Any
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.folding import Folding
 from moldau.pipeline.cores.key_value_store import TimestampedStore
-from moldau.pipeline.cores.records import Record
+from moldau.pipeline.cores.records import Record, ValueAndTimestamp
 from moldau.pipeline.cores.table_processor import TableProcessor
 from moldau.pipeline.ir import nodes as ir
 
@@ -62,27 +62,35 @@ class AggregateProcessor(TableProcessor):
 
 
 class CountProcessor(TableProcessor):
-    """Counting, made short because it is what most pipelines do."""
+    """Counting, made short because it is what most pipelines do; for counts that the store holds as they are."""
 
     def __init__(self, node: ir.Aggregate, context: TaskContext) -> None:
         super().__init__(node, context, node.table)
-        self._store: TimestampedStore = context.timestamped_store(node.table)
-        context.views[node.name] = self._store
+        store = context.timestamped_store(node.table)
+        context.views[node.name] = store
+        self._encode_key = store.encode_key
+        self._row = store.cache.get
+        self._rows = store.cache.entries
+        self._dirty = store.cache.dirty
 
     def process(self, record: Record) -> None:
         key, value, timestamp, headers = record
         if key is None or value is None:
             self.context.drop(self.node, "null key or value")
             return
-        store = self._store
-        key_bytes = store.encode_key(key)
-        row = store.row(key_bytes)
+        key_bytes = self._encode_key(key)
+        row = self._rows.get(key_bytes) or self._row(key_bytes)
         if row is None:
-            store.put_row(key_bytes, 1, timestamp)
-            self.emit(key_bytes, _new(Record, (key, 1, timestamp, headers)), None if self.is_caching else 0)
-            return
-        count, latest = row
-        if latest > timestamp:  # noqa: PLR1730, a call of max() costs too much here
-            timestamp = latest
-        store.put_row(key_bytes, count + 1, timestamp)
-        self.emit(key_bytes, _new(Record, (key, count + 1, timestamp, headers)), count)
+            count, old = 1, None if self.is_caching else 0
+        else:
+            old, latest = row
+            count = old + 1
+            if latest > timestamp:  # noqa: PLR1730, a call of max() costs too much here
+                timestamp = latest
+        self._rows[key_bytes] = _new(ValueAndTimestamp, (count, timestamp))
+        self._dirty.add(key_bytes)
+        counted = _new(Record, (key, count, timestamp, headers))
+        if self.take_new_value is not None:
+            self.take_new_value(counted)
+        else:
+            self.emit(key_bytes, counted, old)

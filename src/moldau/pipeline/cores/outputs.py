@@ -68,6 +68,8 @@ class SinkProcessor(_Output):
         self._encoders: dict[str, tuple[Encode, Encode]] = {}
         self._inner = node.key_serde.inner if isinstance(node.key_serde, WINDOWED_SERDES) else None
         self._hash = partition_hash()
+        if self._inner is not None and node.topic is not None and node.topic not in context.partition_counts:
+            self._inner = None
         if node.topic is not None and node.partitioner is None and self._inner is None:
             self._topic = node.topic
             self._encode_key, self._encode_value = self._encoders_of(node.topic)

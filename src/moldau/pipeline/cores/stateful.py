@@ -8,6 +8,7 @@ from moldau.pipeline.cores.closing_windows import WindowedProcessor
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.folding import Folding, folding_of
 from moldau.pipeline.cores.processor import Builder, Processor
+from moldau.pipeline.cores.serialization import is_plain
 from moldau.pipeline.cores.session_aggregation import SessionProcessor
 from moldau.pipeline.cores.sliding_aggregation import SlidingWindowProcessor
 from moldau.pipeline.cores.suppression import SuppressProcessor
@@ -30,7 +31,7 @@ def aggregate(node: ir.Aggregate, context: TaskContext) -> Processor:
     """The processor of an aggregation, by its window."""
     if node.window is not None:
         return WINDOWED[type(node.window)](node, context, folding_of(node.aggregator))
-    if isinstance(node.aggregator, ir.Count):
+    if isinstance(node.aggregator, ir.Count) and is_plain(node.table.value_serde):
         return CountProcessor(node, context)
     return AggregateProcessor(node, context, folding_of(node.aggregator))
 

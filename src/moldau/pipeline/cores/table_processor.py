@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from moldau.pipeline.cores.context import TaskContext
-from moldau.pipeline.cores.processor import Link, Processor, to_each
+from moldau.pipeline.cores.processor import Forward, Link, Processor, to_each
 from moldau.pipeline.cores.records import Change, Record
 from moldau.pipeline.ir.nodes import Materialization, Node
 
@@ -37,6 +37,8 @@ class TableProcessor(Processor):
         self.sends_old_values = context.traits(node).sends_old_values
         self.is_caching = table is not None and table.is_caching and context.settings.is_caching
         self.emit: Emit = self._emit_change
+        self.take_new_value: Forward | None = None
+        """How those who follow take records with new values, where that is all they want: the short way out."""
         self._held: dict[Hashable, tuple[Record, Any]] = {}
         self._shared = shared
         if self.is_caching and shared is None:
@@ -46,6 +48,7 @@ class TableProcessor(Processor):
         super().link(children)
         if self._shared is not None:
             self.emit = self._shared.emit
+            self.take_new_value = self._shared.take_new_value
             return
         if self.is_caching:
             self.emit = self._hold
@@ -53,7 +56,7 @@ class TableProcessor(Processor):
         takers = [child.take_value for child in children if child.take_value is not None]
         if children and len(takers) == len(children):
             # A stream of the new values needs no change made first and taken apart again.
-            self._forward_value = to_each(takers)
+            self.take_new_value = to_each(takers)
             self.emit = self._emit_value
 
     def _emit_change(self, identity: Hashable, record: Record, old: Any) -> None:
@@ -62,7 +65,8 @@ class TableProcessor(Processor):
         self.forward(_new(Record, (key, change, timestamp, headers)))
 
     def _emit_value(self, identity: Hashable, record: Record, old: Any) -> None:
-        self._forward_value(record)
+        if self.take_new_value is not None:
+            self.take_new_value(record)
 
     def _hold(self, identity: Hashable, record: Record, old: Any) -> None:
         held = self._held

@@ -12,7 +12,7 @@ from typing import Any
 from moldau.pipeline.cores.closing_windows import WindowedProcessor
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.folding import Folding
-from moldau.pipeline.cores.records import NO_TIMESTAMP, Record, Window, Windowed
+from moldau.pipeline.cores.records import NO_TIMESTAMP, Record, Windowed
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.windows import TimeWindow, UnlimitedWindow
 
@@ -50,7 +50,9 @@ class TimeWindowProcessor(WindowedProcessor):
             window_size_ms=self._size,
             shows_last=self.emits_at_close,
         )
-        self._window = Window(0, 0)
+        self._window = self._store.window(0)
+        self._encode_key = self._store.encode_key
+        self._is_tumbling = self._size == self._advance and not self._origin
         context.views[node.name] = self._store
 
     def process(self, record: Record) -> None:
@@ -62,9 +64,11 @@ class TimeWindowProcessor(WindowedProcessor):
         if timestamp > observed.value:  # noqa: PLR1730, a call of max() costs too much here
             observed.value = timestamp
         close_time = observed.value - self._grace
-        key_bytes = self._store.encode_key(key)
-        for start in self._starts(timestamp):
-            if start + self._size > close_time:
+        size = self._size
+        key_bytes = self._encode_key(key)
+        starts = (timestamp - timestamp % size,) if self._is_tumbling else self._starts(timestamp)
+        for start in starts:
+            if start + size > close_time:
                 self._update(record, key_bytes, start)
             else:
                 self.drop_expired()
@@ -87,11 +91,7 @@ class TimeWindowProcessor(WindowedProcessor):
         if row is None:
             new = self.folding.folded(key, value, None)
         else:
-            new = (
-                self.folding.add(key, value, row[0])
-                if self.folding.initial
-                else self.folding.folded(key, value, row[0])
-            )
+            new = self.folding.add(key, value, row[0])
             if row[1] > timestamp:  # noqa: PLR1730, as above
                 timestamp = row[1]
         if self.emits_at_close:
@@ -103,7 +103,11 @@ class TimeWindowProcessor(WindowedProcessor):
         if window[0] != start:
             window = self._window = store.window(start)
         windowed = _new(Windowed, (key, window))
-        self.emit((start, key_bytes), _new(Record, (windowed, new, timestamp, headers)), old)
+        result = _new(Record, (windowed, new, timestamp, headers))
+        if self.take_new_value is not None:
+            self.take_new_value(result)
+        else:
+            self.emit((start, key_bytes), result, old)
 
     def _old(self, start: int, key_bytes: bytes) -> Any:
         # Read anew: the user's function may have changed the aggregate it was given instead of making another one.
