@@ -72,12 +72,14 @@ class HttpServer:
 
     def _bound(self) -> socket.socket:
         host = self._host.strip("[]")
+        listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         try:
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            listening = socket.socket(family, socket.SOCK_STREAM)
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind((host, self._asked_port))
+            # Bound alone would let a second server bind too; listening from now on makes it ours.
+            listening.listen(BACKLOG)
         except OSError as error:
+            listening.close()
             where = f"{self._host or '*'}:{self._asked_port}"
             raise StartupError(f"cannot listen on {where}: {error.strerror or error}") from None
         listening.setblocking(False)

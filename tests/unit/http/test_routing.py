@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+from moldau.http.calls import Answer, Call
+from moldau.http.endpoints import Endpoint
+from moldau.http.errors import HttpError
+from moldau.http.routing import Routes
+
+
+async def nothing(_call: Call) -> Answer:
+    return Answer()
+
+
+def routes(*paths: str) -> Routes:
+    return Routes(Endpoint(method="GET", path=path, handle=nothing, summary="") for path in paths)
+
+
+TABLE = routes("/", "/a", "/a/{x}", "/a/{x}/b", "/a/fixed", "/a/{x}/{y}/c")
+
+
+@pytest.mark.parametrize(
+    ("path", "found", "parts"),
+    [
+        (b"/", "/", {}),
+        (b"", "/", {}),
+        (b"/a", "/a", {}),
+        (b"/a/", "/a", {}),
+        (b"/a/one", "/a/{x}", {"x": "one"}),
+        (b"/a/fixed", "/a/fixed", {}),
+        (b"/a/fixed/b", "/a/{x}/b", {"x": "fixed"}),
+        (b"/a/o%2Fne/b", "/a/{x}/b", {"x": "o/ne"}),
+        (b"/a/%252F", "/a/{x}", {"x": "%2F"}),
+        (b"/a/%C3%BC", "/a/{x}", {"x": "ü"}),
+        (b"/a//b", "/a/{x}/b", {"x": ""}),
+        (b"/a/1/2/c", "/a/{x}/{y}/c", {"x": "1", "y": "2"}),
+    ],
+)
+def test_paths_lead_to_endpoints_by_their_encoded_parts(path: bytes, found: str, parts: dict[str, str]) -> None:
+    answer = TABLE.find("GET", path)
+    assert (answer.endpoint.path, answer.parts) == (found, parts)
+    assert TABLE.find("HEAD", path).endpoint.path == found
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", b"/b", 404), ("GET", b"/a/1/2", 404), ("POST", b"/a", 405), ("GET", b"/a/%ff", 400)],
+)
+def test_what_is_not_there_is_told_from_what_may_not_be_done(method: str, path: bytes, status: int) -> None:
+    with pytest.raises(HttpError) as caught:
+        TABLE.find(method, path)
+    assert caught.value.status == status
