@@ -131,7 +131,7 @@ class StreamJoinSide(Processor):
         assert held is not None
         now, grace_ms = shared.stream_time.value, shared.node.window.grace_ms
         next_look = shared.next_look.value
-        if not held or (next_look is not None and next_look + self._after_ms + grace_ms >= now):
+        if next_look is not None and next_look + self._after_ms + grace_ms >= now:
             return
         window = shared.node.window
         told, shared.next_look.value = held.take_before(
