@@ -1,35 +1,59 @@
-"""The three steps of a foreign-key join; what they are is told in `ir.foreign_key`.
+"""The steps of a foreign-key join; what they are is told in `ir.foreign_key`.
 
 Which instruction a change of the left table gives, what the right side answers and when a result ends without a partner
-are Kafka Streams' decisions. There, an answer may come back after its row has changed again and is then recognised by
-a hash and dropped; here every record goes through all three steps before the next, so answers are never late. Start at
-`SubscribeProcessor`.
+are Kafka Streams' decisions. An answer finds its left row by key; if the row has changed since it asked (one record may
+change a row several times before any answer comes), the digest it asked with is another and the answer is dropped.
+Start at `SubscribeProcessor`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any
 
 from moldau.pipeline.cores.calls import callable_of
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.joiners import joiner_of
+from moldau.pipeline.cores.key_value_store import KeyValueStore
 from moldau.pipeline.cores.processor import Link, Processor
-from moldau.pipeline.cores.records import Change, Record
+from moldau.pipeline.cores.records import Change, OutdatedChange, Record
 from moldau.pipeline.cores.serialization import encoder
 from moldau.pipeline.cores.subscriptions import Subscriptions
-from moldau.pipeline.cores.tables import TableSourceProcessor
+from moldau.pipeline.cores.tables import table_source
 from moldau.pipeline.ir.foreign_key import (
+    DIGEST_SIZE,
     ForeignKeyLookup,
     ForeignKeyResolve,
+    ForeignKeyRows,
     ForeignKeySubscribe,
     Instruction,
+    LeftRow,
     Response,
     Subscription,
 )
 from moldau.pipeline.ir.nodes import JoinKind
 
-__all__ = ["ResolveProcessor", "SubscribeProcessor", "SubscriptionsProcessor", "foreign_key_lookup"]
+__all__ = ["RowsProcessor", "SubscribeProcessor", "foreign_key_lookup", "foreign_key_resolve"]
+
+
+def digest_of(value: bytes) -> bytes:
+    """What stands for a left row in questions and answers."""
+    return blake2b(value, digest_size=DIGEST_SIZE).digest()
+
+
+class RowsProcessor(Processor):
+    """Beside the left table: rows as they are, for the last step."""
+
+    def __init__(self, node: ForeignKeyRows, context: TaskContext) -> None:
+        super().__init__(node, context)
+        self._encode = context.codec(node.left_table).encode_value
+
+    def process(self, record: Record) -> None:
+        new = record.value.new
+        if type(record.value) is not OutdatedChange:
+            row = LeftRow(self.context.partition, None if new is None else self._encode(new))
+            self.forward(record.with_value(row))
 
 
 class SubscribeProcessor(Processor):
@@ -45,6 +69,9 @@ class SubscribeProcessor(Processor):
 
     def process(self, record: Record) -> None:
         change: Change = record.value
+        if type(change) is OutdatedChange:
+            self.context.drop(self.node, "older than the row")
+            return
         old = self._foreign_key(record.key, change.old)
         new = self._foreign_key(record.key, change.new)
         self._instruct(record, old, new)
@@ -84,7 +111,7 @@ class SubscribeProcessor(Processor):
             instruction,
             self._codec.encode_key(record.key),
             self.context.partition,
-            None if value is None else self._codec.encode_value(value),
+            None if value is None else digest_of(self._codec.encode_value(value)),
         )
         self.forward(Record(foreign_key, subscription, record.timestamp, record.headers))
 
@@ -109,7 +136,7 @@ class _Answering(Processor):
     def answer(self, subscription: Subscription, right: Any, record: Record, timestamp: int) -> None:
         """Forward a response; `record` is what caused it."""
         response = Response(
-            subscription.primary_partition, subscription.value, None if right is None else self._encode_right(right)
+            subscription.primary_partition, subscription.digest, None if right is None else self._encode_right(right)
         )
         key = self._decode_primary_key(subscription.primary_key)
         self.forward(Record(key, response, timestamp, record.headers))
@@ -155,34 +182,57 @@ class ForeignTableProcessor(_Answering):
     """A change of a right row is told to all who want it, at the time of the change."""
 
     def process(self, record: Record) -> None:
-        if record.key is None:
-            self.context.drop(self.node, "null key")
+        if record.key is None or type(record.value) is OutdatedChange:
+            self.context.drop(self.node, "null key" if record.key is None else "older than the row")
             return
         for subscription in self.store.of(self.encode_foreign_key(record.key)):
             self.answer(subscription, record.value.new, record, record.timestamp)
 
 
-class ResolveProcessor(Processor):
-    """Where the left keys are: responses become rows of the joined table."""
+def foreign_key_resolve(node: ForeignKeyResolve, context: TaskContext) -> tuple[Processor, ...]:
+    """Where the left keys are: the side of left rows, and that of responses."""
+    rows = context.key_value_store(node.rows)
+    return LeftRowsProcessor(node, context, rows), ResponsesProcessor(node, context, rows)
 
-    def __init__(self, node: ForeignKeyResolve, context: TaskContext) -> None:
+
+class LeftRowsProcessor(Processor):
+    """Left rows are remembered as they are."""
+
+    def __init__(self, node: ForeignKeyResolve, context: TaskContext, rows: KeyValueStore) -> None:
         super().__init__(node, context)
-        self._rows = TableSourceProcessor(node, context)
+        self._rows = rows
+        self._encode_key = context.codec(node.left_table).encode_key
+
+    def process(self, record: Record) -> None:
+        self._rows.put(self._encode_key(record.key), record.value.value)
+
+
+class ResponsesProcessor(Processor):
+    """Responses become rows of the joined table."""
+
+    def __init__(self, node: ForeignKeyResolve, context: TaskContext, rows: KeyValueStore) -> None:
+        super().__init__(node, context)
+        self._rows = rows
+        self._result = table_source(node, context)
         self._joiner = joiner_of(node.joiner, has_key=node.has_key)
         self._is_left = node.kind is JoinKind.LEFT
-        self._decode_left = context.codec(node.left_table).decode_value
+        self._left = context.codec(node.left_table)
         self._decode_right = context.codec(node.right_table).decode_value
 
     def process(self, record: Record) -> None:
         key, response, timestamp, headers = record
-        self._rows.process(Record(key, self._joined(key, response), timestamp, headers))
+        row: bytes | None = self._rows.get(self._left.encode_key(key))
+        if response.digest != (None if row is None else digest_of(row)):
+            self.context.drop(self.node, "the left row has changed since it asked")
+            return
+        self._result.process(Record(key, self._joined(key, row, response.right), timestamp, headers))
 
     def link(self, children: Sequence[Link]) -> None:
-        self._rows.link(children)
+        self._result.link(children)
 
-    def _joined(self, key: Any, response: Response) -> Any:
-        if response.right is None and not (self._is_left and response.left is not None):
+    def _joined(self, key: Any, row: bytes | None, right: bytes | None) -> Any:
+        if right is None and not (self._is_left and row is not None):
             return None
-        left = None if response.left is None else self._decode_left(response.left)
-        right = None if response.right is None else self._decode_right(response.right)
-        return self._joiner(key, left, right)
+        left_value = None if row is None else self._left.decode_value(row)
+        right_value = None if right is None else self._decode_right(right)
+        return self._joiner(key, left_value, right_value)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from moldau.pipeline.cores.foreign_key_join import ResolveProcessor, SubscribeProcessor, foreign_key_lookup
+from moldau.pipeline.cores.foreign_key_join import (
+    RowsProcessor,
+    SubscribeProcessor,
+    foreign_key_lookup,
+    foreign_key_resolve,
+)
 from moldau.pipeline.cores.global_table_join import global_table_join
 from moldau.pipeline.cores.processor import Builder
 from moldau.pipeline.cores.stream_join import stream_join
@@ -17,7 +22,8 @@ JOIN_BUILDERS: dict[type[nodes.Node], Builder] = {
     nodes.StreamTableJoin: stream_table_join,
     nodes.StreamGlobalTableJoin: global_table_join,
     nodes.TableTableJoin: table_join,
+    foreign_key.ForeignKeyRows: RowsProcessor,
     foreign_key.ForeignKeySubscribe: SubscribeProcessor,
     foreign_key.ForeignKeyLookup: foreign_key_lookup,
-    foreign_key.ForeignKeyResolve: ResolveProcessor,
+    foreign_key.ForeignKeyResolve: foreign_key_resolve,
 }

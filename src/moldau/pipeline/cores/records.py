@@ -14,6 +14,7 @@ __all__ = [
     "Change",
     "Headers",
     "InputRecord",
+    "OutdatedChange",
     "OutputRecord",
     "OutputRow",
     "Record",
@@ -58,6 +59,12 @@ class Change(NamedTuple):
 
     new: Any
     old: Any
+
+
+class OutdatedChange(Change):
+    """What happened to the past of a versioned table; the row is still what it was."""
+
+    __slots__ = ()
 
 
 class ValueAndTimestamp(NamedTuple):

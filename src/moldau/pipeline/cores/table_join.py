@@ -12,7 +12,7 @@ from typing import Any
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.joiners import Joiner, joiner_of
 from moldau.pipeline.cores.processor import Link, Processor, TableView
-from moldau.pipeline.cores.records import NO_TIMESTAMP, Record, ValueAndTimestamp
+from moldau.pipeline.cores.records import NO_TIMESTAMP, OutdatedChange, Record, ValueAndTimestamp
 from moldau.pipeline.cores.table_processor import TableProcessor
 from moldau.pipeline.ir.nodes import JoinKind, TableTableJoin
 
@@ -37,10 +37,11 @@ class TableJoinProcessor(TableProcessor):
         context.views[node.name] = self._store or JoinedView(self._left, self._right, self.joiner, node.kind)
 
     def process(self, record: Record) -> None:
-        key, (new, old), timestamp, headers = record
-        if key is None:
-            self.context.drop(self.node, "null key")
+        key, change, timestamp, headers = record
+        if key is None or type(change) is OutdatedChange:
+            self.context.drop(self.node, "null key" if key is None else "older than the row")
             return
+        new, old = change
         row = self._right.get(key)
         if row is None:
             if self.kind is JoinKind.INNER or (new is None and old is None):
@@ -55,10 +56,11 @@ class TableJoinProcessor(TableProcessor):
 
     def process_right(self, record: Record) -> None:
         """A change of the right table."""
-        key, (new, old), timestamp, headers = record
-        if key is None:
-            self.context.drop(self.node, "null key")
+        key, change, timestamp, headers = record
+        if key is None or type(change) is OutdatedChange:
+            self.context.drop(self.node, "null key" if key is None else "older than the row")
             return
+        new, old = change
         row = self._left.get(key)
         if row is None:
             if self.kind is not JoinKind.OUTER or (new is None and old is None):

@@ -11,12 +11,13 @@ from typing import Any
 from moldau.pipeline.cores.calls import callable_of
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.processor import Builder, Forward, Processor, TableView
-from moldau.pipeline.cores.records import Change, Record, ValueAndTimestamp
+from moldau.pipeline.cores.records import Change, OutdatedChange, Record, ValueAndTimestamp
 from moldau.pipeline.cores.table_processor import TableProcessor
+from moldau.pipeline.cores.versioned_tables import VersionedRowProcessor, VersionedSourceProcessor
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.foreign_key import ForeignKeyResolve
 
-__all__ = ["TABLE_BUILDERS", "TableSourceProcessor"]
+__all__ = ["TABLE_BUILDERS", "TableSourceProcessor", "table_source"]
 
 _new = tuple.__new__
 
@@ -187,6 +188,9 @@ class GroupTableProcessor(Processor):
 
     def process(self, record: Record) -> None:
         key, change, timestamp, headers = record
+        if type(change) is OutdatedChange:
+            self.context.drop(self.node, "older than the row")
+            return
         added, removed = self._pair(key, change[0]), self._pair(key, change[1])
         if added is not None and removed is not None and added[0] == removed[0]:
             self.forward(Record(removed[0], Change(added[1], removed[1]), timestamp, headers))
@@ -203,12 +207,33 @@ class GroupTableProcessor(Processor):
         return None if group is None or part is None else (group, part)
 
 
+def table_source(node: ir.TableSource | ir.ToTable | ForeignKeyResolve, context: TaskContext) -> Processor:
+    """A table of what comes in, with its past where that is kept."""
+    if node.table.history_ms is not None:
+        return VersionedSourceProcessor(node, context)
+    return TableSourceProcessor(node, context)
+
+
+def table_filter(node: ir.TableFilter, context: TaskContext) -> Processor:
+    """A filter of a table."""
+    if context.traits(node.input).is_versioned:
+        return VersionedRowProcessor(node, context)
+    return TableFilterProcessor(node, context)
+
+
+def table_map_values(node: ir.TableMapValues, context: TaskContext) -> Processor:
+    """A mapping of a table's values."""
+    if context.traits(node.input).is_versioned:
+        return VersionedRowProcessor(node, context)
+    return TableMapValuesProcessor(node, context)
+
+
 TABLE_BUILDERS: dict[type[ir.Node], Builder] = {
-    ir.TableSource: TableSourceProcessor,
+    ir.TableSource: table_source,
     ir.GlobalTableSource: GlobalTableProcessor,
-    ir.ToTable: TableSourceProcessor,
-    ir.TableFilter: TableFilterProcessor,
-    ir.TableMapValues: TableMapValuesProcessor,
+    ir.ToTable: table_source,
+    ir.TableFilter: table_filter,
+    ir.TableMapValues: table_map_values,
     ir.ToStream: ToStreamProcessor,
     ir.GroupTable: GroupTableProcessor,
 }

@@ -1,10 +1,11 @@
-"""The three steps of a foreign-key join, each where its data is.
+"""The steps of a foreign-key join, each where its data is.
 
 `ForeignKeySubscribe` runs beside the left table and tells the right side which row wants which right key;
 `ForeignKeyLookup` runs beside the right table, remembers that, and answers; `ForeignKeyResolve` runs where the left
-keys are and joins. Between them lie two `Repartition`s. Front ends build a `ForeignKeyJoin`; `rewrites.foreign_key`
-makes these of it. The left value travels along, so the last step needs no table: nothing ever flows back. What the
-steps say to each other is `Subscription` and `Response`. Start at `ForeignKeySubscribe`.
+keys are and joins answers with the left rows that `ForeignKeyRows` sends there directly. Between them lie
+`Repartition`s. In Kafka Streams answers flow back to where the left table is; here they flow on to a copy of it, so
+that no piece of a topology feeds itself. Front ends build a `ForeignKeyJoin`; `rewrites.foreign_key` makes these of
+it. What the steps say to each other is `Subscription`, `Response` and `LeftRow`. Start at `ForeignKeySubscribe`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from moldau.pipeline.ir.serdes import Serde
 __all__ = [
     "ForeignKeyLookup",
     "ForeignKeyResolve",
+    "ForeignKeyRows",
     "ForeignKeySubscribe",
     "Instruction",
+    "LeftRow",
+    "LeftRowSerde",
     "Response",
     "ResponseSerde",
     "Subscription",
@@ -43,72 +47,96 @@ class Instruction(Enum):
 
 
 class Subscription(NamedTuple):
-    """One left row that wants to know about a right row. Key and value are bytes as the left table writes them."""
+    """One left row that wants to know about a right row; its key is in bytes as the left table writes it."""
 
     instruction: Instruction
     primary_key: bytes
     primary_partition: int
-    value: bytes | None
-    """The left row as it is now; None where it was deleted."""
+    digest: bytes | None
+    """Stands for the left row as it was; None where it was deleted."""
 
 
 class Response(NamedTuple):
     """What the right side knows about the right key of a left row."""
 
     primary_partition: int
-    left: bytes | None
+    digest: bytes | None
+    """That of the subscription: if the left row is another by now, nobody wants this answer any more."""
     right: bytes | None
 
 
-_SUBSCRIPTION = struct.Struct(">BiI?")
-_RESPONSE = struct.Struct(">i??I")
+class LeftRow(NamedTuple):
+    """A left row as it is, None where it was deleted."""
+
+    primary_partition: int
+    value: bytes | None
 
 
-class SubscriptionSerde:
+DIGEST_SIZE = 16
+
+_SUBSCRIPTION = struct.Struct(">Bi?")
+_RESPONSE = struct.Struct(">i?")
+_ROW = struct.Struct(">i?")
+
+
+class _InternalSerde:
+    """Serdes of what only our own steps read."""
+
+    is_plain = True
+
+    def encode(self, value: Any) -> bytes:
+        raise NotImplementedError
+
+    def decode(self, data: bytes) -> Any:
+        raise NotImplementedError
+
+    def serialize(self, topic: str, value: Any, /) -> bytes:
+        return self.encode(value)
+
+    def deserialize(self, topic: str, data: bytes, /) -> Any:
+        return self.decode(data)
+
+
+class SubscriptionSerde(_InternalSerde):
     """Subscriptions on their way to the right side, and in the store there."""
 
-    is_plain = True
-
     def encode(self, value: Subscription) -> bytes:
-        head = _SUBSCRIPTION.pack(
-            value.instruction.value, value.primary_partition, len(value.primary_key), value.value is not None
-        )
-        return head + value.primary_key + (value.value or b"")
+        head = _SUBSCRIPTION.pack(value.instruction.value, value.primary_partition, value.digest is not None)
+        return head + (value.digest or b"") + value.primary_key
 
     def decode(self, data: bytes) -> Subscription:
-        instruction, partition, length, has_value = _SUBSCRIPTION.unpack_from(data)
-        split = _SUBSCRIPTION.size + length
-        key = data[_SUBSCRIPTION.size : split]
-        return Subscription(Instruction(instruction), key, partition, data[split:] if has_value else None)
-
-    def serialize(self, topic: str, value: Any, /) -> bytes:
-        return self.encode(value)
-
-    def deserialize(self, topic: str, data: bytes, /) -> Any:
-        return self.decode(data)
+        instruction, partition, has_digest = _SUBSCRIPTION.unpack_from(data)
+        split = _SUBSCRIPTION.size + (DIGEST_SIZE if has_digest else 0)
+        digest = data[_SUBSCRIPTION.size : split] if has_digest else None
+        return Subscription(Instruction(instruction), data[split:], partition, digest)
 
 
-class ResponseSerde:
-    """Responses on their way back to where the left keys are."""
+class ResponseSerde(_InternalSerde):
+    """Responses on their way to where the left keys are.
 
-    is_plain = True
+    A right value of no bytes at all arrives as none: that is how Kafka Streams writes them.
+    """
 
     def encode(self, value: Response) -> bytes:
-        left, right = value.left or b"", value.right or b""
-        flags = value.left is not None, value.right is not None
-        return _RESPONSE.pack(value.primary_partition, *flags, len(left)) + left + right
+        head = _RESPONSE.pack(value.primary_partition, value.digest is not None)
+        return head + (value.digest or b"") + (value.right or b"")
 
     def decode(self, data: bytes) -> Response:
-        partition, has_left, has_right, length = _RESPONSE.unpack_from(data)
-        split = _RESPONSE.size + length
-        left, right = data[_RESPONSE.size : split], data[split:]
-        return Response(partition, left if has_left else None, right if has_right else None)
+        partition, has_digest = _RESPONSE.unpack_from(data)
+        split = _RESPONSE.size + (DIGEST_SIZE if has_digest else 0)
+        digest = data[_RESPONSE.size : split] if has_digest else None
+        return Response(partition, digest, data[split:] or None)
 
-    def serialize(self, topic: str, value: Any, /) -> bytes:
-        return self.encode(value)
 
-    def deserialize(self, topic: str, data: bytes, /) -> Any:
-        return self.decode(data)
+class LeftRowSerde(_InternalSerde):
+    """Left rows on their way to where answers are joined."""
+
+    def encode(self, value: LeftRow) -> bytes:
+        return _ROW.pack(value.primary_partition, value.value is not None) + (value.value or b"")
+
+    def decode(self, data: bytes) -> LeftRow:
+        partition, has_value = _ROW.unpack_from(data)
+        return LeftRow(partition, data[_ROW.size :] if has_value else None)
 
 
 @node
@@ -126,6 +154,13 @@ class ForeignKeySubscribe(OneInput):
 
 
 @node
+class ForeignKeyRows(OneInput):
+    """Rows of the left table as they are, for `ForeignKeyResolve`."""
+
+    left_table: Materialization
+
+
+@node
 class ForeignKeyLookup(Join):
     """Subscriptions (left) meet the right table: each side's change makes responses, keyed by the left key.
 
@@ -135,16 +170,15 @@ class ForeignKeyLookup(Join):
     left_table: Materialization
     right_table: Materialization
     subscriptions: Materialization
-    """Subscriptions by the bytes of right and left key together."""
+    """Subscriptions by right key."""
 
 
 @node
-class ForeignKeyResolve(OneInput):
-    """Responses become rows: `joiner` (left value, right value), or (key, left, right); gives a table."""
+class ForeignKeyResolve(Join):
+    """Left rows (left) wait for responses (right), which become rows of the result; gives a table."""
 
-    joiner: Function
-    has_key: bool
-    kind: JoinKind
     left_table: Materialization
     right_table: Materialization
+    rows: Materialization
+    """The left rows as bytes."""
     table: Materialization

@@ -41,6 +41,8 @@ class TableTraits:
     """Whether its rows are in a store of its own."""
     sends_old_values: bool
     """Whether `Change.old` is filled in."""
+    is_versioned: bool = False
+    """Whether the past of its rows can be changed by late records."""
 
 
 def table_plan(nodes: Iterable[Node]) -> dict[str, TableTraits]:
@@ -48,7 +50,10 @@ def table_plan(nodes: Iterable[Node]) -> dict[str, TableTraits]:
     plan = _Plan()
     for node in nodes:
         plan.declare(node)
-    return {name: TableTraits(name in plan.materialized, name in plan.sending) for name in plan.tables}
+    return {
+        name: TableTraits(name in plan.materialized, name in plan.sending, name in plan.versioned)
+        for name in plan.tables
+    }
 
 
 class _Plan:
@@ -56,6 +61,7 @@ class _Plan:
         self.tables: list[str] = []
         self.materialized: set[str] = set()
         self.sending: set[str] = set()
+        self.versioned: set[str] = set()
 
     def declare(self, node: Node) -> None:
         """Take note of a node, and of what it asks of those before it."""
@@ -105,6 +111,20 @@ class _Plan:
         self.tables.append(node.name)
         if is_materialized:
             self.materialized.add(node.name)
+        if self._is_versioned(node):
+            self.versioned.add(node.name)
+
+    def _is_versioned(self, node: Node) -> bool:
+        """A table says itself whether it keeps its past, or is as the one it is computed from."""
+        match node:
+            case TableSource() | ToTable() | ForeignKeyJoin() | ForeignKeyResolve():
+                return node.table.history_ms is not None
+            case TableFilter() | TableMapValues() | TableTransformValues():
+                if node.table is None:
+                    return node.input.name in self.versioned
+                return node.table.history_ms is not None
+            case _:
+                return False
 
     def _send_old_values(self, node: Node, *, must_store: bool = True) -> bool:
         """Ask a table for old values; it may refuse if it is not stored and need not be."""

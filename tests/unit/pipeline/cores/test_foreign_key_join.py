@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.pipeline.cores.small_topologies import Run, both, function, stored, table, table_sink
+from tests.unit.pipeline.cores.small_topologies import Run, both, function, stored, stream, table, table_sink
 
 from moldau.pipeline.cores.backends import MemoryBackend
 from moldau.pipeline.cores.subscriptions import CROWDED, Subscriptions
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.foreign_key import (
     Instruction,
+    LeftRow,
+    LeftRowSerde,
     Response,
     ResponseSerde,
     Subscription,
@@ -22,8 +24,7 @@ from moldau.pipeline.ir.nodes import JoinKind
 INNER, LEFT = JoinKind.INNER, JoinKind.LEFT
 
 
-def joined(kind: JoinKind, *, partitions: int = 1, is_queryable: bool = False) -> Run:
-    left, right = table("left"), table("right")
+def fk_join(kind: JoinKind, left: ir.Node, right: ir.Node, *, is_queryable: bool = False) -> tuple[ir.Node, ...]:
     join = ir.ForeignKeyJoin(
         name="join",
         left=left,
@@ -38,7 +39,12 @@ def joined(kind: JoinKind, *, partitions: int = 1, is_queryable: bool = False) -
         response_topic="response-topic",
         table=stored("result", is_queryable=is_queryable),
     )
-    return Run(left, right, join, *table_sink(join), partitions=partitions)
+    return join, *table_sink(join)
+
+
+def joined(kind: JoinKind, *, partitions: int = 1, is_queryable: bool = False) -> Run:
+    left, right = table("left"), table("right")
+    return Run(left, right, *fk_join(kind, left, right, is_queryable=is_queryable), partitions=partitions)
 
 
 def alone(kind: JoinKind, value: str, timestamp: int) -> list[Any]:
@@ -146,6 +152,24 @@ def test_many_partitions_tell_the_same(kind: JoinKind) -> None:
     assert one == three
 
 
+def test_an_answer_to_a_row_that_has_changed_meanwhile_is_dropped() -> None:
+    source, right = stream("in"), table("right")
+    several = ir.FlatMapValues(name="several", input=source, mapper=function(lambda value: value.split("|")))
+    left = ir.ToTable(name="left", input=several, table=stored("left-store"))
+    run = Run(source, right, several, left, *fk_join(LEFT, left, right))
+    run.pipe("right", "f", "a", 1)
+    assert run.pipe("in", "k", "f:A|f:B|g:C|f:D", 10) == [("k", "f:Da", 10)]
+    assert run.dropped() == {("join", "the left row has changed since it asked"): 3}
+
+
+def test_a_table_can_point_to_itself() -> None:
+    people = table("people")
+    run = Run(people, *fk_join(LEFT, people, people))
+    assert run.pipe("people", "f", "f:X", 10) == [("f", "f:Xf:X", 10)]
+    assert run.pipe("people", "k", "f:A", 11) == [("k", "f:Af:X", 11)]
+    assert sorted(run.pipe("people", "f", "f:Y", 12)) == [("f", "f:Yf:Y", 12), ("k", "f:Af:Y", 12)]
+
+
 def test_the_result_can_be_read_where_it_was_named() -> None:
     run = joined(LEFT, is_queryable=True)
     run.pipe("left", "k", "f:A", 10)
@@ -157,19 +181,34 @@ def test_the_result_is_not_stored_where_nobody_needs_it() -> None:
     assert "result" not in joined(INNER).run.store_names()
 
 
-@pytest.mark.parametrize("value", [None, b"", b"value"])
-def test_subscriptions_survive_their_serde(value: bytes | None) -> None:
+DIGEST = bytes(range(16))
+
+
+@pytest.mark.parametrize("digest", [None, DIGEST])
+def test_subscriptions_survive_their_serde(digest: bytes | None) -> None:
     serde = SubscriptionSerde()
-    sent = Subscription(Instruction.ANSWER, b"key", 3, value)
+    sent = Subscription(Instruction.ANSWER, b"key", 3, digest)
     assert serde.deserialize("", serde.serialize("", sent)) == sent
 
 
-@pytest.mark.parametrize("left", [None, b"", b"left"])
-@pytest.mark.parametrize("right", [None, b"", b"right"])
-def test_responses_survive_their_serde(left: bytes | None, right: bytes | None) -> None:
+@pytest.mark.parametrize("digest", [None, DIGEST])
+@pytest.mark.parametrize("right", [None, b"right"])
+def test_responses_survive_their_serde(digest: bytes | None, right: bytes | None) -> None:
     serde = ResponseSerde()
-    sent = Response(3, left, right)
+    sent = Response(3, digest, right)
     assert serde.deserialize("", serde.serialize("", sent)) == sent
+
+
+@pytest.mark.parametrize("value", [None, b"", b"value"])
+def test_left_rows_survive_their_serde(value: bytes | None) -> None:
+    serde = LeftRowSerde()
+    assert serde.deserialize("", serde.serialize("", LeftRow(3, value))) == LeftRow(3, value)
+
+
+def test_a_right_value_of_no_bytes_counts_as_none_as_in_kafka() -> None:
+    run = joined(LEFT)
+    run.pipe("left", "k", "f:A", 10)
+    assert run.pipe("right", "f", "", 20) == [("k", "f:A-", 20)]
 
 
 def test_a_popular_right_key_has_its_subscriptions_in_many_entries() -> None:
@@ -177,7 +216,7 @@ def test_a_popular_right_key_has_its_subscriptions_in_many_entries() -> None:
     store = Subscriptions("subscriptions", backend)
     keys = [f"{number:05}".encode() for number in range(5 * CROWDED)]
     for key in keys:
-        store.put(b"f", Subscription(Instruction.ANSWER, key, 0, b"value"))
+        store.put(b"f", Subscription(Instruction.ANSWER, key, 0, DIGEST))
     store.put(b"other", Subscription(Instruction.ANSWER, b"k", 0, None))
     store.flush()
     assert len(backend.entries) > 4

@@ -1,4 +1,4 @@
-"""A foreign-key join as three steps with two repartitionings between them. Start at `lower_foreign_key_joins`."""
+"""A foreign-key join as steps with repartitionings between them. Start at `lower_foreign_key_joins`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Iterable
 from moldau.pipeline.ir.foreign_key import (
     ForeignKeyLookup,
     ForeignKeyResolve,
+    ForeignKeyRows,
     ForeignKeySubscribe,
+    LeftRow,
+    LeftRowSerde,
     Response,
     ResponseSerde,
     SubscriptionSerde,
@@ -26,6 +29,8 @@ def lower_foreign_key_joins(nodes: Iterable[Node]) -> tuple[Node, ...]:
 
 
 def _steps(join: ForeignKeyJoin) -> tuple[Node, ...]:
+    # Rows go first: where both tables are one, a row must be known before the answers that its change causes.
+    rows = ForeignKeyRows(name=f"{join.name}-rows", origin=join.origin, input=join.left, left_table=join.left_table)
     subscribe = ForeignKeySubscribe(
         name=f"{join.name}-subscribe",
         origin=join.origin,
@@ -35,6 +40,16 @@ def _steps(join: ForeignKeyJoin) -> tuple[Node, ...]:
         kind=join.kind,
         left_table=join.left_table,
         foreign_key_serde=join.right_table.key_serde,
+    )
+    rows_there = Repartition(
+        name=f"{join.name}-rows-there",
+        origin=join.origin,
+        input=rows,
+        topic=f"{join.response_topic}-rows",
+        key_serde=join.left_table.key_serde,
+        value_serde=LeftRowSerde(),
+        partitioner=PythonFunction(primary_partition, join.origin),
+        copartitioned_with=join.left,
     )
     subscriptions = Repartition(
         name=f"{join.name}-subscriptions",
@@ -56,9 +71,7 @@ def _steps(join: ForeignKeyJoin) -> tuple[Node, ...]:
         has_key=join.has_key,
         left_table=join.left_table,
         right_table=join.right_table,
-        subscriptions=Materialization(
-            store=join.subscriptions, key_serde=BytesSerde(), value_serde=SubscriptionSerde(), is_caching=False
-        ),
+        subscriptions=_internal(join.subscriptions),
     )
     responses = Repartition(
         name=f"{join.name}-responses",
@@ -67,27 +80,33 @@ def _steps(join: ForeignKeyJoin) -> tuple[Node, ...]:
         topic=join.response_topic,
         key_serde=join.left_table.key_serde,
         value_serde=ResponseSerde(),
-        partitioner=_without_value(join.left_partitioner) or PythonFunction(primary_partition, join.origin),
+        partitioner=PythonFunction(primary_partition, join.origin),
         copartitioned_with=join.left,
     )
     resolve = ForeignKeyResolve(
         name=join.name,
         origin=join.origin,
         parts=join.parts,
-        input=responses,
+        left=rows_there,
+        right=responses,
         joiner=join.joiner,
         has_key=join.has_key,
         kind=join.kind,
         left_table=join.left_table,
         right_table=join.right_table,
+        rows=_internal(f"{join.subscriptions}-rows"),
         table=join.table,
     )
-    return subscribe, subscriptions, lookup, responses, resolve
+    return rows, subscribe, rows_there, subscriptions, lookup, responses, resolve
 
 
-def primary_partition(topic: str, key: object, response: Response, count: int) -> int:
-    """Back to where the left row is, however its topic was partitioned."""
-    return response.primary_partition
+def _internal(store: str) -> Materialization:
+    return Materialization(store=store, key_serde=BytesSerde(), value_serde=BytesSerde(), is_caching=False)
+
+
+def primary_partition(topic: str, key: object, value: Response | LeftRow, count: int) -> int:
+    """Where the left row is, however its topic was partitioned."""
+    return value.primary_partition
 
 
 def _without_value(partitioner: PythonFunction | None) -> PythonFunction | None:

@@ -1,0 +1,154 @@
+"""Tables that know their past, and what is computed from them.
+
+A record that is older than its key's row changes the past only. It goes on as an `OutdatedChange`: a stream of the
+table shows it, while joins and aggregations, which are about rows as they are, leave it out. Start at
+`VersionedSourceProcessor`; `tables` has the ordinary kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from moldau.pipeline.cores.calls import callable_of
+from moldau.pipeline.cores.context import TaskContext
+from moldau.pipeline.cores.processor import Processor
+from moldau.pipeline.cores.records import Change, OutdatedChange, Record, ValueAndTimestamp
+from moldau.pipeline.cores.versioned_store import Put, VersionedStore
+from moldau.pipeline.ir import nodes as ir
+from moldau.pipeline.ir.foreign_key import ForeignKeyResolve
+
+__all__ = ["VersionedRowProcessor", "VersionedSourceProcessor", "VersionedView", "is_versioned"]
+
+_STORE_TIME_UNKNOWN = -1
+
+
+class VersionedView(Protocol):
+    """A table whose past can be read."""
+
+    def get(self, key: Any, /) -> ValueAndTimestamp | None: ...
+
+    def get_as_of(self, key: Any, timestamp: int, /) -> ValueAndTimestamp | None: ...
+
+
+def is_versioned(view: object) -> bool:
+    """Whether a table's past can be read."""
+    return hasattr(view, "get_as_of")
+
+
+def versioned_store(table: ir.Materialization, context: TaskContext) -> VersionedStore:
+    """The store of a materialisation that keeps history."""
+    history_ms = table.history_ms
+    assert history_ms is not None
+    return context.opened(
+        table,
+        VersionedStore,
+        lambda: VersionedStore(
+            table.store,
+            context.backend(table.store),
+            context.codec(table),
+            observed=context.cell(f"store-time {table.store}", _STORE_TIME_UNKNOWN),
+            history_ms=history_ms,
+        ),
+    )
+
+
+class _VersionedProcessor(Processor):
+    """A table in a versioned store, or one that is computed from such a table."""
+
+    def __init__(self, node: Any, context: TaskContext, table: ir.Materialization | None) -> None:
+        super().__init__(node, context)
+        self._sends_old_values = context.traits(node).sends_old_values
+        self._versions = None if table is None else versioned_store(table, context)
+        if self._versions is not None:
+            context.views[node.name] = self._versions
+
+    def tell(self, record: Record) -> None:
+        """Store a version and forward the change it makes, if it makes one."""
+        store = self._versions
+        assert store is not None
+        row = store.get(record.key)
+        put = store.put(record.key, record.value, record.timestamp)
+        if put is Put.REFUSED:
+            self.context.drop(self.node, "older than the history")
+            return
+        kind = Change if put is Put.LATEST else OutdatedChange
+        old = row.value if row is not None and self._sends_old_values else None
+        self.forward(record.with_value(kind(record.value, old)))
+
+
+class VersionedSourceProcessor(_VersionedProcessor):
+    """A record is what the row of its key is since the record's time."""
+
+    def __init__(self, node: ir.TableSource | ir.ToTable | ForeignKeyResolve, context: TaskContext) -> None:
+        super().__init__(node, context, node.table)
+
+    def process(self, record: Record) -> None:
+        if record.key is None:
+            self.context.drop(self.node, "null key")
+            return
+        self.tell(record)
+
+
+class VersionedRowProcessor(_VersionedProcessor):
+    """A filter or a mapping of a versioned table.
+
+    A filter of such a table sends a tombstone for every row that does not pass, because an older row might have.
+    """
+
+    def __init__(self, node: ir.TableFilter | ir.TableMapValues, context: TaskContext) -> None:
+        table = node.table if context.traits(node).is_materialized else None
+        super().__init__(node, context, table if table is not None and table.history_ms is not None else None)
+        self._computed = computation(node)
+        self._rows = context.timestamped_store(table) if table is not None and self._versions is None else None
+        self._ends_history = node.table is not None
+        if self._rows is not None:
+            context.views[node.name] = self._rows
+        elif self._versions is None and node.input.name in context.views:
+            context.views[node.name] = ComputedVersions(context.view(node.input), self._computed)
+
+    def process(self, record: Record) -> None:
+        change: Change = record.value
+        key = record.key
+        result = record.with_value(None if change.new is None else self._computed(key, change.new))
+        if self._versions is not None:
+            self.tell(result)
+            return
+        if self._rows is not None:
+            row = self._rows.get(key)
+            old = None if row is None else row.value
+            self._rows.put_row(self._rows.encode_key(key), result.value, record.timestamp)
+        else:
+            old = None if change.old is None else self._computed(key, change.old)
+        kind = Change if self._ends_history else type(change)
+        self.forward(result.with_value(kind(result.value, old if self._sends_old_values else None)))
+
+
+class ComputedVersions:
+    """An unstored table, computed from a versioned one whenever it is read."""
+
+    def __init__(self, source: Any, computed: Callable[[Any, Any], Any]) -> None:
+        self._source = source
+        self._computed = computed
+
+    def get(self, key: Any) -> ValueAndTimestamp | None:
+        return self._row(key, self._source.get(key))
+
+    def get_as_of(self, key: Any, timestamp: int) -> ValueAndTimestamp | None:
+        return self._row(key, self._source.get_as_of(key, timestamp))
+
+    def _row(self, key: Any, row: ValueAndTimestamp | None) -> ValueAndTimestamp | None:
+        value = None if row is None else self._computed(key, row.value)
+        return None if value is None or row is None else ValueAndTimestamp(value, row.timestamp)
+
+
+def computation(node: ir.TableFilter | ir.TableMapValues) -> Callable[[Any, Any], Any]:
+    """(key, value) -> the row that follows from a row, or None."""
+    if isinstance(node, ir.TableFilter):
+        holds = callable_of(node.predicate, "key", "value")
+        wanted = not node.is_negated
+        return lambda key, value: value if bool(holds(key, value)) is wanted else None
+    if node.has_key:
+        return callable_of(node.mapper, "key", "value")
+    mapper = callable_of(node.mapper, "value")
+    return lambda key, value: mapper(value)
