@@ -15,6 +15,8 @@ from moldau.schemas.incompatibility import Incompatibility, Sides
 from moldau.schemas.json_schema import compatibility as json_schema
 from moldau.schemas.json_schema.schema import JsonSchema
 from moldau.schemas.parsed_schema import ParsedSchema
+from moldau.schemas.protobuf import compatibility as protobuf
+from moldau.schemas.protobuf.schema import ProtobufSchema
 
 __all__ = ["CompatibilityLevel", "CompatibilityPolicy", "Incompatibility", "UnknownCompatibilityLevelError", "check"]
 
@@ -117,4 +119,6 @@ def _differences(
         case JsonSchema(), JsonSchema():
             is_lenient = policy is CompatibilityPolicy.LENIENT
             return json_schema.differences(reader.root, writer.root, sides, is_lenient=is_lenient)
+        case ProtobufSchema(), ProtobufSchema():
+            return protobuf.differences(reader, writer, sides)
     raise TypeError(f"no comparison for {type(reader).__name__}")

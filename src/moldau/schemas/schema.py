@@ -9,6 +9,7 @@ from moldau.schemas.avro.schema import parse_avro
 from moldau.schemas.errors import InvalidSchemaError
 from moldau.schemas.json_schema.schema import parse_json_schema
 from moldau.schemas.parsed_schema import ParsedSchema, References, SchemaType
+from moldau.schemas.protobuf.schema import parse_protobuf
 
 __all__ = ["InvalidSchemaError", "ParsedSchema", "References", "SchemaType", "parse"]
 
@@ -28,4 +29,4 @@ def parse(
         case SchemaType.JSON:
             return parse_json_schema(text, references, validate=validate)
         case SchemaType.PROTOBUF:
-            raise InvalidSchemaError("schemas of type PROTOBUF are not understood")
+            return parse_protobuf(text, references, validate=validate)
