@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.pipeline.cores.small_topologies import (
+    STRING,
     Run,
     both,
     function,
@@ -64,6 +65,24 @@ def stream_self() -> Run:
 def stream_table(kind: JoinKind) -> Run:
     left, right = stream("left"), table("right")
     join = ir.StreamTableJoin(name="join", left=left, right=right, joiner=function(both), kind=kind)
+    return Run(left, right, join, sink(join), partitions=2)
+
+
+def stream_versioned(kind: JoinKind, grace_ms: int | None) -> Run:
+    left = stream("left")
+    rows = ir.Materialization(
+        store="rows", key_serde=STRING, value_serde=STRING, is_queryable=True, is_caching=False, history_ms=60
+    )
+    right = ir.TableSource(name="right", topics=("right",), key_serde=STRING, value_serde=STRING, table=rows)
+    join = ir.StreamTableJoin(
+        name="join",
+        left=left,
+        right=right,
+        joiner=function(both),
+        kind=kind,
+        grace_ms=grace_ms,
+        buffer=None if grace_ms is None else stored("buffer"),
+    )
     return Run(left, right, join, sink(join), partitions=2)
 
 
@@ -121,6 +140,8 @@ JOINS: dict[str, Callable[[], Run]] = {
     "stream-stream itself": stream_self,
     "stream-table inner": lambda: stream_table(INNER),
     "stream-table left": lambda: stream_table(LEFT),
+    "stream-versioned table": lambda: stream_versioned(INNER, None),
+    "stream-versioned table, patient": lambda: stream_versioned(LEFT, 20),
     "global inner": lambda: stream_global(INNER),
     "global left": lambda: stream_global(LEFT),
     "table-table inner": lambda: table_table(INNER, is_stored=False),
