@@ -102,7 +102,6 @@ class _Building:
         if how is None:
             return {}
         if "versioned" in how:
-            self._remember(how["store"])
             supplier = Stores.persistent_versioned_key_value_store(how["store"], how["versioned"])
             return {"materialized": Materialized.as_(supplier).with_key_serde(keys).with_value_serde(values)}
         if "store" in how:

@@ -13,22 +13,33 @@ __all__ = ["draw_inputs"]
 
 KEYS = ("a", "b", "c", "d", "ä")
 WORDS = ("x", "y", "z,x", "hello", "q,", "", "ß,y,x", "one,two,three")
+WORDS_WITHOUT_EMPTY_PARTS = tuple(word for word in WORDS if word and not word.endswith(","))
 BORDERS = (5, 10, 12, 17, 20, 30)
 
 
 def draw_inputs(
-    rng: random.Random, topics: Mapping[str, str], scale: int, *, with_wall_clock: bool, most: int = 45
+    rng: random.Random,
+    topics: Mapping[str, str],
+    scale: int,
+    *,
+    with_wall_clock: bool,
+    with_empty_values: bool,
+    most: int = 45,
 ) -> list[dict[str, Any]]:
     """From few to `most` records over the topics, with steps of the wall clock between them where it is looked at."""
     names = list(topics)
     time = _Clock(rng, scale)
     keys = KEYS[: rng.choice((1, 2, 3, 5))]
+    words = WORDS if with_empty_values else WORDS_WITHOUT_EMPTY_PARTS
     events: list[dict[str, Any]] = []
     for _ in range(rng.randint(4, most)):
         if with_wall_clock and rng.random() < 0.2:
             events.append({"advance": rng.choice((1, 5, 20, 50)) * scale})
         topic = rng.choice(names)
-        events.append(_record(rng, topic, topics[topic], keys, time.next()))
+        key, value = _key(rng, topics[topic], keys), _value(rng, topics[topic], words)
+        events.append({"topic": topic, "key": key, "value": value, "timestamp": time.next()})
+        if rng.random() < 0.15:
+            events[-1]["headers"] = [["h", rng.choice(("1", "2"))], ["i", None]][: rng.choice((1, 2))]
         if rng.random() < 0.08:
             events.append(dict(events[-1]))
     if with_wall_clock:
@@ -36,18 +47,17 @@ def draw_inputs(
     return events
 
 
-def _record(rng: random.Random, topic: str, role: str, keys: tuple[str, ...], timestamp: int) -> dict[str, Any]:
-    key = None if rng.random() < 0.05 else rng.choice(keys)
+def _key(rng: random.Random, role: str, keys: tuple[str, ...]) -> str | None:
     if role in ("global", "table") and rng.random() < 0.4:
         # Rows that buckets and first letters point to, so that joins by another key find something.
-        key = rng.choice(("b0", "b1", "b2", "b3", "k0", "k1", "x", "h", "o"))
-    value = None if rng.random() < (0.2 if role != "stream" else 0.08) else rng.choice(WORDS)
-    if value is not None and rng.random() < 0.5:
-        value += str(rng.randrange(100))
-    record: dict[str, Any] = {"topic": topic, "key": key, "value": value, "timestamp": timestamp}
-    if rng.random() < 0.15:
-        record["headers"] = [["h", rng.choice(("1", "2"))], ["i", None]][: rng.choice((1, 2))]
-    return record
+        return rng.choice(("b0", "b1", "b2", "b3", "k0", "k1", "x", "h", "o"))
+    return None if rng.random() < 0.05 else rng.choice(keys)
+
+
+def _value(rng: random.Random, role: str, words: tuple[str, ...]) -> str | None:
+    if rng.random() < (0.08 if role == "stream" else 0.2):
+        return None
+    return rng.choice(words) + (str(rng.randrange(100)) if rng.random() < 0.5 else "")
 
 
 class _Clock:

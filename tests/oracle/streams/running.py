@@ -76,8 +76,7 @@ def _outputs(step: int, records: Iterable[OutputRecord], topics: tuple[str, ...]
 
 
 def _dump(stores: list[Store]) -> list[Any]:
-    """Every entry, as the Java program lists them; session stores cannot be listed whole."""
-    return [_entry(key, value) for store in stores if hasattr(store, "all") for key, value in store.all()]
+    return [_entry(key, value) for store in stores for key, value in store.all()]  # type: ignore[attr-defined]
 
 
 def _entry(key: Any, value: Any) -> list[Any]:

@@ -26,14 +26,14 @@ WINDOW_KINDS = ("tumbling", "hopping", "sliding", "session", "unlimited")
 
 
 def group(draw: Draw, flow: Flow) -> Flow:
-    grouped = Flow("", "grouped", "text", flow.values)
+    grouped = Flow("", "grouped", "text", flow.values, is_steady=flow.is_steady)
     if flow.keys == "text" and draw.chance(0.6):
         return draw.add("group_by_key", [flow], grouped, name=draw.name())
     return draw.add("group_by", [flow], grouped, **{"with": draw.key_selector()}, name=draw.name())
 
 
 def group_table(draw: Draw, flow: Flow) -> Flow:
-    grouped = Flow("", "grouped table", "text", flow.values)
+    grouped = Flow("", "grouped table", "text", flow.values, is_steady=False)
     return draw.add("group_by", [flow], grouped, **{"with": draw.key_selector()}, name=draw.name())
 
 
@@ -60,13 +60,14 @@ def windowed(draw: Draw, flow: Flow, kind: str | None = None, *, is_final: bool 
         is_final = draw.chance(0.25)
     may_be_final = flow.kind == "grouped" and drawn["kind"] != "unlimited"
     emit = "final" if is_final and may_be_final else None
-    result = Flow("", "windowed", drawn["kind"], flow.values, drawn, is_grouped_window=drawn["kind"] != "unlimited")
+    may_close = drawn["kind"] != "unlimited"
+    result = Flow("", "windowed", drawn["kind"], flow.values, drawn, may_close, is_steady=False)
     return draw.add("windowed_by", [flow], result, window=drawn, emit=emit)
 
 
 def cogroup(draw: Draw, flows: list[Flow]) -> Flow:
     adders = [{"fn": draw.pick(("concat", "keyed"))} for _ in flows]
-    return draw.add("cogroup", flows, Flow("", "cogrouped"), adders=adders)
+    return draw.add("cogroup", flows, Flow("", "cogrouped", is_steady=False), adders=adders)
 
 
 def fold(draw: Draw, flow: Flow, op: str | None = None) -> Flow:
@@ -138,7 +139,8 @@ def stream_join(draw: Draw, left: Flow, right: Flow, kind: str | None = None) ->
     how = {"store": draw.store_name()} if draw.chance(0.15) else None
     details = {"kind": kind or draw.pick(("inner", "left", "outer")), "as": how, "name": draw.name()}
     joiner = draw.joiner(may_use_key=True)
-    return draw.add("stream_join", [left, right], Flow("", "stream"), window=drawn, joiner=joiner, **details)
+    result = Flow("", "stream", is_steady=False)
+    return draw.add("stream_join", [left, right], result, window=drawn, joiner=joiner, **details)
 
 
 def stream_table_join(
@@ -146,7 +148,8 @@ def stream_table_join(
 ) -> Flow:
     details = {"kind": kind or draw.pick(("inner", "left")), "grace": grace, "name": draw.name()}
     joiner = draw.joiner(may_use_key=True)
-    return draw.add("stream_table_join", [left, right], Flow("", "stream"), joiner=joiner, **details)
+    result = replace(left, values="text", is_steady=left.is_steady and grace is None)
+    return draw.add("stream_table_join", [left, right], result, joiner=joiner, **details)
 
 
 def global_join(draw: Draw, left: Flow, right: Flow, kind: str | None = None) -> Flow:
@@ -159,14 +162,15 @@ def global_join(draw: Draw, left: Flow, right: Flow, kind: str | None = None) ->
 def table_join(draw: Draw, left: Flow, right: Flow, kind: str | None = None) -> Flow:
     details = {"kind": kind or draw.pick(("inner", "left", "outer")), "as": draw.store(), "name": draw.name()}
     joiner = draw.joiner(may_use_key=False)
-    result = replace(left, values="text", is_grouped_window=False)
+    result = replace(left, values="text", is_grouped_window=False, is_steady=False)
     return draw.add("table_join", [left, right], result, joiner=joiner, **details)
 
 
 def foreign_key_join(draw: Draw, left: Flow, right: Flow, kind: str | None = None) -> Flow:
     details = {"kind": kind or draw.pick(("inner", "left")), "as": draw.store(), "name": draw.name()}
     joiner, extractor = draw.joiner(may_use_key=False), draw.pick(FOREIGN_KEYS)
-    result = Flow("", "table")
+    draw.has_empty_values = False
+    result = Flow("", "table", is_steady=False)
     return draw.add("foreign_key_join", [left, right], result, joiner=joiner, extractor=extractor, **details)
 
 
@@ -196,18 +200,22 @@ def add_processor(draw: Draw, flow: Flow, which: str | None = None) -> Flow:
     stores = None
     if which in STORE_KINDS or (which == "annotate" and draw.chance(0.5)):
         stores = [_add_store(draw, STORE_KINDS.get(which, "key-value"))]
-    texts = Flow("", "stream")
+    texts = Flow("", "stream", is_steady=flow.is_steady and which not in ("twice", "tick"))
     if which == "annotate":
         return draw.add("process_values", [flow], replace(flow, values="text"), stores=stores, name=draw.name())
     details: dict[str, Any] = {"processor": which, "stores": stores, "name": draw.name()}
     if which == "stamp":
+        draw.looks_at_stream_time = True
         details["shift"] = draw.time(-5, 0, 0, 7)
     elif which == "tick":
         clock = draw.pick(("stream", "wall"))
         draw.needs_wall_clock |= clock == "wall"
+        draw.looks_at_stream_time |= clock == "stream"
         details.update(clock=clock, interval=draw.time(5, 20), limit=draw.pick((None, None, 2)))
     elif which in ("neighbours", "sessions"):
         details["reach"] = draw.time(5, 10)
+    if which == "neighbours":
+        details["duplicates"] = draw.operators[-1]["duplicates"]
     return draw.add("process", [flow], texts, **details)
 
 

@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -19,18 +20,24 @@ import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.TopologyDescription;
 import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers;
 import org.apache.kafka.streams.test.TestRecord;
 
 /**
  * Runs one case: a driver for every partition, and records of internal topics carried to the partition of their key.
  *
- * <p>An input record is finished, with all that follows from it, before the next one. Start at {@link #run}.
+ * <p>A driver runs all sub-topologies as one task with one stream time. Where a processor looks at that time, there is a
+ * driver for every sub-topology too, fed with its topics only, as Kafka Streams would have a task for each.
+ *
+ * <p>A record is finished, with all that follows from it, before the next one. Start at {@link #run}.
  */
 final class CaseRunner {
+    private static final String APPLICATION_PREFIX = "oracle-";
     private final ObjectMapper json;
     private final JsonNode spec;
     private final List<Driver> drivers = new ArrayList<>();
+    private final Map<String, Integer> subtopologies = new HashMap<>();
     private final Deque<ProducerRecord<byte[], byte[]>> internal = new ArrayDeque<>();
     private final ArrayNode outputs;
     private SpecBuilder builder;
@@ -61,16 +68,41 @@ final class CaseRunner {
     }
 
     private String open(Path stateDirectory) {
-        Topology topology = null;
-        for (int partition = 0; partition < spec.path("partitions").asInt(1); partition++) {
-            // Each driver believes to be partition 0, so each needs a topology and a folder of its own.
-            Properties properties = properties(stateDirectory.resolve(UUID.randomUUID().toString()));
-            builder = SpecBuilder.of(spec);
-            topology = builder.build(properties);
-            boolean isRouted = !spec.path("plain").asBoolean();
-            drivers.add(new Driver(topology, properties, spec.path("wall").asLong(0), builder, isRouted));
+        int partitions = spec.path("partitions").asInt(1);
+        Topology topology = openDriver(stateDirectory);
+        if (spec.path("by_subtopology").asBoolean()) {
+            int number = 0;
+            for (TopologyDescription.Subtopology part : topology.describe().subtopologies()) {
+                for (TopologyDescription.Node node : part.nodes()) {
+                    assign(node, number);
+                }
+                number++;
+            }
+        }
+        int count = partitions * (1 + subtopologies.values().stream().max(Integer::compare).orElse(0));
+        while (drivers.size() < count) {
+            openDriver(stateDirectory);
         }
         return topology.describe().toString();
+    }
+
+    /** Remember which sub-topology reads a topic and holds a store. */
+    private void assign(TopologyDescription.Node node, int subtopology) {
+        if (node instanceof TopologyDescription.Source source) {
+            source.topicSet().forEach(topic -> subtopologies.put(topic, subtopology));
+        } else if (node instanceof TopologyDescription.Processor processor) {
+            processor.stores().forEach(store -> subtopologies.put(store, subtopology));
+        }
+    }
+
+    /** Each driver believes to be the only one, so each needs a topology and a folder of its own. */
+    private Topology openDriver(Path stateDirectory) {
+        Properties properties = properties(stateDirectory.resolve(UUID.randomUUID().toString()));
+        builder = SpecBuilder.of(spec);
+        Topology topology = builder.build(properties);
+        boolean isRouted = !spec.path("plain").asBoolean();
+        drivers.add(new Driver(topology, properties, spec.path("wall").asLong(0), builder, isRouted));
+        return topology;
     }
 
     private Properties properties(Path stateDirectory) {
@@ -114,18 +146,25 @@ final class CaseRunner {
             drivers.forEach(driver -> driver.pipe(topic, record));
             return;
         }
-        int chosen = partition >= 0 ? partition : partitionOf(record.key());
-        drivers.get(chosen).pipe(topic, record);
-        collect(drivers.get(chosen));
+        int partitions = spec.path("partitions").asInt(1);
+        int chosen = partition >= 0 ? partition : partitionOf(record.key(), partitions);
+        String plainTopic = topic.startsWith(APPLICATION_PREFIX) ? topic.substring(APPLICATION_PREFIX.length()) : topic;
+        Driver driver = drivers.get(subtopologies.getOrDefault(plainTopic, 0) * partitions + chosen);
+        driver.pipe(topic, record);
+        collect(driver);
     }
 
+    /** What comes of a record goes before its younger siblings, so that it too is finished before they begin. */
     private void carry() {
         while (!internal.isEmpty()) {
             ProducerRecord<byte[], byte[]> record = internal.remove();
+            Deque<ProducerRecord<byte[], byte[]>> siblings = new ArrayDeque<>(internal);
+            internal.clear();
             route(
                     record.topic(),
                     new TestRecord<>(record.key(), record.value(), record.headers(), record.timestamp()),
                     -1);
+            internal.addAll(siblings);
         }
     }
 
@@ -139,8 +178,8 @@ final class CaseRunner {
         }
     }
 
-    private int partitionOf(byte[] key) {
-        return key == null ? 0 : Utils.toPositive(Utils.murmur2(key)) % drivers.size();
+    private static int partitionOf(byte[] key, int partitions) {
+        return key == null ? 0 : Utils.toPositive(Utils.murmur2(key)) % partitions;
     }
 
     private static TestRecord<byte[], byte[]> record(JsonNode event) {
@@ -170,7 +209,9 @@ final class CaseRunner {
         ObjectNode stores = json.createObjectNode();
         for (String name : builder.storeNames()) {
             ArrayNode entries = stores.putArray(name);
-            drivers.forEach(driver -> driver.dump(name, entries));
+            int partitions = spec.path("partitions").asInt(1);
+            int first = subtopologies.getOrDefault(name, 0) * partitions;
+            drivers.subList(first, first + partitions).forEach(driver -> driver.dump(name, entries));
         }
         return stores;
     }

@@ -23,6 +23,7 @@ import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.ReadOnlyKeyValueStore;
+import org.apache.kafka.streams.state.ReadOnlySessionStore;
 import org.apache.kafka.streams.state.ReadOnlyWindowStore;
 import org.apache.kafka.streams.state.ValueAndTimestamp;
 import org.apache.kafka.streams.test.TestRecord;
@@ -83,11 +84,15 @@ final class Driver {
         return records;
     }
 
-    /** Every entry of a store, as its kind lists them; session stores cannot list all of theirs. */
+    /** Every entry of a store. */
     void dump(String name, ArrayNode entries) {
         StateStore store = driver.getAllStateStores().get(name);
         if (store instanceof ReadOnlyWindowStore<?, ?> windows) {
             try (KeyValueIterator<? extends Windowed<?>, ?> all = windows.all()) {
+                all.forEachRemaining(entry -> add(entries, entry));
+            }
+        } else if (store instanceof ReadOnlySessionStore<?, ?> sessions) {
+            try (KeyValueIterator<? extends Windowed<?>, ?> all = sessions.fetch(null, null)) {
                 all.forEachRemaining(entry -> add(entries, entry));
             }
         } else if (store instanceof ReadOnlyKeyValueStore<?, ?> rows) {

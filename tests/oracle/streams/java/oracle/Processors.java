@@ -265,7 +265,10 @@ final class Processors {
                 near.forEachRemaining(entry -> every.add(Functions.text(entry.key.key()) + entry.key.window().start() + " "));
             }
             every.stream().sorted().forEach(found::append);
-            found.append('.').append(store.fetch(record.key(), from));
+            found.append('.');
+            if (!spec.get("duplicates").asBoolean()) {
+                found.append(store.fetch(record.key(), from));
+            }
             context().forward(record.withValue((Object) found.toString()));
         }
     }

@@ -19,7 +19,7 @@ final class Stores {
             SpecBuilder builder, JsonNode operator, Serde<Object> keys, Serde<Object> values) {
         JsonNode as = operator.get("as");
         if (as.has("versioned")) {
-            builder.rememberStore(as.get("store").asText());
+            // Not remembered: such a store cannot list its entries.
             return Materialized.<Object, Object>as(org.apache.kafka.streams.state.Stores.persistentVersionedKeyValueStore(
                             as.get("store").asText(), Windows.milliseconds(as, "versioned")))
                     .withKeySerde(keys)
