@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint, Parameter, flag, number, text
 from moldau.registry import schemas_of_documents as documents
@@ -35,6 +37,8 @@ FORMAT = text("format", "Avro: `resolved`; Protobuf: `serialized`, `ignore_exten
 REFERENCE_FORMAT = text("referenceFormat", "`qualified` spells out the context of references.")
 FIND_TAGS = Parameter("findTags", "Accepted, and passed over.", {"type": "string"}, is_repeatable=True)
 PAGE = (number("offset", "How many to leave out.", 0), number("limit", "How many to give; -1 for all.", -1))
+_DESCRIPTOR = re.compile(r"[A-Za-z0-9+/=\s]+")
+"""Base64, in which descriptors are sent; a schema's text always has other characters."""
 BOTH = {"subject": SUBJECT, "version": VERSION}
 ONE = {"subject": SUBJECT}
 
@@ -118,7 +122,7 @@ class _Subjects:
         registry = self._resources.registry
         schema = registry.known(subject, request, normalize=normalize)
         if schema is not None:
-            return self._registered(call, schema)
+            return self._registered(call, schema, request)
         return await self._resources.writing(self._register)(call)
 
     async def _register(self, call: Call) -> Answer:
@@ -126,7 +130,7 @@ class _Subjects:
         schema = await self._resources.registry.register(
             self._resources.subject(call), request, normalize=call.flag("normalize"), force=call.flag("force")
         )
-        return self._registered(call, schema)
+        return self._registered(call, schema, request)
 
     async def delete_subject(self, call: Call) -> Answer:
         subject, permanent = self._resources.subject(call), call.flag("permanent")
@@ -149,7 +153,7 @@ class _Subjects:
         schema = await self._resources.registry.register(
             old.subject, tagged(old, previous, request), normalize=False, force=False
         )
-        return self._registered(call, schema)
+        return Answer(register_document(schema, self._resources.dialect))
 
     # Shared
 
@@ -163,8 +167,10 @@ class _Subjects:
         qualifies = call.text("referenceFormat").lower() == "qualified"
         return Answer(schema_document(schema, self._resources.dialect, text=text, qualifies=qualifies))
 
-    def _registered(self, call: Call, schema: SchemaVersion) -> Answer:
-        text = self._resources.text(schema, call.text("format"))
+    def _registered(self, call: Call, schema: SchemaVersion, request: RegisterRequest) -> Answer:
+        """Who sends a Protobuf schema as a descriptor keeps the text of the answer, and reads it as one later."""
+        is_descriptor = schema.schema_type == "PROTOBUF" and _DESCRIPTOR.fullmatch(request.schema)
+        text = request.schema if is_descriptor else self._resources.text(schema, call.text("format"))
         return Answer(register_document(schema, self._resources.dialect, text=text))
 
 
