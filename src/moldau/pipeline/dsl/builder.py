@@ -81,6 +81,8 @@ class StreamsBuilder:
         self, topic: str, consumed: Consumed | None = None, materialized: Materialized | None = None
     ) -> GlobalKTable:
         """Read a topic as a table of which every task knows every row."""
+        if materialized is not None and materialized.history_ms is not None:
+            raise TopologyError("a global table cannot be versioned", callers_origin())
         options, table = self._table_options(topic, consumed, materialized)
         source = self._graph.names.suffixed(options.name, "-source", "KSTREAM-SOURCE-")
         name = self._graph.names.chosen(options.name, "KTABLE-SOURCE-")

@@ -30,7 +30,7 @@ from moldau.pipeline.ir.nodes import (
     Repartition,
 )
 from moldau.pipeline.ir.origin import callers_origin
-from moldau.pipeline.ir.serdes import LongSerde, Serde
+from moldau.pipeline.ir.serdes import DefaultSerde, LongSerde, Serde
 from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
 
 if TYPE_CHECKING:
@@ -243,14 +243,12 @@ class SessionWindowedKStream(_Windowed):
 def windowed_keys(serde: Serde | None, windows: Windows | None) -> Serde | None:
     """The serde of a windowed table's keys, from that of the keys themselves."""
     match windows:
-        case _ if serde is None:
-            return None
         case None:
             return serde
         case SessionWindows():
-            return SessionWindowedSerde(serde)
+            return SessionWindowedSerde(serde or DefaultSerde("key"))
         case _:
-            return TimeWindowedSerde(serde, windows.window_size_ms)
+            return TimeWindowedSerde(serde or DefaultSerde("key"), windows.window_size_ms)
 
 
 def _counting(materialized: Materialized | None) -> Materialized:

@@ -17,6 +17,7 @@ from moldau.pipeline.dsl.options import Grouped, Named, TableJoined, name_of
 from moldau.pipeline.dsl.processing import stores_of
 from moldau.pipeline.dsl.suppressed import Suppressed
 from moldau.pipeline.dsl.table_joins import join_on_foreign_key, join_tables
+from moldau.pipeline.dsl.versions import is_versioned
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import Function, PythonFunction
 from moldau.pipeline.ir.grace import close_delay_ms
@@ -164,6 +165,8 @@ class KTable:
                 f"not {suppressed!r}",
                 callers_origin(),
             )
+        if is_versioned(self.node):
+            raise TopologyError("the changes of a versioned table cannot be suppressed", callers_origin())
         graph, buffer = self.graph, suppressed.buffer
         name = suppressed.name or graph.names.processor("KTABLE-SUPPRESS-")
         grace_ms = close_delay_ms(self.node) if suppressed.wait_ms is None else 0

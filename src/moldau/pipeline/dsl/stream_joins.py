@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from moldau.pipeline.dsl.functions import Given, WithKey, function_of, keyed_function_of
 from moldau.pipeline.dsl.graph import Part
 from moldau.pipeline.dsl.options import Joined, Named, StreamJoined
+from moldau.pipeline.dsl.versions import check_history
 from moldau.pipeline.dsl.windows import JoinWindows
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import Function, PythonFunction
@@ -173,6 +174,7 @@ def join_table(stream: KStream, table: KTable, join: StreamJoin) -> KStream:
     function, has_key = typed_joiner(join.joiner, join.method, keys, values, table.values)
     buffer = None
     if options.grace_ms is not None:
+        check_history(table.node, options.grace_ms)
         buffer = Materialization(
             store=stream.graph.claim_store(f"{name}-Buffer"),
             key_serde=keys.key_serde(),

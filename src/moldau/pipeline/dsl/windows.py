@@ -7,6 +7,7 @@ somebody: say it, or say that there is none. Start at `TimeWindows`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 from moldau.pipeline.dsl.durations import Duration, milliseconds
 from moldau.pipeline.ir import windows as ir
@@ -26,6 +27,11 @@ class TimeWindows:
     size_ms: int
     grace_ms: int
     advance_ms: int
+
+    @classmethod
+    def of(cls, size: Duration) -> NoReturn:
+        """Not any more: it left open how late a record may be."""
+        _say_the_grace("TimeWindows", "of_size")
 
     @classmethod
     def of_size_with_no_grace(cls, size: Duration) -> TimeWindows:
@@ -99,6 +105,11 @@ class SessionWindows:
 
     inactivity_gap_ms: int
     grace_ms: int
+
+    @classmethod
+    def with_(cls, gap: Duration) -> NoReturn:
+        """Not any more: it left open how late a record may be."""
+        _say_the_grace("SessionWindows", "of_inactivity_gap")
 
     @classmethod
     def of_inactivity_gap_with_no_grace(cls, gap: Duration) -> SessionWindows:
@@ -212,6 +223,14 @@ class JoinWindows:
             grace_ms=self.grace_ms,
             holds_unmatched=self.holds_unmatched,
         )
+
+
+def _say_the_grace(windows: str, start: str) -> NoReturn:
+    raise TopologyError(
+        f"{windows} needs to know how late records may be: {windows}.{start}_and_grace(..., grace), or "
+        f"{windows}.{start}_with_no_grace(...)",
+        callers_origin(),
+    )
 
 
 def _signed(difference: Duration, what: str) -> int:

@@ -1,0 +1,38 @@
+"""Versioned tables know what their rows were; some operators need that, others cannot have it."""
+
+from __future__ import annotations
+
+from moldau.pipeline.ir.errors import TopologyError
+from moldau.pipeline.ir.nodes import Materialization, Node, inputs_of
+from moldau.pipeline.ir.origin import callers_origin
+
+__all__ = ["check_history", "is_versioned"]
+
+
+def is_versioned(node: Node) -> bool:
+    """Whether the rows of this table, or of all the tables it is computed from, are kept with their history."""
+    return all(history is not None for _, history in _histories(node))
+
+
+def check_history(node: Node, grace_ms: int) -> None:
+    """Refuse a join with grace on a table that does not know its rows of so long ago."""
+    for name, history_ms in _histories(node):
+        if history_ms is None:
+            raise TopologyError(
+                f"a join with a grace period looks rows up as of the past, but the table {name} knows only their last "
+                "values: materialize it with Stores.persistent_versioned_key_value_store",
+                callers_origin(),
+            )
+        if history_ms < grace_ms:
+            raise TopologyError(
+                f"a grace period of {grace_ms} ms needs as much history, but the table {name} keeps {history_ms} ms",
+                callers_origin(),
+            )
+
+
+def _histories(node: Node) -> list[tuple[str, int | None]]:
+    table = getattr(node, "table", None)
+    if isinstance(table, Materialization):
+        return [(node.name, table.history_ms)]
+    inputs = inputs_of(node)
+    return [found for source in inputs for found in _histories(source)] if inputs else [(node.name, None)]
