@@ -67,7 +67,8 @@ class Graph:
     def add(self, node: AnyNode) -> AnyNode:
         """Take a node in."""
         if node.name in self._node_names:
-            raise TopologyError(f"the name {node.name} is taken by another operator; choose another", node.origin)
+            way_out = "name one of them with Grouped.as_" if isinstance(node, Repartition) else "choose another"
+            raise TopologyError(f"the name {node.name} is taken by another operator; {way_out}", node.origin)
         self._node_names.add(node.name)
         self.nodes.append(node)
         return node

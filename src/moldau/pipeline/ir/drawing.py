@@ -5,6 +5,7 @@ What both languages need is found once, in `_picture`. Start at `mermaid` or `do
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -29,7 +30,7 @@ def mermaid(nodes: Sequence[Node], pieces: Iterable[SubTopology]) -> str:
     """A Mermaid flowchart: topics are rounded, stores are cylinders, operators are boxes."""
     picture = _picture(nodes, pieces)
     lines = ["flowchart TD"]
-    lines += [f'  {mark}(["{topic}"])' for mark, topic in picture.topics.items()]
+    lines += [f'  {mark}(["{_without_quotes(topic)}"])' for mark, topic in picture.topics.items()]
     for number, (title, operators) in enumerate(picture.boxes):
         lines.append(f'  subgraph box{number}["{title}"]')
         lines += [f'    {mark}["{name}"]' for mark, name in operators.items()]
@@ -44,7 +45,7 @@ def dot(nodes: Sequence[Node], pieces: Iterable[SubTopology]) -> str:
     """A Graphviz digraph with the same shapes."""
     picture = _picture(nodes, pieces)
     lines = ["digraph topology {", "  node [shape=box];"]
-    lines += [f'  {mark} [label="{topic}", shape=ellipse];' for mark, topic in picture.topics.items()]
+    lines += [f"  {mark} [label={json.dumps(topic)}, shape=ellipse];" for mark, topic in picture.topics.items()]
     for number, (title, operators) in enumerate(picture.boxes):
         lines.append(f'  subgraph cluster_{number} {{ label="{title}";')
         lines += [f'    {mark} [label="{name}"];' for mark, name in operators.items()]
@@ -53,6 +54,11 @@ def dot(nodes: Sequence[Node], pieces: Iterable[SubTopology]) -> str:
     lines += [f"  {one} -> {other};" for one, other in picture.flows]
     lines += [f"  {one} -> {other} [style=dashed, dir=none];" for one, other in picture.uses]
     return "\n".join(lines) + "\n}\n"
+
+
+def _without_quotes(label: str) -> str:
+    """A pattern of topics may hold quotes, which Mermaid writes as an entity."""
+    return label.replace('"', "#quot;")
 
 
 def _picture(nodes: Sequence[Node], pieces: Iterable[SubTopology]) -> _Picture:

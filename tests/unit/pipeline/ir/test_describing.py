@@ -75,6 +75,13 @@ def test_dot_draws_the_same() -> None:
     assert "n2 -> n3;" in drawing
 
 
+def test_a_pattern_with_quotes_is_drawn_safely() -> None:
+    source = replace(stream("in"), topics=(), topic_pattern='a"b\\.c')
+    topology = Topology((source, sink("out", source)))
+    assert 't0(["like a#quot;b\\.c"])' in topology.to_mermaid()
+    assert 't0 [label="like a\\"b\\\\.c", shape=ellipse];' in topology.to_dot()
+
+
 def test_a_global_table_is_drawn_in_a_box_of_its_own() -> None:
     source, everywhere = stream("in"), global_table("everywhere")
     joined = join_global("joined", source, everywhere)
