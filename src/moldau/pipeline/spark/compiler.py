@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from moldau.pipeline.spark.job import Job
 
-__all__ = ["Compiled", "compile_topology"]
+__all__ = ["Compiled", "TestMode", "compile_topology"]
 
 FINISHED = -1
 """Among the targets of a branch: rows that have left the topology."""
@@ -45,6 +45,15 @@ class Compiled:
 
 
 @dataclass(frozen=True)
+class TestMode:
+    """How a query runs that is compared with a run in memory: its state can be looked at from outside."""
+
+    settings: TaskSettings
+    commits_each_record: bool
+    """Whether caches are forwarded after each record instead of each batch."""
+
+
+@dataclass(frozen=True)
 class Branch:
     """Rows on their way, and the sub-topologies that some of them may go to."""
 
@@ -58,16 +67,15 @@ def compile_topology(
     job: Job,
     *,
     reader: Reader | None = None,
-    commits_each_record: bool = False,
+    test: TestMode | None = None,
 ) -> Compiled:
     """Compile a topology whose serdes are all named; topics must exist.
 
-    Raises `CopartitioningError` or `TopologyError` where it cannot run. Another `reader` takes Kafka's place, and
-    `commits_each_record` is for tests that compare with a driver that does so.
+    Raises `CopartitioningError` or `TopologyError` where it cannot run. Another `reader` takes Kafka's place.
     """
-    settings = TaskSettings.of({**job.settings, "application.id": job.application_id})
+    settings = test.settings if test else TaskSettings.of({**job.settings, "application.id": job.application_id})
     plan = Plan.of(topology, job.partition_counts, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
-    make = _WorkMaker(plan, settings, commits_each_record)
+    make = _WorkMaker(plan, settings, test)
     branches: list[Branch] = []
     for stage in plan.stages:
         branches = _with_stage(branches, stage, source_rows(reader or KafkaReader(spark, job), plan, stage), make)
@@ -117,10 +125,10 @@ def _finished(plan: Plan, rows: DataFrame) -> DataFrame:
 class _WorkMaker:
     """Tells workers what a stage is about."""
 
-    def __init__(self, plan: Plan, settings: TaskSettings, commits_each_record: bool) -> None:
+    def __init__(self, plan: Plan, settings: TaskSettings, test: TestMode | None) -> None:
         self.plan = plan
         self._settings = settings
-        self._commits_each_record = commits_each_record
+        self._test = test
         self._identity = uuid.uuid4().hex
 
     def work(self, stage: Stage) -> StageWork:
@@ -141,7 +149,8 @@ class _WorkMaker:
             counts=dict(plan.counts),
             settings=self._settings,
             states=() if stage.is_stateless else tuple(dict.fromkeys(states)),
-            commits_each_record=self._commits_each_record,
+            commits_each_record=self._test is not None and self._test.commits_each_record,
+            exports_state=self._test is not None,
         )
 
     def _input_name(self, node: object, topic: str | None) -> InputName:

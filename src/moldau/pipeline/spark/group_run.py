@@ -40,7 +40,7 @@ class LiveTasks(NamedTuple):
     """Tasks with all they know, and the stamp of the state they know it from."""
 
     tasks: dict[Unit, Task]
-    backends: list[Backend]
+    backends: list[tuple[Unit, Backend]]
 
 
 class _Kept(NamedTuple):
@@ -72,19 +72,23 @@ class GroupRun:
         records, origin = ordered(table.where(is_mine), self._work.global_inputs)
         group = GroupState(self._channel, lambda: [key for key in records.values("key") if key is not None])
         live = self._live_tasks(group)
-        yield from self._processed(live, records, origin, now_ms)
-        self._write(live)
-
-    def _processed(self, live: LiveTasks, table: Table, origin: Origin, now_ms: int | None) -> Iterator[pa.RecordBatch]:
         writer = RowWriter(self._work, self._slot)
+        yield from self._processed(live, records, origin, now_ms, writer)
+        yield from self._written(live, writer)
+
+    def _processed(
+        self, live: LiveTasks, table: Table, origin: Origin, now_ms: int | None, writer: RowWriter
+    ) -> Iterator[pa.RecordBatch]:
         if len(self._units) > 1:
             run: _Solo | _Circle = _Circle(self._work, live.tasks, writer)
         else:
-            run = _Solo(self._work, live.tasks[self._units[0]], writer)
-        for start in range(0, table.count, _ROWS_AT_ONCE):
-            part = table.slice(start, _ROWS_AT_ONCE)
-            yield from run.take(part, origin.slice(start, start + part.count))
-        yield from run.end(now_ms)
+            run = _Solo(self._work, self._units[0], live.tasks[self._units[0]], writer)
+        from_records = origin.caused_by_records
+        yield from _taken(run, table, origin, 0, from_records)
+        if now_ms is not None:
+            yield from run.punctuate(now_ms)
+        yield from _taken(run, table, origin, from_records, table.count)
+        yield from run.commit()
         for unit, task in live.tasks.items():
             task.flush()
             yield from writer.changes(task.changes, unit.partition)
@@ -93,7 +97,7 @@ class GroupRun:
         stamp = self._channel.get(STAMP_STATE, _STAMP_KEY)
         kept = _kept.pop((self._work.identity, self._slot), None)
         if kept is not None and kept.stamp == stamp:
-            for backend in kept.live.backends:
+            for _, backend in kept.live.backends:
                 backend.attach(group)
             return kept.live
         live = LiveTasks({}, [])
@@ -105,12 +109,14 @@ class GroupRun:
         prefix = f"{unit.piece}/{unit.partition}/".encode() if len(self._units) > 1 else b""
         backend = Backend(name, prefix)
         backend.attach(group)
-        live.backends.append(backend)
+        live.backends.append((unit, backend))
         return backend
 
-    def _write(self, live: LiveTasks) -> None:
-        for backend in live.backends:
-            backend.write()
+    def _written(self, live: LiveTasks, writer: RowWriter) -> Iterator[pa.RecordBatch]:
+        for unit, backend in live.backends:
+            changes = backend.write()
+            if changes and self._work.exports_state:
+                yield writer.state(unit, backend.state, changes)
         stamp = os.urandom(16)
         self._channel.write(STAMP_STATE, [(_STAMP_KEY, stamp)])
         now = time.monotonic()
@@ -119,11 +125,18 @@ class GroupRun:
             del _kept[key]
 
 
+def _taken(run: _Solo | _Circle, table: Table, origin: Origin, start: int, end: int) -> Iterator[pa.RecordBatch]:
+    for at in range(start, end, _ROWS_AT_ONCE):
+        count = min(_ROWS_AT_ONCE, end - at)
+        yield from run.take(table.slice(at, count), origin.slice(at, at + count))
+
+
 class _Solo:
     """A group of one task: records go in by the thousand."""
 
-    def __init__(self, work: StageWork, task: Task, writer: RowWriter) -> None:
+    def __init__(self, work: StageWork, unit: Unit, task: Task, writer: RowWriter) -> None:
         self._work = work
+        self._origin = Origin.after_all(unit)
         self._task = task
         self._writer = writer
 
@@ -141,11 +154,13 @@ class _Solo:
                 task.process_batch(name, rows)
         yield from self._writer.written(task.drain(), origin, marks)
 
-    def end(self, now_ms: int | None) -> Iterator[pa.RecordBatch]:
-        if now_ms is not None:
-            self._task.advance_wall_clock(now_ms)
+    def punctuate(self, now_ms: int) -> Iterator[pa.RecordBatch]:
+        self._task.advance_wall_clock(now_ms)
+        yield from self._writer.written(self._task.drain(), self._origin, None)
+
+    def commit(self) -> Iterator[pa.RecordBatch]:
         self._task.commit()
-        yield from self._writer.written(self._task.drain(), Origin.after_all(), None)
+        yield from self._writer.written(self._task.drain(), self._origin, None)
 
 
 def marking(rows: Iterator[Any], outputs: list[OutputRow], marks: list[int]) -> Iterator[Any]:
@@ -162,6 +177,7 @@ class _Circle:
         self._work = work
         self._tasks = tasks
         self._writer = writer
+        self._origin = Origin.after_all(next(iter(tasks)))
         self._inner = {name.node: work.readers[index][0] for index, name in work.inputs.items() if name.is_repartition}
         self._topics = {name.node: name.topic for name in work.inputs.values()}
         self._queue: deque[tuple[Task, str, tuple[Any, ...]]] = deque()
@@ -177,12 +193,14 @@ class _Circle:
                 marks.append(len(self._outputs))
         yield from self._drained(origin, marks)
 
-    def end(self, now_ms: int | None) -> Iterator[pa.RecordBatch]:
+    def punctuate(self, now_ms: int) -> Iterator[pa.RecordBatch]:
         for task in self._tasks.values():
-            if now_ms is not None:
-                task.advance_wall_clock(now_ms)
+            task.advance_wall_clock(now_ms)
             self._carry(task)
         self._work_off()
+        yield from self._drained(self._origin, None)
+
+    def commit(self) -> Iterator[pa.RecordBatch]:
         while True:
             before = len(self._outputs)
             for task in self._tasks.values():
@@ -191,7 +209,7 @@ class _Circle:
             if not self._queue and len(self._outputs) == before:
                 break
             self._work_off()
-        yield from self._drained(Origin.after_all(), None)
+        yield from self._drained(self._origin, None)
 
     def _readers(self, input_index: int, partition: int) -> list[Task]:
         pieces = self._work.readers[input_index]

@@ -4,7 +4,8 @@ Within a topic partition it is offset order. Between partitions the one whose ne
 goes first; of equals the earlier source, then the lower partition. Taking the smallest head each time is the same as
 sorting by the largest timestamp *so far* in each partition (`clocks`), which NumPy does quickly, and it does not matter
 where batches are cut. Behind a repartition, records come in the order of the input records that caused them, and those
-of one input record in the order in which they were forwarded (`path`). Start at `taken_order`.
+of one input record first in, first out: what came over fewer repartitionings, then what was forwarded first (`path`).
+Start at `taken_order`.
 """
 
 from __future__ import annotations
@@ -45,16 +46,8 @@ def taken_order(
     if paths is None:
         order: list[int] = np.lexsort((offsets, partitions, lanes, clock)).tolist()
         return order
-    keys = list(
-        zip(
-            clock.tolist(),
-            lanes.tolist(),
-            partitions.tolist(),
-            offsets.tolist(),
-            (p or b"" for p in paths),
-            strict=True,
-        )
-    )
+    numbers = (column.tolist() for column in (clock, lanes, partitions, offsets))
+    keys = list(zip(*numbers, (len(path or b"") for path in paths), (path or b"" for path in paths), strict=True))
     return sorted(range(len(keys)), key=keys.__getitem__)
 
 

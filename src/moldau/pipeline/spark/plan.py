@@ -20,7 +20,11 @@ from moldau.pipeline.ir.subtopologies import SubTopology, waves
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.spark.placement import slots
 
-__all__ = ["InputPoint", "OutputPoint", "Plan", "Stage", "Unit", "store_output"]
+__all__ = ["STATE_OUTPUT", "InputPoint", "OutputPoint", "Plan", "Stage", "Unit", "store_output"]
+
+
+STATE_OUTPUT = "state"
+"""The output by which all state leaves where a test wants to look at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,5 +208,5 @@ def _inputs(pieces: tuple[SubTopology, ...]) -> list[InputPoint]:
 
 def _outputs(topology: Topology, stores: tuple[str, ...]) -> list[OutputPoint]:
     named = [(sink.name, sink.topic if sink.chooser is None else None) for sink in topology.sinks]
-    named += [(DEAD_LETTERS, None), *((store_output(store), None) for store in stores)]
+    named += [(DEAD_LETTERS, None), (STATE_OUTPUT, None), *((store_output(store), None) for store in stores)]
     return [OutputPoint(index, name, topic) for index, (name, topic) in enumerate(named)]

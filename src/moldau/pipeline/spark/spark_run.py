@@ -1,42 +1,39 @@
 """A topology on real Spark, fed by hand: the twin of `pipeline.cores.in_memory_run`, to prove that both agree.
 
 Records lie in Spark's own memory source, so no broker is needed; from there on everything is as in production: the same
-plan, the same hosts, the same state. Records wait until outputs are asked for, and then make one batch. Start at
-`SparkRun`.
+plan, the same hosts, the same state. Records wait until results are asked for, and then make a batch; they make two
+where a batch would not take them in the order in which they were piped. Start at `SparkRun`.
 """
 
 from __future__ import annotations
 
-import base64
-import json
 import tempfile
 from collections import Counter
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from moldau.pipeline.cores.backends import Backends, MemoryBackend
+from moldau.pipeline.cores.failures import StateError
 from moldau.pipeline.cores.partitioning import partition_hash
 from moldau.pipeline.cores.records import Headers, InputRecord, OutputRecord
+from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.cores.store import Store
+from moldau.pipeline.cores.task import Task
+from moldau.pipeline.ir.copartitioning import task_count
 from moldau.pipeline.ir.nodes import OffsetReset
 from moldau.pipeline.ir.topology import Topology
-from moldau.pipeline.spark.compiler import Compiled, compile_topology
+from moldau.pipeline.spark.compiler import TestMode, compile_topology
 from moldau.pipeline.spark.failures import cause_of
 from moldau.pipeline.spark.job import Job
+from moldau.pipeline.spark.memory_reader import MemoryReader
+from moldau.pipeline.spark.plan import STATE_OUTPUT, Unit, store_output
 from moldau.pipeline.spark.rows import binary_values, header_tuples
+from moldau.pipeline.spark.session import open_session, session_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["SparkRun"]
-
-_TICKS = "\x00ticks"
-"""The topic of rows that tell the time; no real one can be called so."""
-
-_LINE = (
-    "topic string, partition int, offset bigint, timestamp bigint, key string, value string, "
-    "headers array<struct<key:string,value:string>>"
-)
 
 
 class SparkRun:
@@ -45,37 +42,34 @@ class SparkRun:
     def __init__(
         self,
         topology: Topology,
-        config: Mapping[str, Any],
+        settings: TaskSettings,
         *,
-        spark: SparkSession,
         partitions: int = 1,
         wall_clock_ms: int = 0,
         commits_each_record: bool = True,
+        spark: SparkSession | None = None,
     ) -> None:
-        self._lines = _Lines(spark)
-        self._waiting: list[str] = []
+        """Without a session the process's own is used, or a new one started."""
+        spark = spark or open_session(session_settings({}, threads=2))
+        self._reader = MemoryReader(spark)
+        self._waiting: list[InputRecord] = []
+        self._order = _PipedOrder(topology)
         self._outputs: list[OutputRecord] = []
         self._offsets: Counter[tuple[str, int]] = Counter()
-        self._hash = partition_hash()
+        self._state: dict[Unit, dict[str, MemoryBackend]] = {}
+        self._settings = settings
         self._partitions = partitions
+        self._hash = partition_hash()
         self._folder = tempfile.TemporaryDirectory(prefix="moldau-spark-run-")
-        topics = {topic for source in (*topology.sources, *topology.global_tables) for topic in source.topics}
-        job = Job(
-            application_id=str(config.get("application.id", "moldau")),
-            partition_counts=dict.fromkeys(topics | {s.topic for s in topology.sinks if s.topic}, partitions),
-            settings=config,
-            source_options=_no_options,
-        )
-        self.compiled: Compiled = compile_topology(
-            spark, topology, job, reader=self._lines, commits_each_record=commits_each_record
-        )
-        self._query = (
-            self.compiled.frame.writeStream.foreachBatch(self._collect)
-            .option("checkpointLocation", f"{self._folder.name}/checkpoint")
-            .queryName(f"moldau-spark-run-{next(_numbers)}")
-            .start()
-        )
+        mode = TestMode(settings, commits_each_record)
+        job = _job(topology, settings, partitions)
+        self.compiled = compile_topology(spark, topology, job, reader=self._reader, test=mode)
+        self._shown = {point.name for point in self.compiled.plan.outputs} - {STATE_OUTPUT}
+        self._shown -= {store_output(store) for store in topology.stores}
+        self._start()
         self.advance_wall_clock(wall_clock_ms)
+
+    # --- records in and out
 
     def pipe(
         self,
@@ -92,25 +86,24 @@ class SparkRun:
             partition = 0 if key is None else self._hash(key, self._partitions)
         offset = self._offsets[topic, partition]
         self._offsets[topic, partition] += 1
-        self._waiting.append(_line(InputRecord(topic, partition, offset, timestamp, headers, key, value)))
+        record = InputRecord(topic, partition, offset, timestamp, headers, key, value)
+        if not self._order.follows(record):
+            self.run_batch()
+            self._order.follows(record)
+        self._waiting.append(record)
 
     def advance_wall_clock(self, now_ms: int) -> None:
         """Tell every task the time of day, after all records so far."""
         self.run_batch()
         if self.compiled.plan.needs_ticks:
-            self._waiting.append(_line(InputRecord(_TICKS, 0, 0, now_ms, (), None, None)))
-            self.run_batch()
+            self._process([self._reader.tick(now_ms)])
 
     def run_batch(self) -> None:
         """Process what waits, as one batch."""
-        if not self._waiting:
-            return
-        self._lines.add(self._waiting)
-        self._waiting = []
-        try:
-            self._query.processAllAvailable()
-        except Exception as error:
-            raise cause_of(error) or error from None
+        if self._waiting:
+            self._process([self._reader.line(record) for record in self._waiting])
+        self._waiting.clear()
+        self._order.begin()
 
     def drain(self) -> list[OutputRecord]:
         """What was written to topics since the last call; rows of one key are in order."""
@@ -118,65 +111,128 @@ class SparkRun:
         outputs, self._outputs = self._outputs, []
         return outputs
 
+    # --- state
+
+    def stores(self, name: str) -> list[Store]:
+        """The stores of this name as Spark's state has them, one for each partition."""
+        self.run_batch()
+        found = [task.context.stores[name] for task in self._tasks() if name in task.context.stores]
+        if not found:
+            known = ", ".join(sorted(self.store_names())) or "none"
+            raise StateError(f"there is no store {name!r}; the stores of this topology are: {known}")
+        return found
+
+    def store_names(self) -> set[str]:
+        """The names of all stores."""
+        return {name for task in self._tasks() for name in task.context.stores}
+
+    def _tasks(self) -> list[Task]:
+        """Tasks made here from what Spark's state holds, for a look at their stores."""
+        plan = self.compiled.plan
+        units = [
+            (piece, Unit(piece.index, partition))
+            for piece in plan.topology.subtopologies
+            for partition in range(task_count(piece.inputs, plan.counts))
+        ]
+        return [
+            Task(
+                piece,
+                partition=unit.partition,
+                partition_counts=plan.counts,
+                backends=self._backends(unit),
+                settings=self._settings,
+            )
+            for piece, unit in units
+        ]
+
+    def _backends(self, unit: Unit) -> Backends:
+        stores = self._state.setdefault(unit, {})
+        return lambda name: stores.setdefault(name, MemoryBackend())
+
+    # --- the query
+
+    def restart(self) -> None:
+        """Stop the query and go on from its checkpoint, with whatever workers remember being of no use."""
+        self.run_batch()
+        self._query.stop()
+        self._start()
+
     def close(self) -> None:
         """Stop the query."""
         self._query.stop()
         self._folder.cleanup()
 
+    def _start(self) -> None:
+        self._query = (
+            self.compiled.frame.writeStream.foreachBatch(self._collect)
+            .option("checkpointLocation", f"{self._folder.name}/checkpoint")
+            .queryName(f"moldau-spark-run-{next(_numbers)}")
+            .start()
+        )
+
+    def _process(self, lines: list[str]) -> None:
+        self._reader.add(lines)
+        try:
+            self._query.processAllAvailable()
+        except Exception as error:
+            raise cause_of(error) or error from None
+
     def _collect(self, frame: DataFrame, batch: int) -> None:
         table = frame.toArrow()
-        columns = [binary_values(table.column(name)) for name in ("output", "topic", "key", "value")]
-        rows = zip(
-            *columns,
-            table.column("timestamp").to_pylist(),
-            header_tuples(table.column("headers")),
-            table.column("partition").to_pylist(),
-            strict=True,
-        )
-        self._outputs.extend(OutputRecord(*row) for row in rows)
+        columns: list[list[Any]] = [binary_values(table.column(name)) for name in ("output", "topic", "key", "value")]
+        rest = (table.column("timestamp").to_pylist(), header_tuples(table.column("headers")))
+        for row in zip(*columns, *rest, table.column("partition").to_pylist(), strict=True):
+            output = OutputRecord(*row)
+            if output.output == STATE_OUTPUT:
+                self._note_state(output)
+            elif output.output in self._shown:
+                self._outputs.append(output)
+
+    def _note_state(self, output: OutputRecord) -> None:
+        piece, _, store = output.topic.partition("/")
+        assert output.partition is not None
+        assert output.key is not None
+        backend = self._backends(Unit(int(piece), output.partition))(store)
+        if output.value is None:
+            backend.delete(output.key)
+        else:
+            backend.put(output.key, output.value)
 
 
-class _Lines:
-    """A reader of records that lie in memory, one JSON text each."""
+class _PipedOrder:
+    """Whether records, taken as one batch, would be taken in the order in which they were piped."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        from pyspark.sql import DataFrame
+    def __init__(self, topology: Topology) -> None:
+        tables, sources = topology.global_tables, topology.sources
+        self._lanes = {topic: lane for lane, node in enumerate((*tables, *sources)) for topic in node.topics}
+        self._global = {topic for table in tables for topic in table.topics}
+        self.begin()
 
-        jvm: Any = spark.sparkContext._jvm
-        streams = jvm.org.apache.spark.sql.execution.streaming.runtime.MemoryStream
-        self._stream = streams.apply(jvm.org.apache.spark.sql.Encoders.STRING(), spark._jsparkSession)
-        self._jvm = jvm
-        lines = DataFrame(self._stream.toDF(), spark)
-        self._records = lines.selectExpr(f"from_json(value, '{_LINE}') AS line").select("line.*")
+    def begin(self) -> None:
+        self._last: tuple[bool, int, int, int] | None = None
+        self._clocks: dict[tuple[str, int], int] = {}
 
-    def add(self, lines: list[str]) -> None:
-        """Make these the next batch."""
-        entries = self._jvm.PythonUtils.toSeq(lines) if hasattr(self._jvm, "PythonUtils") else lines
-        self._stream.addData(entries)
-
-    def records(
-        self, topics: tuple[str, ...], pattern: str | None, reset: OffsetReset | None, *, is_global: bool
-    ) -> DataFrame:
-        from pyspark.sql import functions as f
-
-        wanted = f.col("topic").rlike(f"^(?:{pattern})$") if pattern is not None else f.col("topic").isin(*topics)
-        return self._records.where(wanted).selectExpr(
-            "unbase64(key) AS key",
-            "unbase64(value) AS value",
-            "topic",
-            "partition",
-            "offset",
-            "timestamp_millis(timestamp) AS timestamp",
-            "transform(headers, h -> named_struct('key', h.key, 'value', unbase64(h.value))) AS headers",
-        )
-
-    def ticks(self) -> DataFrame:
-        from pyspark.sql import functions as f
-
-        return self._records.where(f.col("topic") == _TICKS).selectExpr("timestamp AS now_ms")
+    def follows(self, record: InputRecord) -> bool:
+        place = record.topic, record.partition
+        clock = max(record.timestamp, self._clocks.get(place, record.timestamp))
+        is_global = record.topic in self._global
+        taken = not is_global, 0 if is_global else clock, self._lanes.get(record.topic, 0), record.partition
+        if self._last is not None and taken < self._last:
+            return False
+        self._last = taken
+        self._clocks[place] = clock
+        return True
 
 
-_numbers = count(1)
+def _job(topology: Topology, settings: TaskSettings, partitions: int) -> Job:
+    sources = (*topology.sources, *topology.global_tables)
+    topics = {topic for source in sources for topic in source.topics} | {sink.topic for sink in topology.sinks}
+    return Job(
+        application_id=settings.application_id,
+        partition_counts={topic: partitions for topic in topics if topic is not None},
+        settings={},
+        source_options=_no_options,
+    )
 
 
 def _no_options(
@@ -185,16 +241,4 @@ def _no_options(
     return {}
 
 
-def _line(record: InputRecord) -> str:
-    return json.dumps(
-        {
-            **record._asdict(),
-            "key": _text(record.key),
-            "value": _text(record.value),
-            "headers": [{"key": name, "value": _text(data)} for name, data in record.headers],
-        }
-    )
-
-
-def _text(data: bytes | None) -> str | None:
-    return None if data is None else base64.b64encode(data).decode()
+_numbers = count(1)

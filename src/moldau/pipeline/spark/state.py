@@ -91,12 +91,13 @@ class Backend:
             if changed is not None:
                 yield key, changed
 
-    def write(self) -> None:
-        """Give Spark what was put and deleted since the batch began."""
-        prefix = self._prefix
-        self._attached().channel.write(self.state, ((prefix + key, value) for key, value in self._changes.items()))
-        self._changes.clear()
+    def write(self) -> dict[bytes, bytes | None]:
+        """Give Spark what was put and deleted since the batch began, and tell what it was; None deletes."""
+        prefix, changes = self._prefix, self._changes
+        self._attached().channel.write(self.state, ((prefix + key, value) for key, value in changes.items()))
+        self._changes = {}
         self._read_ahead.clear()
+        return changes
 
     def _attached(self) -> GroupState:
         assert self._group is not None, "no batch is running"

@@ -5,7 +5,7 @@ Start at `ordered` for the way in and `RowWriter` for the way out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, repeat
 from typing import Any
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from moldau.pipeline.cores.records import OutputRow
 from moldau.pipeline.cores.store import StoreChange
 from moldau.pipeline.spark.ordering import AFTER_ALL, BEFORE_ALL, Numbers, clocks, is_sorted, next_path, taken_order
-from moldau.pipeline.spark.plan import store_output
+from moldau.pipeline.spark.plan import STATE_OUTPUT, Unit, store_output
 from moldau.pipeline.spark.rows import Table, packed
 from moldau.pipeline.spark.work import StageWork
 
@@ -44,11 +44,16 @@ class Origin:
             None if self.paths is None else self.paths[start:end],
         )
 
+    @property
+    def caused_by_records(self) -> int:
+        """How many of the rows, which lie in order, go back to a record; the rest comes of commits and the clock."""
+        return int(np.searchsorted(self.clock, AFTER_ALL))
+
     @classmethod
-    def after_all(cls) -> Origin:
-        """What no record caused: it comes after all of them."""
-        none = np.zeros(1, np.int64)
-        return cls(np.full(1, AFTER_ALL), none, none, none, None)
+    def after_all(cls, unit: Unit) -> Origin:
+        """What no record caused: it comes after all of them, task by task."""
+        lane, partition = np.full(1, unit.piece), np.full(1, unit.partition)
+        return cls(np.full(1, AFTER_ALL), lane, partition, np.zeros(1, np.int64), None)
 
 
 def ordered(table: Table, global_inputs: frozenset[int]) -> tuple[Table, Origin]:
@@ -153,6 +158,17 @@ class RowWriter:
                 value=values,
                 headers=[window_header(window) for window in windows] if has_windows else None,
             )
+
+    def state(self, unit: Unit, store: str, changes: Mapping[bytes, bytes | None]) -> pa.RecordBatch:
+        """The rows that tell all that was written to a store's backend."""
+        return self._finished_columns(
+            len(changes),
+            input=self._outputs[STATE_OUTPUT],
+            partition=unit.partition,
+            topic=[f"{unit.piece}/{store}"] * len(changes),
+            key=list(changes),
+            value=list(changes.values()),
+        )
 
     def _finished(self, outputs: Sequence[OutputRow]) -> pa.RecordBatch:
         names, topics, keys, values, timestamps, headers, partitions = zip(*outputs, strict=True)

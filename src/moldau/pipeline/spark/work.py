@@ -60,6 +60,8 @@ class StageWork:
     """Names of the maps in Spark's state, one for each store."""
     commits_each_record: bool = False
     """Whether caches are forwarded after each record, as Kafka Streams' test driver does."""
+    exports_state: bool = False
+    """Whether all that is written to Spark's state leaves the topology too, for tests to look at."""
 
     @cached_property
     def global_inputs(self) -> frozenset[int]:
