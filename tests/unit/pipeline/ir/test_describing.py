@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.unit.pipeline.ir.small_nodes import (
     count,
     global_table,
