@@ -58,10 +58,13 @@ from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowe
 from moldau.pipeline.ir.windows import Window, Windowed
 
 if TYPE_CHECKING:
+    from moldau.streams.kafka_streams import KafkaStreams, Response, State
     from moldau.streams.test_driver import TopologyTestDriver
 
 _ON_DEMAND = {
     "KafkaStreams": "moldau.streams.kafka_streams",
+    "Response": "moldau.streams.kafka_streams",
+    "State": "moldau.streams.kafka_streams",
     "TopologyTestDriver": "moldau.streams.test_driver",
 }
 
@@ -87,6 +90,7 @@ __all__ = [
     "KGroupedTable",
     "KStream",
     "KTable",
+    "KafkaStreams",
     "ListSerde",
     "LongSerde",
     "Materialized",
@@ -96,6 +100,7 @@ __all__ = [
     "PunctuationType",
     "Record",
     "Repartitioned",
+    "Response",
     "Serde",
     "SerdeError",
     "Serdes",
@@ -104,6 +109,7 @@ __all__ = [
     "SessionWindows",
     "ShortSerde",
     "SlidingWindows",
+    "State",
     "StoreBuilder",
     "Stores",
     "StreamJoined",
