@@ -34,8 +34,6 @@ class Flow:
     window: Operator | None = None
     is_grouped_window: bool = False
     """Whether this table is a windowed aggregate, perhaps filtered or mapped, that may wait for its window's end."""
-    is_steady: bool = True
-    """Whether one input record changes a key at most once; see differences.md on foreign-key joins."""
 
 
 @dataclass
@@ -55,8 +53,6 @@ class Draw:
     """Whether some store keeps values by time."""
     looks_at_stream_time: bool = False
     """Whether some processor does."""
-    has_empty_values: bool = True
-    """Whether values may be empty texts; see differences.md on foreign-key joins."""
     name_chance: float = 0.1
     store_chance: float = 0.35
     outputs: int = 0
@@ -186,21 +182,20 @@ class Draw:
             case "map_values":
                 return self.add(op, [flow], texts, **{"with": self.value_mapper()}, has_key=True, name=self.name())
             case "flat_map_values":
-                several = replace(texts, is_steady=False)
-                return self.add(op, [flow], several, **{"with": self.flattener()}, has_key=True, name=self.name())
+                return self.add(op, [flow], texts, **{"with": self.flattener()}, has_key=True, name=self.name())
             case "peek":
                 return self.add(op, [flow], flow, name=self.name())
             case "map":
                 key = self.key_selector()
                 return self.add(op, [flow], both_texts, key=key, value=self.value_mapper(), name=self.name())
             case "flat_map":
-                key, several = self.key_selector(), replace(both_texts, is_steady=False)
-                return self.add(op, [flow], several, key=key, value=self.flattener(), name=self.name())
+                key = self.key_selector()
+                return self.add(op, [flow], both_texts, key=key, value=self.flattener(), name=self.name())
         keyed = replace(flow, keys="text", window=None)
         return self.add("select_key", [flow], keyed, **{"with": self.key_selector()}, name=self.name())
 
     def merge(self, left: Flow, right: Flow) -> Flow:
-        return self.add("merge", [left, right], replace(left, is_steady=False), name=self.name())
+        return self.add("merge", [left, right], left, name=self.name())
 
     def split(self, flow: Flow) -> list[Flow]:
         branches = [self.predicate() for _ in range(self.pick((1, 2, 3)))]
@@ -243,20 +238,12 @@ class Draw:
 
     def suppress(self, flow: Flow, *, until_close: bool) -> Flow:
         if until_close:
-            closed = replace(flow, is_grouped_window=False, is_steady=False)
+            closed = replace(flow, is_grouped_window=False)
             return self.add("suppress", [flow], closed, name=self.name())
         limit = self.pick((1, 2, 5)) if self.chance(0.4) else None
         waiting = self.time(0, 1, 5, 20)
-        after = replace(flow, is_grouped_window=False, is_steady=False)
+        after = replace(flow, is_grouped_window=False)
         return self.add("suppress", [flow], after, wait=waiting, max_records=limit, name=self.name())
-
-    def roots(self, flow: Flow) -> frozenset[str]:
-        """The sources a flow comes from."""
-        by_id = {operator["id"]: operator for operator in self.operators}
-        inputs = by_id[flow.id.split(".")[0]].get("in", ())
-        if not inputs:
-            return frozenset({flow.id})
-        return frozenset().union(*(self.roots(replace(flow, id=name)) for name in inputs))
 
     def texts(self, flow: Flow) -> Flow:
         """The same flow with values that are texts."""

@@ -21,18 +21,15 @@ def draw_case(family: str, seed: int) -> Case:
     draw = Draw(rng, scale=rng.choice((1, 1, 1, 1000, 60_000)))
     FAMILIES[family](draw)
     draw.sink_all()
-    inputs = draw_inputs(
-        rng,
-        draw.topics,
-        draw.scale,
-        with_wall_clock=draw.needs_wall_clock,
-        with_empty_values=draw.has_empty_values,
-    )
+    inputs = draw_inputs(rng, draw.topics, draw.scale, with_wall_clock=draw.needs_wall_clock)
     case: Case = {"id": f"{family}/{seed}", "ops": draw.operators, "inputs": inputs}
     if rng.random() < 0.25:
         case["partitions"] = rng.choice((2, 3, 4))
+    elif rng.random() < 0.5:
+        case["plain"] = True
     if draw.looks_at_stream_time:
         case["by_subtopology"] = True
+        case["plain"] = False
     # Stores on disk are what Kafka Streams has by default, and cost it ten times the time. Key-value stores in memory
     # do the same; window and session stores in memory differ in when they forget.
     if not draw.has_windows and rng.random() < 0.9:
@@ -51,12 +48,6 @@ def _table(draw: Draw) -> Flow:
     if draw.chance(0.15):
         return draw.texts(stateful.fold(draw, stateful.group(draw, _stream(draw))))
     return draw.some(draw.table_step, draw.source("table"), 1)
-
-
-def _steady_table(draw: Draw) -> Flow:
-    """A table of which one input record changes no row twice."""
-    drawn = _table(draw)
-    return drawn if drawn.is_steady else draw.source("table")
 
 
 def stateless(draw: Draw) -> None:
@@ -158,7 +149,7 @@ def _table_join(kind: str) -> Callable[[Draw], None]:
 
 def _foreign_key_join(kind: str) -> Callable[[Draw], None]:
     def family(draw: Draw) -> None:
-        joined = stateful.foreign_key_join(draw, _steady_table(draw), _table(draw), kind)
+        joined = stateful.foreign_key_join(draw, _table(draw), _table(draw), kind)
         draw.some(draw.table_step, joined, 1)
 
     return family
@@ -197,9 +188,9 @@ def chain(draw: Draw) -> None:
         draw.pick(_STEPS)(draw)
 
 
-def _any(draw: Draw, kind: str, *, is_steady: bool = False) -> Flow:
+def _any(draw: Draw, kind: str) -> Flow:
     """A stream or table with plain keys and values, one that is there or a new one."""
-    found = [flow for flow in draw.flows if (flow.kind, flow.keys) == (kind, "text") and flow.is_steady >= is_steady]
+    found = [flow for flow in draw.flows if (flow.kind, flow.keys) == (kind, "text")]
     if not found or draw.chance(0.15):
         return draw.source(kind)
     return draw.texts(draw.pick(found))
@@ -210,14 +201,6 @@ def _step_on_windows(draw: Draw) -> None:
     table = stateful.fold(draw, stateful.windowed(draw, grouped))
     if draw.chance(0.7):
         draw.add("to_stream", [table], Flow("", "stream", "text", table.values), **{"with": {"fn": "key_text"}})
-
-
-def _step_on_foreign_keys(draw: Draw) -> None:
-    """The two sides have no source in common; see differences.md."""
-    left, right = _any(draw, "table", is_steady=True), _any(draw, "table")
-    if draw.roots(left) & draw.roots(right):
-        right = draw.source("table")
-    stateful.foreign_key_join(draw, left, right)
 
 
 _STEPS: tuple[Callable[[Draw], object], ...] = (
@@ -238,7 +221,7 @@ _STEPS: tuple[Callable[[Draw], object], ...] = (
     lambda draw: stateful.stream_table_join(draw, _any(draw, "stream"), _any(draw, "table")),
     lambda draw: stateful.global_join(draw, _any(draw, "stream"), draw.source("global")),
     lambda draw: stateful.table_join(draw, _any(draw, "table"), _any(draw, "table")),
-    _step_on_foreign_keys,
+    lambda draw: stateful.foreign_key_join(draw, _any(draw, "table"), _any(draw, "table")),
     lambda draw: stateful.add_processor(draw, _any(draw, "stream")),
 )
 

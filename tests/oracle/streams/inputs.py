@@ -13,7 +13,6 @@ __all__ = ["draw_inputs"]
 
 KEYS = ("a", "b", "c", "d", "ä")
 WORDS = ("x", "y", "z,x", "hello", "q,", "", "ß,y,x", "one,two,three")
-WORDS_WITHOUT_EMPTY_PARTS = tuple(word for word in WORDS if word and not word.endswith(","))
 BORDERS = (5, 10, 12, 17, 20, 30)
 
 
@@ -23,20 +22,18 @@ def draw_inputs(
     scale: int,
     *,
     with_wall_clock: bool,
-    with_empty_values: bool,
     most: int = 45,
 ) -> list[dict[str, Any]]:
     """From few to `most` records over the topics, with steps of the wall clock between them where it is looked at."""
     names = list(topics)
     time = _Clock(rng, scale)
     keys = KEYS[: rng.choice((1, 2, 3, 5))]
-    words = WORDS if with_empty_values else WORDS_WITHOUT_EMPTY_PARTS
     events: list[dict[str, Any]] = []
     for _ in range(rng.randint(4, most)):
         if with_wall_clock and rng.random() < 0.2:
             events.append({"advance": rng.choice((1, 5, 20, 50)) * scale})
         topic = rng.choice(names)
-        key, value = _key(rng, topics[topic], keys), _value(rng, topics[topic], words)
+        key, value = _key(rng, topics[topic], keys), _value(rng, topics[topic])
         events.append({"topic": topic, "key": key, "value": value, "timestamp": time.next()})
         if rng.random() < 0.15:
             events[-1]["headers"] = [["h", rng.choice(("1", "2"))], ["i", None]][: rng.choice((1, 2))]
@@ -54,10 +51,10 @@ def _key(rng: random.Random, role: str, keys: tuple[str, ...]) -> str | None:
     return None if rng.random() < 0.05 else rng.choice(keys)
 
 
-def _value(rng: random.Random, role: str, words: tuple[str, ...]) -> str | None:
+def _value(rng: random.Random, role: str) -> str | None:
     if rng.random() < (0.08 if role == "stream" else 0.2):
         return None
-    return rng.choice(words) + (str(rng.randrange(100)) if rng.random() < 0.5 else "")
+    return rng.choice(WORDS) + (str(rng.randrange(100)) if rng.random() < 0.5 else "")
 
 
 class _Clock:

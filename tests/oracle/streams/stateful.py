@@ -26,14 +26,14 @@ WINDOW_KINDS = ("tumbling", "hopping", "sliding", "session", "unlimited")
 
 
 def group(draw: Draw, flow: Flow) -> Flow:
-    grouped = Flow("", "grouped", "text", flow.values, is_steady=flow.is_steady)
+    grouped = Flow("", "grouped", "text", flow.values)
     if flow.keys == "text" and draw.chance(0.6):
         return draw.add("group_by_key", [flow], grouped, name=draw.name())
     return draw.add("group_by", [flow], grouped, **{"with": draw.key_selector()}, name=draw.name())
 
 
 def group_table(draw: Draw, flow: Flow) -> Flow:
-    grouped = Flow("", "grouped table", "text", flow.values, is_steady=False)
+    grouped = Flow("", "grouped table", "text", flow.values)
     return draw.add("group_by", [flow], grouped, **{"with": draw.key_selector()}, name=draw.name())
 
 
@@ -61,13 +61,13 @@ def windowed(draw: Draw, flow: Flow, kind: str | None = None, *, is_final: bool 
     may_be_final = flow.kind == "grouped" and drawn["kind"] != "unlimited"
     emit = "final" if is_final and may_be_final else None
     may_close = drawn["kind"] != "unlimited"
-    result = Flow("", "windowed", drawn["kind"], flow.values, drawn, may_close, is_steady=False)
+    result = Flow("", "windowed", drawn["kind"], flow.values, drawn, may_close)
     return draw.add("windowed_by", [flow], result, window=drawn, emit=emit)
 
 
 def cogroup(draw: Draw, flows: list[Flow]) -> Flow:
     adders = [{"fn": draw.pick(("concat", "keyed"))} for _ in flows]
-    return draw.add("cogroup", flows, Flow("", "cogrouped", is_steady=False), adders=adders)
+    return draw.add("cogroup", flows, Flow("", "cogrouped"), adders=adders)
 
 
 def fold(draw: Draw, flow: Flow, op: str | None = None) -> Flow:
@@ -139,7 +139,7 @@ def stream_join(draw: Draw, left: Flow, right: Flow, kind: str | None = None) ->
     how = {"store": draw.store_name()} if draw.chance(0.15) else None
     details = {"kind": kind or draw.pick(("inner", "left", "outer")), "as": how, "name": draw.name()}
     joiner = draw.joiner(may_use_key=True)
-    result = Flow("", "stream", is_steady=False)
+    result = Flow("", "stream")
     return draw.add("stream_join", [left, right], result, window=drawn, joiner=joiner, **details)
 
 
@@ -148,7 +148,7 @@ def stream_table_join(
 ) -> Flow:
     details = {"kind": kind or draw.pick(("inner", "left")), "grace": grace, "name": draw.name()}
     joiner = draw.joiner(may_use_key=True)
-    result = replace(left, values="text", is_steady=left.is_steady and grace is None)
+    result = replace(left, values="text")
     return draw.add("stream_table_join", [left, right], result, joiner=joiner, **details)
 
 
@@ -162,15 +162,14 @@ def global_join(draw: Draw, left: Flow, right: Flow, kind: str | None = None) ->
 def table_join(draw: Draw, left: Flow, right: Flow, kind: str | None = None) -> Flow:
     details = {"kind": kind or draw.pick(("inner", "left", "outer")), "as": draw.store(), "name": draw.name()}
     joiner = draw.joiner(may_use_key=False)
-    result = replace(left, values="text", is_grouped_window=False, is_steady=False)
+    result = replace(left, values="text", is_grouped_window=False)
     return draw.add("table_join", [left, right], result, joiner=joiner, **details)
 
 
 def foreign_key_join(draw: Draw, left: Flow, right: Flow, kind: str | None = None) -> Flow:
     details = {"kind": kind or draw.pick(("inner", "left")), "as": draw.store(), "name": draw.name()}
     joiner, extractor = draw.joiner(may_use_key=False), draw.pick(FOREIGN_KEYS)
-    draw.has_empty_values = False
-    result = Flow("", "table", is_steady=False)
+    result = Flow("", "table")
     return draw.add("foreign_key_join", [left, right], result, joiner=joiner, extractor=extractor, **details)
 
 
@@ -200,7 +199,7 @@ def add_processor(draw: Draw, flow: Flow, which: str | None = None) -> Flow:
     stores = None
     if which in STORE_KINDS or (which == "annotate" and draw.chance(0.5)):
         stores = [_add_store(draw, STORE_KINDS.get(which, "key-value"))]
-    texts = Flow("", "stream", is_steady=flow.is_steady and which not in ("twice", "tick"))
+    texts = Flow("", "stream")
     if which == "annotate":
         return draw.add("process_values", [flow], replace(flow, values="text"), stores=stores, name=draw.name())
     details: dict[str, Any] = {"processor": which, "stores": stores, "name": draw.name()}

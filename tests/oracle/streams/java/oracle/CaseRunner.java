@@ -30,7 +30,7 @@ import org.apache.kafka.streams.test.TestRecord;
  * <p>A driver runs all sub-topologies as one task with one stream time. Where a processor looks at that time, there is a
  * driver for every sub-topology too, fed with its topics only, as Kafka Streams would have a task for each.
  *
- * <p>A record is finished, with all that follows from it, before the next one. Start at {@link #run}.
+ * <p>An input record is finished, with all that follows from it, before the next one. Start at {@link #run}.
  */
 final class CaseRunner {
     private static final String APPLICATION_PREFIX = "oracle-";
@@ -154,17 +154,14 @@ final class CaseRunner {
         collect(driver);
     }
 
-    /** What comes of a record goes before its younger siblings, so that it too is finished before they begin. */
+    /** First in, first out, as the driver itself takes records of equal time. */
     private void carry() {
         while (!internal.isEmpty()) {
             ProducerRecord<byte[], byte[]> record = internal.remove();
-            Deque<ProducerRecord<byte[], byte[]>> siblings = new ArrayDeque<>(internal);
-            internal.clear();
             route(
                     record.topic(),
                     new TestRecord<>(record.key(), record.value(), record.headers(), record.timestamp()),
                     -1);
-            internal.addAll(siblings);
         }
     }
 
