@@ -21,6 +21,7 @@ from moldau.protocol.messages import Message
 __all__ = ["GroupMember", "Joined", "RejoinNeededError"]
 
 GROUP_COORDINATOR = 0
+LEAVE_ATTEMPTS = 2
 _REJOIN = frozenset(
     {
         ErrorCode.REBALANCE_IN_PROGRESS,
@@ -106,10 +107,12 @@ class GroupMember:
         if self._member_id:
             gone = Message(member_id=self._member_id, group_instance_id=None, reason="shutting down")
             request = Message(group_id=self._group_id, member_id=self._member_id, members=[gone])
-            try:
-                self._send(ApiKey.LEAVE_GROUP, request)
-            except ClientError:
-                pass  # the session runs out instead
+            for _ in range(LEAVE_ATTEMPTS):
+                try:
+                    self._send(ApiKey.LEAVE_GROUP, request)
+                except ClientError:
+                    continue  # a broker that was restarted has closed the connection, a new one may work
+                break
         self.close()
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from moldau.core.errors import MoldauError
 from moldau.http.calls import Answer, Call, encode_json
 from moldau.http.endpoints import Endpoint
 from moldau.http.errors import HttpError
@@ -90,7 +91,8 @@ class HttpApp:
             return self._word_error(error)._replace(headers=error.headers)
         answer = self._word_error(error)
         if answer.status >= 500:
-            _logger.error("a request failed: %s", error, exc_info=error if answer.status == 500 else None)
+            is_foreseen = isinstance(error, MoldauError)
+            _logger.error("a request failed: %s", error, exc_info=None if is_foreseen else error)
         return answer
 
 

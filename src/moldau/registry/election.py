@@ -66,7 +66,8 @@ class Election:
         self._alive_ms = 0
         self._leader: InstanceIdentity | None = None
         self._changed: asyncio.Event = asyncio.Event()
-        self.is_connected = True
+        self._trouble: str | None = None
+        """Why the group cannot be reached, while that is so."""
         self.cluster_id = ""
 
     # What the registry asks
@@ -89,8 +90,8 @@ class Election:
         deadline = asyncio.get_running_loop().time() + timeout_s
         while self.leader_url is None and not self.is_leader:
             left = deadline - asyncio.get_running_loop().time()
-            if not self.is_connected:
-                raise StoreError("The brokers cannot be reached, so nothing can be written now; reads go on")
+            if self._trouble is not None:
+                raise StoreError(f"Nothing can be written now, reads go on: {self._trouble}")
             if left <= 0:
                 raise UnknownLeaderError("No leader is known; ask again in a moment")
             self._changed.clear()
@@ -119,11 +120,11 @@ class Election:
             try:
                 self._take_part()
             except RejoinNeededError:
-                self._tell(Assignment(), is_connected=True)
+                self._tell(Assignment())
             except MoldauError as error:
                 _logger.warning("the group %s cannot be reached: %s", self._group_id, error)
                 self._member.close()
-                self._tell(None, is_connected=False)
+                self._tell(None, trouble=str(error))
                 self._stopping.wait(RETRY_S)
         self._member.leave()
 
@@ -135,24 +136,24 @@ class Election:
             content = elected(joined.members).encode()
             assignments = dict.fromkeys(joined.members, content)
         assignment = decode_assignment(self._member.sync(assignments))
-        self._tell(assignment, is_connected=True)
+        self._tell(assignment)
         while not self._stopping.wait(self._heartbeat_s):
             self._member.heartbeat()
             self._alive_ms = self._clock.monotonic_ms()
 
-    def _tell(self, assignment: Assignment | None, *, is_connected: bool) -> None:
+    def _tell(self, assignment: Assignment | None, *, trouble: str | None = None) -> None:
         if assignment is not None:
             self._alive_ms = self._clock.monotonic_ms()
         try:
-            self._loop.call_soon_threadsafe(partial(self._learn, assignment, is_connected=is_connected))
+            self._loop.call_soon_threadsafe(partial(self._learn, assignment, trouble))
         except RuntimeError:
             _logger.debug("the loop is closed; the election's news come too late")
 
     # On the loop
 
-    def _learn(self, assignment: Assignment | None, *, is_connected: bool) -> None:
+    def _learn(self, assignment: Assignment | None, trouble: str | None) -> None:
         """`None` is no news: whoever leads goes on until its session is over."""
-        self.is_connected = is_connected
+        self._trouble = trouble
         if assignment is not None:
             self._learn_leader(assignment)
         elif not self._is_session_alive:

@@ -196,6 +196,9 @@ class TopicStore:
     def _read(self) -> None:
         from confluent_kafka import KafkaError
 
+        end = self._first_end()
+        if end == 0:
+            self._call(partial(self._arrive, _Arrived([], -1, is_end=True)))
         while not self._stopping.is_set():
             first = self._consumer.poll(POLL_S)
             if first is None:
@@ -206,6 +209,7 @@ class TopicStore:
                 error = message.error()
                 if error is None:
                     last_offset = message.offset() or 0
+                    is_end = is_end or last_offset + 1 == end
                     records += _understood(message)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     is_end = True
@@ -214,6 +218,16 @@ class TopicStore:
                     _logger.warning("reading %s: %s", self._topic, error.str())
             self._call(partial(self._arrive, _Arrived(records, last_offset, is_end)))
         self._consumer.close()
+
+    def _first_end(self) -> int | None:
+        """Where the topic ends now, so that its last record is known when it comes, before a fetch finds nothing."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        try:
+            offsets = self._consumer.get_watermark_offsets(TopicPartition(self._topic, PARTITION), timeout=5.0)
+        except KafkaException:
+            return None
+        return None if offsets is None else int(offsets[1])
 
     def _call(self, what: Any) -> None:
         try:
