@@ -120,13 +120,15 @@ def as_record_error(error: Exception, context: TaskContext) -> RecordError:
     line = failing_line(error.__traceback__, declared)
     where = str(declared) if str(line) == str(declared) else f"{declared}, failing at {line}"
     place = context.place
-    return ProcessingError(
+    failure = ProcessingError(
         f"{place or 'outside of any record'}: {name} ({where}) raised {type(error).__name__}: {error}; "
         "fix the function, or set processing.exception.handler to log-and-continue",
         place,
         name,
         line,
     )
+    failure.__cause__ = error
+    return failure
 
 
 def failing_node(trace: TracebackType | None) -> Node | None:

@@ -1,0 +1,178 @@
+"""Poison records and failing functions: which record, which line, and what follows from it."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from typing import Any
+
+import pytest
+from tests.unit.pipeline.cores.piped_tables import Pipe
+
+from moldau.core.errors import InvalidConfigError
+from moldau.pipeline.cores.failures import (
+    DeserializationError,
+    ExtractedTimestampError,
+    ProcessingError,
+    RecordError,
+    SerializationError,
+)
+from moldau.pipeline.cores.handlers import Response, log_and_continue
+from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.ir.serdes import LongSerde
+
+CONTINUE = {"processing_handler": log_and_continue, "deserialization_handler": log_and_continue}
+
+
+def reciprocal(value: int) -> float:
+    return 1 / value
+
+
+FAILING_LINE = inspect.getsourcelines(reciprocal)[1] + 1
+
+
+def test_a_failing_function_names_record_node_and_line() -> None:
+    pipe = Pipe(lambda stream: stream.map_values(reciprocal, named="upside-down"))
+    pipe("a", 1, 1)
+
+    with pytest.raises(ProcessingError) as caught:
+        pipe("a", 0, 2)
+
+    assert str(caught.value).startswith("topic in, partition 0, offset 1: upside-down (test_failures.py:")
+    assert f"failing at test_failures.py:{FAILING_LINE}" in str(caught.value)
+    assert "ZeroDivisionError" in str(caught.value)
+    assert (caught.value.node, caught.value.origin.line) == ("upside-down", FAILING_LINE)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_an_error_travels_home_from_a_worker() -> None:
+    pipe = Pipe(lambda stream: stream.map_values(reciprocal))
+    with pytest.raises(ProcessingError) as caught:
+        pipe("a", 0, 1)
+
+    error = pickle.loads(pickle.dumps(caught.value))
+
+    assert type(error) is ProcessingError
+    assert (str(error), error.place, error.origin) == (str(caught.value), caught.value.place, caught.value.origin)
+
+
+def test_a_pipeline_may_go_on_without_the_record() -> None:
+    pipe = Pipe(lambda stream: stream.map_values(reciprocal), **CONTINUE)
+
+    assert [pipe("a", value, 1) for value in (1, 0, 2)] == [[("a", 1.0, 1)], [], [("a", 0.5, 1)]]
+    assert pipe.dropped() == {"processing failed": 1}
+
+
+def test_only_the_failing_branch_loses_the_record() -> None:
+    def build(stream):  # type: ignore[no-untyped-def]
+        return stream.flat_map_values(lambda value: [value, value - 1]).map_values(reciprocal)
+
+    pipe = Pipe(build, **CONTINUE)
+
+    assert pipe("a", 1, 1) == [("a", 1.0, 1)]
+
+
+def test_a_state_change_before_the_failure_stays_when_the_pipeline_goes_on() -> None:
+    pipe = Pipe(lambda stream: stream.group_by_key().count().map_values(lambda count: 1 / (count - 2)), **CONTINUE)
+
+    assert pipe("a", "x", 1) == [("a", -1.0, 1)]
+    assert pipe("a", "x", 2) == []
+    assert pipe("a", "x", 3) == [("a", 1.0, 3)]
+
+
+def test_a_users_handler_decides_by_the_error() -> None:
+    seen: list[tuple[RecordError, Any]] = []
+
+    def handler(error: RecordError, record: Any) -> Response:
+        seen.append((error, record))
+        return Response.FAIL if "ValueError" in str(error) else Response.CONTINUE
+
+    pipe = Pipe(lambda stream: stream.map_values(lambda value: int(value) // 0), processing_handler=handler)
+
+    assert pipe("a", "1", 1) == []
+    with pytest.raises(RecordError, match="ValueError"):
+        pipe("a", "x", 2)
+    assert [record.offset for _, record in seen] == [0, 1]
+
+
+def test_unreadable_bytes_stop_the_pipeline_with_a_clear_word() -> None:
+    pipe = Pipe(lambda stream: stream)
+
+    with pytest.raises(DeserializationError, match=r"topic in, partition 0, offset 0: the value b'\{' cannot be read"):
+        pipe.run.pipe("in", b"a", b"{", 1)
+    with pytest.raises(DeserializationError, match=r"the key b'\\xff' cannot be read"):
+        pipe.run.pipe("in", b"\xff", b"1", 1)
+
+
+def test_unreadable_records_can_be_left_behind() -> None:
+    pipe = Pipe(lambda stream: stream, **CONTINUE)
+    pipe.run.pipe("in", b"a", b"{", 1)
+
+    assert pipe("a", 1, 1) == [("a", 1, 1)]
+    assert pipe.dropped() == {"cannot be read": 1}
+
+
+def test_dead_letters_carry_the_record_and_its_story() -> None:
+    pipe = Pipe(lambda stream: stream.map_values(reciprocal), **CONTINUE, dead_letter_topic="dead")
+    pipe.run.pipe("in", b"a", b"{", 1)
+    pipe.run.pipe("in", b"b", b"0", 2)
+
+    unreadable, failed = [row for row in pipe.run.drain() if row.topic == "dead"]
+
+    assert (unreadable.key, unreadable.value, unreadable.timestamp) == (b"a", b"{", 1)
+    assert (failed.key, failed.value, failed.timestamp) == (b"b", b"0", 2)
+    story = dict(failed.headers)
+    assert story["__streams.errors.exception"] == b"builtins.ZeroDivisionError"
+    assert story["__streams.errors.topic"] == b"in"
+    assert story["__streams.errors.offset"] == b"1"
+    assert b"division by zero" in (story["__streams.errors.message"] or b"")
+
+
+def test_a_result_that_its_serde_cannot_write_names_the_node() -> None:
+    pipe = Pipe(lambda stream: stream.map_values(lambda value: {1, 2}))
+
+    with pytest.raises(
+        SerializationError, match=r"KSTREAM-SINK.*the value \{1, 2\} \(set\).*give the operator a serde"
+    ):
+        pipe("a", 1, 1)
+
+
+def test_a_record_without_a_time_is_refused() -> None:
+    pipe = Pipe(lambda stream: stream)
+
+    with pytest.raises(ExtractedTimestampError, match="has no timestamp"):
+        pipe("a", 1, -1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "log-and-continue",
+        "org.apache.kafka.streams.errors.LogAndContinueExceptionHandler",
+        "LogAndContinueProcessingExceptionHandler",
+        "continue",
+    ],
+)
+def test_handlers_are_known_by_kafkas_names(name: str) -> None:
+    settings = TaskSettings.of({"processing.exception.handler": name, "deserialization.exception.handler": name})
+
+    assert settings.processing_handler is log_and_continue
+    assert settings.deserialization_handler is log_and_continue
+
+
+def test_an_unknown_handler_is_refused() -> None:
+    with pytest.raises(InvalidConfigError, match=r"processing\.exception\.handler: 'MyHandler' is no handler"):
+        TaskSettings.of({"processing.exception.handler": "MyHandler"})
+    with pytest.raises(InvalidConfigError, match="not a number of bytes"):
+        TaskSettings.of({"statestore.cache.max.bytes": "much"})
+
+
+def test_a_value_of_the_wrong_type_is_refused_when_it_is_stored() -> None:
+    from moldau.pipeline.dsl.materialized import Materialized
+
+    longs = Materialized.with_(None, LongSerde())
+    pipe = Pipe(lambda stream: stream.group_by_key().aggregate(int, lambda key, value, total: total + value, longs))
+    pipe("a", 1, 1)
+
+    with pytest.raises(RecordError, match="topic in, partition 0, offset 1"):
+        pipe("a", 0.5, 2)
