@@ -62,14 +62,18 @@ class HeldRecords(Store):
         values = self._values.get(position)
         if values is None:
             values = self._values[position] = []
-            insort(self._order[side], (timestamp, key))
+            order, place = self._order[side], (timestamp, key)
+            if not order or order[-1] < place:
+                order.append(place)
+            else:
+                insort(order, place)
         values.append(self._encoders[side](value))
         self._dirty.add(position)
 
     def release(self, side: int, key: bytes, timestamp: int) -> None:
         """Forget the records at a position: they found a partner."""
         position = (timestamp, side, key)
-        if self._values.pop(position, None) is not None:
+        if self._values and self._values.pop(position, None) is not None:
             order = self._order[side]
             del order[bisect_left(order, (timestamp, key))]
             self._dirty.add(position)

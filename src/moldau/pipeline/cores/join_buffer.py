@@ -9,7 +9,7 @@ costs nothing. Records that wait for a partner are another matter: see `held_rec
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left, insort_right
+from bisect import bisect_left, bisect_right, insort, insort_right
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,7 +19,7 @@ from moldau.pipeline.cores.store import Codec, Store, StoreChange
 
 __all__ = ["JoinBuffer"]
 
-SHORTEST_SEGMENT_MS = 60_000
+SHORTEST_SEGMENT_MS = 1000
 KEYS_PER_CHUNK = 1000
 CHUNKS_REMOVED_PER_FLUSH = 4
 
@@ -42,17 +42,18 @@ class Slot:
 
     __slots__ = ("entries", "written")
 
-    def __init__(self, written: bytes = b"") -> None:
-        self.written = bytearray(written)
+    def __init__(self) -> None:
+        self.written = bytearray()
         self.entries: list[tuple[int, Any]] = []
 
 
 class Segment:
     """A stretch of time: its keys, those of them not yet listed on the backend, and the slots that were read."""
 
-    __slots__ = ("chunks", "keys", "slots", "unlisted")
+    __slots__ = ("chunks", "dirty", "keys", "slots", "unlisted")
 
     def __init__(self) -> None:
+        self.dirty: set[bytes] = set()
         self.keys: set[bytes] = set()
         self.unlisted: list[bytes] = []
         self.slots: dict[bytes, Slot] = {}
@@ -73,7 +74,8 @@ class JoinBuffer(Store):
         self._newest = NO_TIMESTAMP
         self._segments: dict[int, Segment] = {}
         self._expired: dict[int, int] = {}
-        self._dirty: set[tuple[int, bytes]] = set()
+        self._order: list[int] = []
+        """The segments by time."""
         self._is_header_dirty = False
         self._load()
 
@@ -88,43 +90,40 @@ class JoinBuffer(Store):
         index = timestamp // self._segment_ms
         segment = self._segments.get(index)
         if segment is None:
-            segment = self._segments[index] = Segment()
-            self._is_header_dirty = True
-        if key not in segment.keys:
-            segment.keys.add(key)
-            segment.unlisted.append(key)
-            segment.slots[key] = Slot()
-        slot = self._slot(index, segment, key)
+            segment = self._segment(index)
+        slot = segment.slots.get(key)
+        if slot is None:
+            slot = self._slot(index, segment, key)
         data = self._encode(value)
         slot.written += RECORD.pack(timestamp, len(data)) + data
-        insort_right(slot.entries, (timestamp, value if self._is_plain else data), key=timestamp_of)
-        self._dirty.add((index, key))
+        entries, entry = slot.entries, (timestamp, value if self._is_plain else data)
+        if not entries or entries[-1][0] <= timestamp:
+            entries.append(entry)
+        else:
+            insort_right(entries, entry, key=timestamp_of)
+        segment.dirty.add(key)
 
     def fetch(self, key: bytes, earliest: int, latest: int) -> list[tuple[int, Any]]:
         """The records of a key between two timestamps, both included: by time, then in the order they came."""
-        earliest = max(earliest, self._oldest())
-        if latest < earliest or not self._segments:
+        earliest = max(earliest, self._newest - self._retention_ms + 1)
+        if latest < earliest:
             return []
         found: list[tuple[int, Any]] = []
-        for index in range(
-            max(earliest // self._segment_ms, min(self._segments)),
-            min(latest // self._segment_ms, max(self._segments)) + 1,
-        ):
-            segment = self._segments.get(index)
-            if segment is not None and key in segment.keys:
-                entries = self._slot(index, segment, key).entries
-                first = bisect_left(entries, earliest, key=timestamp_of)
-                last = bisect_left(entries, latest + 1, key=timestamp_of)
-                found += entries[first:last]
+        first, last = earliest // self._segment_ms, latest // self._segment_ms
+        for index in self._order:
+            if first <= index <= last:
+                segment = self._segments[index]
+                if key in segment.keys:
+                    slot = segment.slots.get(key) or self._slot(index, segment, key)
+                    found += between(slot.entries, earliest, latest)
         return found if self._is_plain else [(timestamp, self._decode(data)) for timestamp, data in found]
 
     def flush(self) -> list[StoreChange]:
         """Write what changed, and remove a part of what has expired; nobody queries a join's buffer."""
-        for index, key in self._dirty:
-            segment = self._segments.get(index)
-            if segment is not None:
+        for index, segment in self._segments.items():
+            for key in segment.dirty:
                 self._backend.put(RECORDS.pack(b"r", index) + key, bytes(segment.slots[key].written))
-        self._dirty.clear()
+            segment.dirty.clear()
         listed = sum([self._list_keys(index, segment) for index, segment in self._segments.items()])
         removed = self._remove_expired(CHUNKS_REMOVED_PER_FLUSH + listed)
         if self._is_header_dirty or listed or removed:
@@ -135,13 +134,23 @@ class JoinBuffer(Store):
     def _oldest(self) -> int:
         return self._newest - self._retention_ms + 1
 
+    def _segment(self, index: int) -> Segment:
+        """A new segment."""
+        segment = self._segments[index] = Segment()
+        insort(self._order, index)
+        self._is_header_dirty = True
+        return segment
+
     def _slot(self, index: int, segment: Segment, key: bytes) -> Slot:
-        slot = segment.slots.get(key)
-        if slot is None:
-            slot = Slot(self._backend.get(RECORDS.pack(b"r", index) + key) or b"")
+        """The records of a key that were not asked for yet: what the backend has, or none where the key is new."""
+        slot = segment.slots[key] = Slot()
+        if key in segment.keys:
+            slot.written += self._backend.get(RECORDS.pack(b"r", index) + key) or b""
             slot.entries.extend(self._read_records(slot.written))
             slot.entries.sort(key=timestamp_of)
-            segment.slots[key] = slot
+        else:
+            segment.keys.add(key)
+            segment.unlisted.append(key)
         return slot
 
     def _read_records(self, written: bytes | bytearray) -> Iterator[tuple[int, Any]]:
@@ -155,7 +164,8 @@ class JoinBuffer(Store):
 
     def _expire(self) -> None:
         oldest_index = self._oldest() // self._segment_ms
-        for index in [index for index in self._segments if index < oldest_index]:
+        while self._order and self._order[0] < oldest_index:
+            index = self._order.pop(0)
             segment = self._segments.pop(index)
             if segment.chunks:
                 self._expired[index] = segment.chunks
@@ -201,10 +211,19 @@ class JoinBuffer(Store):
             if index < oldest_index:
                 self._expired[index] = chunks
                 continue
-            segment = self._segments[index] = Segment()
+            segment = self._segment(index)
             segment.chunks = chunks
             for number in range(chunks):
                 segment.keys.update(read_keys(self._backend.get(CHUNK.pack(b"c", index, number)) or b""))
+        self._is_header_dirty = False
+
+
+def between(entries: list[tuple[int, Any]], earliest: int, latest: int) -> list[tuple[int, Any]]:
+    """The entries between two timestamps, both included."""
+    if earliest <= entries[0][0] and entries[-1][0] <= latest:
+        return entries
+    first = bisect_left(entries, earliest, key=timestamp_of)
+    return entries[first : bisect_right(entries, latest, key=timestamp_of)]
 
 
 def read_keys(data: bytes) -> Iterator[bytes]:

@@ -84,24 +84,27 @@ class StreamJoinSide(Processor):
 
     def process(self, record: Record) -> None:
         key, value, timestamp, headers = record
-        stream_time = self._shared.stream_time
-        stream_time.value = max(stream_time.value, timestamp)
+        time = self._shared.stream_time
+        stream_time = time.value
+        if timestamp > stream_time:
+            stream_time = time.value = timestamp
         if key is None or value is None:
             self._process_incomplete(record)
             return
         key_bytes = self._encode_key(key)
         held = self._held
-        if held is not None and timestamp == stream_time.value:
+        if held is not None and timestamp == stream_time:
             self._tell_closed(headers)
         latest = max(0, timestamp + self._after_ms)
         found = self._others.fetch(key_bytes, max(0, timestamp - self._before_ms), latest)
+        joined = self._joined
         for other_timestamp, other in found:
             if held is not None:
                 held.release(self._other_side, key_bytes, other_timestamp)
-            joined = self._joined(key, value, other)
-            self.forward(_new(Record, (key, joined, max(timestamp, other_timestamp), headers)))
+            later = timestamp if timestamp > other_timestamp else other_timestamp
+            self.forward(_new(Record, (key, joined(key, value, other), later, headers)))
         if self._may_stay_alone and not found:
-            if held is None or latest < stream_time.value:
+            if held is None or latest < stream_time:
                 # Nothing can match it any more without being late itself, so there is no use in waiting.
                 self._forward_alone(record)
             else:
