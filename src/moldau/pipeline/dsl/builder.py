@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from moldau.pipeline.dsl.functions import callable_of
 from moldau.pipeline.dsl.graph import Graph, Part
+from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.dsl.kstream import KStream
 from moldau.pipeline.dsl.ktable import GlobalKTable, KTable
 from moldau.pipeline.dsl.materialized import Materialized, StoreBuilder
@@ -26,7 +27,7 @@ from moldau.pipeline.ir.topology import Topology
 __all__ = ["StreamsBuilder"]
 
 
-class StreamsBuilder:
+class StreamsBuilder(Hinting):
     """Describes one topology, from its topics on."""
 
     def __init__(self) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from moldau.pipeline.dsl.functions import Given, callable_of, function_of
 from moldau.pipeline.dsl.graph import Graph, Part, repartitioned
+from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.dsl.ktable import KTable
 from moldau.pipeline.dsl.materialized import Materialized
 from moldau.pipeline.dsl.options import Named, name_of
@@ -39,8 +40,13 @@ if TYPE_CHECKING:
 __all__ = ["KGroupedStream", "SessionWindowedKStream", "TimeWindowedKStream", "windowed_keys"]
 
 
-class KGroupedStream:
+FOLD_FIRST = "fold the groups first, with count(), reduce(...) or aggregate(...)"
+
+
+class KGroupedStream(Hinting):
     """Records by key, ready to be folded."""
+
+    hints: ClassVar[dict[str, str]] = dict.fromkeys(("to", "to_stream", "filter", "map_values", "join"), FOLD_FIRST)
 
     def __init__(
         self, graph: Graph, node: Node, keys: Part, values: Part, *, has_new_keys: bool, name: str | None
@@ -165,8 +171,13 @@ class KGroupedStream:
         return repartitioned(self.graph, self.node, prefix, keys=self.keys, values=self.values)
 
 
-class _Windowed:
+class _Windowed(Hinting):
     """What time windows and sessions have in common."""
+
+    hints: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("to", "to_stream", "filter", "map_values", "join"), FOLD_FIRST),
+        "suppress": "a table has it: " + FOLD_FIRST,
+    }
 
     def __init__(self, grouped: KGroupedStream, windows: Windows, emit: EmitStrategy) -> None:
         self._grouped = grouped

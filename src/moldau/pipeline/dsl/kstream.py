@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from moldau.pipeline.dsl.branching import BranchedKStream
 from moldau.pipeline.dsl.functions import Given, WithKey, callable_of, function_of
 from moldau.pipeline.dsl.graph import Graph, Part, repartitioned
 from moldau.pipeline.dsl.grouped import KGroupedStream
+from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.dsl.ktable import GlobalKTable, KTable
 from moldau.pipeline.dsl.materialized import Materialized
 from moldau.pipeline.dsl.options import Grouped, Joined, Named, Produced, Repartitioned, StreamJoined, name_of
@@ -49,8 +50,21 @@ from moldau.pipeline.ir.types import Array
 __all__ = ["KStream"]
 
 
-class KStream:
+GROUP_FIRST = "group the records first, with group_by_key() or group_by(...)"
+
+
+class KStream(Hinting):
     """Records of one or more topics, each of them an event of its own."""
+
+    hints: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("count", "reduce", "aggregate", "windowed_by", "cogroup"), GROUP_FIRST),
+        "suppress": "a table has it: aggregate the stream first, or use to_table()",
+        "through": "use repartition(), or to(...) and read the topic again",
+        "branch": "use split().branch(...)",
+        "transform": "use process(...)",
+        "transform_values": "use process_values(...)",
+        "to_stream": "it is one already",
+    }
 
     def __init__(self, graph: Graph, node: Node, keys: Part, values: Part, *, has_new_keys: bool) -> None:
         self.graph = graph

@@ -8,10 +8,11 @@ foreign key are in `table_joins`, grouping leads to `grouped_table`. Start at `K
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from moldau.pipeline.dsl.functions import Given, WithKey, callable_of, function_of
 from moldau.pipeline.dsl.graph import Graph, Part
+from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.dsl.materialized import Materialized
 from moldau.pipeline.dsl.options import Grouped, Named, TableJoined, name_of
 from moldau.pipeline.dsl.processing import stores_of
@@ -58,8 +59,20 @@ class GlobalKTable:
         return self.node.table.store if self.node.table.is_queryable else None
 
 
-class KTable:
+STREAM_FIRST = "make it a stream first, with to_stream()"
+
+
+class KTable(Hinting):
     """Rows by key, and their changes."""
+
+    hints: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("to", "peek", "for_each", "map", "flat_map", "select_key", "merge", "split"), STREAM_FIRST),
+        **dict.fromkeys(("process", "process_values", "print", "repartition"), STREAM_FIRST),
+        **dict.fromkeys(("count", "reduce", "aggregate"), "group its rows first, with group_by(...)"),
+        "group_by_key": "its rows are one per key already: use group_by(...)",
+        "windowed_by": "only streams have windows: to_stream().group_by_key().windowed_by(...)",
+        "to_table": "it is one already",
+    }
 
     def __init__(self, graph: Graph, node: Node, keys: Part, values: Part, *, store: str | None) -> None:
         self.graph = graph

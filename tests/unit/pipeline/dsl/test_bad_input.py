@@ -197,3 +197,27 @@ def test_a_refusal_names_the_line() -> None:
         StreamsBuilder().stream("in").group_by_key().windowed_by(5)  # type: ignore[arg-type]
     assert refused.value.origin.file.endswith("test_bad_input.py")
     assert f"test_bad_input.py:{refused.value.origin.line}" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("reach", "hint"),
+    [
+        (lambda b: b.stream("in").mapValues, "KStream has no mapValues; in Python it is map_values"),
+        (lambda b: b.stream("in").foreach, "in Python it is for_each"),
+        (lambda b: b.globalTable, "in Python it is global_table"),
+        (lambda b: b.stream("in").windowed_by, "KStream has no windowed_by; group the records first"),
+        (lambda b: b.stream("in").windowedBy, "group the records first"),
+        (lambda b: b.table("in").to, "make it a stream first, with to_stream"),
+        (lambda b: b.table("in").count, "group its rows first"),
+        (lambda b: b.stream("in").group_by_key().to_stream, "fold the groups first"),
+        (lambda b: b.stream("in").group_by_key().windowed_by(WINDOWS).suppress, "a table has it"),
+        (lambda b: b.stream("in").nonsense, "'KStream' object has no attribute 'nonsense'"),
+    ],
+)
+def test_a_method_that_is_not_there_says_what_is(reach: Callable[[StreamsBuilder], Any], hint: str) -> None:
+    with pytest.raises(AttributeError, match=hint):
+        reach(StreamsBuilder())
+
+
+def test_asking_whether_a_method_is_there_is_no_mistake() -> None:
+    assert not hasattr(StreamsBuilder().stream("in"), "windowed_by")
