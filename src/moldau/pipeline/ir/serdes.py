@@ -5,7 +5,8 @@ A serde is an object with two methods; those here need nothing but the standard 
 offer more than the two methods:
 
 - `data_type`, the type of its values, lets an engine read expressions over them;
-- `encode` and `decode`, functions of one argument that need no topic and check as strictly, are the fast way;
+- `encode` and `decode`, functions of one argument that need no topic, are the fast way: they refuse the same values,
+  in worse words;
 - `is_plain` says that values never change and come back equal, so a store may keep them as they are.
 
 Windowed keys are in `windowed_serdes`. Start at `Serde`.
@@ -105,6 +106,11 @@ class _Fixed:
     @property
     def encode(self) -> Callable[[Any], bytes]:
         return self.layout.pack
+
+    @property
+    def decode(self) -> Callable[[bytes], Any]:
+        unpack = self.layout.unpack
+        return lambda data: unpack(data)[0]
 
     def serialize(self, topic: str, value: Any, /) -> bytes:
         try:
