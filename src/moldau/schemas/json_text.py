@@ -11,7 +11,7 @@ import math
 from json.encoder import encode_basestring
 from typing import Any, Final, TypeAlias
 
-from moldau.schemas.errors import InvalidSchemaError
+from moldau.schemas.errors import InvalidSchemaError, SchemaError
 
 __all__ = ["MAX_NESTING", "Json", "load", "nesting", "render", "sorted_keys"]
 
@@ -21,25 +21,24 @@ MAX_NESTING: Final = 200
 """Deepest nesting of objects and arrays in a schema's text; deeper ones are refused, so no reader overflows."""
 
 
-def load(text: str, what: str = "schema") -> Json:
+def load(text: str, what: str = "schema", error_type: type[SchemaError] = InvalidSchemaError) -> Json:
     """Return the value of a JSON text; NaN, lone surrogates, too deep nesting and trailing text are refused."""
     try:
         text.encode()
         value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        if nesting(value) > MAX_NESTING:
+            raise RecursionError
+        if "\\u" in text:
+            render(value).encode()
     except RecursionError:
-        raise InvalidSchemaError(_too_deep(what)) from None
-    except UnicodeEncodeError as error:
-        raise InvalidSchemaError(f"the {what} holds a lone surrogate at character {error.start}") from None
+        raise error_type(f"the {what} is nested more than {MAX_NESTING} levels deep") from None
+    except UnicodeEncodeError:
+        raise error_type(f"the {what} holds half of a surrogate pair") from None
     except json.JSONDecodeError as error:
-        raise InvalidSchemaError(
-            f"the {what} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from None
+        place = f"line {error.lineno}, column {error.colno}"
+        raise error_type(f"the {what} is not JSON: {error.msg} at {place}") from None
     except ValueError as error:
-        raise InvalidSchemaError(f"the {what} is not JSON: {error}") from None
-    if nesting(value) > MAX_NESTING:
-        raise InvalidSchemaError(_too_deep(what))
-    if "\\u" in text:
-        _refuse_surrogates(value, what)
+        raise error_type(f"the {what} is not JSON: {error}") from None
     return value
 
 
@@ -108,6 +107,8 @@ def _render_array(value: list[Json], parts: list[str]) -> None:
 
 def _java_double(value: float) -> str:
     """Java writes plain decimals from 1/1000 up to ten million, and `digits.digitsEexponent` outside."""
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is no JSON number")
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value) if "e" not in repr(value) else f"{value:.4f}".rstrip("0")
     mantissa, _, exponent = f"{value!r}".partition("e")
@@ -131,14 +132,3 @@ def _finite(text: str) -> float:
     if math.isinf(value):
         raise ValueError(f"{text} is beyond what a double can hold")
     return value
-
-
-def _refuse_surrogates(value: Json, what: str) -> None:
-    try:
-        render(value).encode()
-    except UnicodeEncodeError:
-        raise InvalidSchemaError(f"the {what} holds a lone surrogate written as \\u escape") from None
-
-
-def _too_deep(what: str) -> str:
-    return f"the {what} is nested more than {MAX_NESTING} levels deep"

@@ -17,9 +17,9 @@ Findings = tuple[Incompatibility, ...]
 
 
 class Effort:
-    """Counts the steps of a comparison and ends one that was made to take forever."""
+    """Counts the steps of a comparison (some ten microseconds each) and ends one that was made to take forever."""
 
-    def __init__(self, limit: int = 2_000_000) -> None:
+    def __init__(self, limit: int = 300_000) -> None:
         self._left = limit
 
     def spend(self, steps: int = 1) -> None:

@@ -6,6 +6,7 @@ order and custom attributes play no part. Start at `differences`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from moldau.schemas.avro.types import (
@@ -54,6 +55,7 @@ class _Comparison:
         self._sides = sides
         self._effort = Effort()
         self._pairs = Pairs()
+        self._branches: dict[int, _Branches] = {}
 
     def compare(self, reader: AvroType, writer: AvroType, path: str) -> Findings:
         self._effort.spend()
@@ -96,10 +98,11 @@ class _Comparison:
 
     def _read_union(self, reader: Union, writer: AvroType, path: str) -> Findings:
         """One branch that takes the written type is enough."""
-        for branch in reader.branches:
-            self._effort.spend()
-            if _may_match(branch, writer) and not self.compare(branch, writer, path):
-                return ()
+        branches = self._branches.get(id(reader))
+        if branches is None:
+            branches = self._branches[id(reader)] = _Branches(reader)
+        if any(not self.compare(branch, writer, path) for branch in branches.likely(writer)):
+            return ()
         return (
             self._finding(
                 "MISSING_UNION_BRANCH",
@@ -196,11 +199,29 @@ def _same_name(reader: Named, writer: Named) -> bool:
     return same or writer.full_name in reader.aliases
 
 
-def _may_match(branch: AvroType, writer: AvroType) -> bool:
-    """A cheap look before a comparison: in a wide union almost every pair fails here."""
-    if isinstance(branch, Record | Enum | Fixed) and isinstance(writer, Record | Enum | Fixed):
-        return branch.kind == writer.kind and _same_name(branch, writer)
-    return branch.kind == writer.kind or writer.kind in _PROMOTIONS.get(branch.kind, ())
+class _Branches:
+    """A union's branches by what they may read: in a wide union looking at all of them, for all, takes too long."""
+
+    def __init__(self, union: Union) -> None:
+        self._by_key: dict[tuple[str, str], list[AvroType]] = {}
+        for branch in union.branches:
+            for key in _reading_keys(branch):
+                self._by_key.setdefault(key, []).append(branch)
+
+    def likely(self, writer: AvroType) -> Iterator[AvroType]:
+        """The branches that read the written type, unless something inside them is at odds."""
+        keys = [(writer.kind, "")]
+        if isinstance(writer, Record | Enum | Fixed):
+            keys = [(writer.kind, writer.full_name.rpartition(".")[2]), (f"{writer.kind} alias", writer.full_name)]
+        for key in keys:
+            yield from self._by_key.get(key, ())
+
+
+def _reading_keys(branch: AvroType) -> list[tuple[str, str]]:
+    if isinstance(branch, Record | Enum | Fixed):
+        simple = (branch.kind, branch.full_name.rpartition(".")[2])
+        return [simple, *((f"{branch.kind} alias", alias) for alias in branch.aliases)]
+    return [(kind, "") for kind in (branch.kind, *_PROMOTIONS.get(branch.kind, ()))]
 
 
 def _shown(avro_type: AvroType) -> str:

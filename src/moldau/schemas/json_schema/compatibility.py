@@ -56,7 +56,7 @@ class Comparison:
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
-        self.effort = Effort(500_000)
+        self.effort = Effort()
         self._pairs = Pairs()
         self._shapes: dict[int, tuple[Demand, ...]] = {}
 

@@ -68,7 +68,7 @@ class _Comparison:
     def __init__(self, new: ProtobufSchema, old: ProtobufSchema, sides: Sides) -> None:
         self._new, self._old = new, old
         self._words = {"new": f"the {sides.reader} schema", "old": f"the {sides.writer} schema"}
-        self._effort = Effort(500_000)
+        self._effort = Effort()
         self._pairs = Pairs()
 
     def compare(self) -> Findings:

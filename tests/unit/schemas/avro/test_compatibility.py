@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from moldau.schemas.compatibility import CompatibilityLevel, check
+from moldau.schemas.errors import InvalidSchemaError
 from moldau.schemas.schema import parse
 
 
@@ -148,7 +149,29 @@ def test_a_guess_about_a_recursive_type_is_taken_back_when_it_fails() -> None:
     assert [finding.error_type for finding in found] == ["TYPE_MISMATCH"]
 
 
-def test_a_wide_union_is_compared_quickly_and_an_entangled_one_refused() -> None:
-    wide = [{"type": "fixed", "name": f"F{number}", "size": 1} for number in range(700)]
-    schema = parse("AVRO", json.dumps(wide))
-    assert not check(CompatibilityLevel.FULL, schema, [schema])
+def test_a_wide_union_is_compared_branch_by_branch_not_each_with_each() -> None:
+    wide = [{"type": "fixed", "name": f"F{number}", "size": 1} for number in range(3_000)]
+    schema, fewer = parse("AVRO", json.dumps(wide)), parse("AVRO", json.dumps(wide[1:]))
+    assert check(CompatibilityLevel.FULL, schema, [schema]) == []
+    assert [finding.path for finding in check(CompatibilityLevel.BACKWARD, fewer, [schema])] == ["/0"]
+
+
+def test_a_union_branch_is_found_by_alias_and_by_promotion() -> None:
+    reader = [{"type": "fixed", "name": "New", "size": 1, "aliases": ["old.Old"]}, "double", "string"]
+    for writer in ({"type": "fixed", "name": "old.Old", "size": 1}, "int", "long", "float", "bytes"):
+        assert not check(
+            CompatibilityLevel.BACKWARD, parse("AVRO", json.dumps(reader)), [parse("AVRO", json.dumps(writer))]
+        )
+
+
+def test_types_entangled_without_end_are_refused() -> None:
+    def record_of(name: str, names: list[str]) -> dict[str, Any]:
+        return {"type": "record", "name": name, "fields": [_field(f"f{other}", other) for other in names]}
+
+    same_names = [f"n{number}.X" for number in range(560)]
+    schema = parse("AVRO", json.dumps([record_of(name, []) | {"fields": [_field("a", "int")]} for name in same_names]))
+    other = parse(
+        "AVRO", json.dumps([record_of(name, []) | {"fields": [_field("a", "string")]} for name in same_names])
+    )
+    with pytest.raises(InvalidSchemaError, match="too large or too entangled"):
+        check(CompatibilityLevel.BACKWARD, schema, [other])

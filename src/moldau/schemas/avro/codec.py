@@ -1,0 +1,138 @@
+"""Avro values to bytes and back, by fastavro; data it could stumble over is walked through first.
+
+fastavro follows a recursive type as deep as the data says and builds an array as long as the data claims, down to
+the end of the process. Start at `AvroCodec`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import fastavro
+
+from moldau.schemas.avro.binary import MAX_DEPTH, BinaryReader, skip
+from moldau.schemas.avro.json_encoding import from_binary, to_binary
+from moldau.schemas.avro.printer import canonical_text
+from moldau.schemas.avro.schema import AvroSchema
+from moldau.schemas.avro.types import Array, AvroType, Fixed, Map, Primitive, Record, Union
+from moldau.schemas.errors import InvalidValueError
+from moldau.schemas.json_text import load, nesting, render
+
+__all__ = ["AvroCodec"]
+
+
+class AvroCodec:
+    """Encodes with a schema; decodes what was written with it, as another one (`reader`) sees it if one is given."""
+
+    def __init__(self, schema: AvroSchema, *, reader: AvroSchema | None = None) -> None:
+        self._schema = schema
+        self._reader = reader
+        self._is_bare_bytes = isinstance(schema.type, Primitive) and schema.type.kind == "bytes"
+        """A schema of nothing but bytes: the record's bytes are the value, without a length before it."""
+
+    def encode(self, value: Any) -> bytes:
+        if self._is_bare_bytes:
+            return _bytes_only(value)
+        if self._needs_a_look and nesting(value) > MAX_DEPTH:
+            raise InvalidValueError(f"the value is nested more than {MAX_DEPTH} levels deep")
+        output = io.BytesIO()
+        _guarded("does not fit the Avro schema", lambda: fastavro.schemaless_writer(output, self._parsed, value))
+        return output.getvalue()
+
+    def decode(self, body: bytes) -> Any:
+        if self._is_bare_bytes and self._reader is None:
+            return body
+        if self._needs_a_look:
+            skip(BinaryReader(body), self._schema.type)
+        source = io.BytesIO(body)
+        return _guarded(
+            "are no data of the Avro schema",
+            lambda: fastavro.schemaless_reader(source, self._parsed, self._parsed_reader),
+        )
+
+    def encode_text(self, text: str) -> bytes:
+        """Encode a value written in Avro's JSON encoding."""
+        value = load(text, "value", InvalidValueError)
+        body = to_binary(value, self._schema.type)
+        return value.encode("latin-1") if self._is_bare_bytes else body
+
+    def decode_text(self, body: bytes) -> str:
+        """Decode into Avro's JSON encoding."""
+        return render(body.decode("latin-1") if self._is_bare_bytes else from_binary(body, self._schema.type))
+
+    @cached_property
+    def _parsed(self) -> Any:
+        return _for_fastavro(self._schema.type)
+
+    @cached_property
+    def _parsed_reader(self) -> Any:
+        return None if self._reader is None else _for_fastavro(self._reader.type)
+
+    @cached_property
+    def _needs_a_look(self) -> bool:
+        return _is_recursive_or_has_empty_items(self._schema.type)
+
+
+def _for_fastavro(avro_type: AvroType) -> Any:
+    return _guarded(
+        "cannot be used for values", lambda: fastavro.parse_schema(json.loads(canonical_text(avro_type))), "the schema"
+    )
+
+
+def _guarded(problem: str, action: Callable[[], Any], subject: str = "the value") -> Any:
+    """fastavro answers what does not fit with whatever its code ran into."""
+    try:
+        return action()
+    except Exception as error:
+        raise InvalidValueError(f"{subject} {problem}: {error or type(error).__name__}") from None
+
+
+def _bytes_only(value: Any) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise InvalidValueError(f"{value!r} is no bytes, which is all the Avro schema allows")
+    return bytes(value)
+
+
+def _is_recursive_or_has_empty_items(root: AvroType) -> bool:
+    """Whether a few bytes could stand for a value of any depth or length."""
+    finished: set[int] = set()
+
+    def visit(avro_type: AvroType, above: frozenset[int]) -> bool:
+        match avro_type:
+            case Record():
+                if id(avro_type) in above:
+                    return True
+                if id(avro_type) in finished:
+                    return False
+                found = any(visit(field.type, above | {id(avro_type)}) for field in avro_type.fields)
+                finished.add(id(avro_type))
+                return found
+            case Array():
+                return _may_be_empty(avro_type.items, frozenset()) or visit(avro_type.items, above)
+            case Map():
+                return visit(avro_type.values, above)
+            case Union():
+                return any(visit(branch, above) for branch in avro_type.branches)
+        return False
+
+    try:
+        return visit(root, frozenset())
+    except RecursionError:
+        return True
+
+
+def _may_be_empty(avro_type: AvroType, above: frozenset[int]) -> bool:
+    """Whether values of a type may take no bytes."""
+    match avro_type:
+        case Primitive(kind):
+            return kind == "null"
+        case Fixed():
+            return avro_type.size == 0
+        case Record():
+            inside = above | {id(avro_type)}
+            return id(avro_type) not in above and all(_may_be_empty(field.type, inside) for field in avro_type.fields)
+    return False

@@ -1,0 +1,87 @@
+"""Values as registered data carries them: a magic byte, the schema's id, and a body in the schema's format.
+
+The codecs turn values into bodies and back, `encode_text` and `decode_text` the JSON that the console tools read
+and print. Where ids come from is `registry`'s and its clients' business. Start at `codec_of` and `framed`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+from uuid import UUID
+
+from moldau.schemas.avro.codec import AvroCodec
+from moldau.schemas.avro.schema import AvroSchema
+from moldau.schemas.errors import InvalidSchemaError, InvalidValueError
+from moldau.schemas.json_schema.codec import JsonCodec
+from moldau.schemas.json_schema.schema import JsonSchema
+from moldau.schemas.parsed_schema import ParsedSchema
+from moldau.schemas.protobuf.codec import ProtobufCodec
+from moldau.schemas.protobuf.schema import ProtobufSchema
+
+__all__ = ["Frame", "ValueCodec", "codec_of", "framed", "unframed"]
+
+_ID_MAGIC: Final = 0
+_GUID_MAGIC: Final = 1
+
+
+class ValueCodec(Protocol):
+    """Values of one schema to bytes and back."""
+
+    def encode(self, value: Any) -> bytes:
+        """The body of a value; raises `InvalidValueError` when it does not fit the schema."""
+        ...
+
+    def decode(self, body: bytes) -> Any:
+        """The value of a body; raises `InvalidValueError` for bytes that are none."""
+        ...
+
+    def encode_text(self, text: str) -> bytes:
+        """The body of a value written as JSON, in the format's own JSON encoding."""
+        ...
+
+    def decode_text(self, body: bytes) -> str:
+        """A body's value as JSON on one line."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a record's key or value consists of. Exactly one of the two names of its schema is set."""
+
+    body: bytes
+    schema_id: int | None = None
+    guid: str | None = None
+
+
+def codec_of(schema: ParsedSchema, *, reader: ParsedSchema | None = None, message: str | None = None) -> ValueCodec:
+    """The codec of a schema. `reader` (Avro) is the schema to see decoded values as, `message` (Protobuf) the
+    type to encode, by full name; the schema's first message unless given."""
+    match schema:
+        case AvroSchema():
+            if reader is not None and not isinstance(reader, AvroSchema):
+                raise InvalidSchemaError(f"Avro data cannot be read with a schema of type {reader.schema_type}")
+            return AvroCodec(schema, reader=reader)
+        case JsonSchema():
+            return JsonCodec(schema)
+        case ProtobufSchema():
+            return ProtobufCodec(schema, message)
+    raise InvalidSchemaError(f"there are no values for schemas of type {schema.schema_type}")
+
+
+def framed(schema_id: int, body: bytes) -> bytes:
+    """The bytes of a record's key or value."""
+    if not 0 <= schema_id < 2**32:
+        raise InvalidValueError(f"{schema_id} is no schema id: it has to fit into four bytes")
+    return bytes([_ID_MAGIC]) + schema_id.to_bytes(4, "big") + body
+
+
+def unframed(payload: bytes) -> Frame:
+    """Take a record's key or value apart; raises `InvalidValueError` when it does not name its schema."""
+    if len(payload) >= 5 and payload[0] == _ID_MAGIC:
+        return Frame(payload[5:], schema_id=int.from_bytes(payload[1:5], "big"))
+    if len(payload) >= 17 and payload[0] == _GUID_MAGIC:
+        return Frame(payload[17:], guid=str(UUID(bytes=payload[1:17])))
+    if payload[:1] in (b"\x00", b"\x01"):
+        raise InvalidValueError(f"{len(payload)} bytes are too few for data with a schema id before it")
+    raise InvalidValueError("Unknown magic byte! The data were not written with a schema of a registry")
