@@ -22,7 +22,7 @@ COMMANDS = {
     "server": _Command("moldau.cli.server.start:moldau_server", "run a broker"),
     "stop": _Command("moldau.cli.server.stop:kafka_server_stop", "stop the brokers you started"),
     "registry": _Command("moldau.cli.registry.start:moldau_registry", "run a schema registry"),
-    "demo": _Command("moldau.cli.demo:main", "a million records in and out, with a summary"),
+    "demo": _Command("moldau.cli.demo.command:main", "records counted in windows on Spark, live"),
     "topics": _Command("moldau.cli.topics.people:main", "list, create, describe, alter and delete topics"),
     "configs": _Command("moldau.cli.configs.people:main", "show, set and unset configs of topics and brokers"),
     "produce": _Command("moldau.cli.console.people:produce", "send lines to a topic"),

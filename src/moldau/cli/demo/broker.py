@@ -1,0 +1,64 @@
+"""The demo's broker: the same `moldau server` a user would start, in a folder that is thrown away afterwards."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from moldau.core.errors import StartupError
+
+__all__ = ["created_topics", "running_broker"]
+
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 30.0
+ERRORS_ONLY = 3
+
+
+@contextmanager
+def running_broker(folder: Path) -> Iterator[str]:
+    """Start a broker that keeps its log in `folder`, and give where it listens."""
+    port = _free_port()
+    command = [sys.executable, "-m", "moldau.cli.main", "server", "--port", str(port), "--data", str(folder / "log")]
+    command += ["--override", "metrics.http.port=0"]
+    log_file = folder / "server.out"
+    with log_file.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+    try:
+        _wait_until_listening(port, process, log_file)
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(STOP_TIMEOUT_S)
+
+
+def created_topics(bootstrap: str, partitions: int, *names: str) -> None:
+    """Create the topics and wait until they are there."""
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": ERRORS_ONLY})
+    for future in admin.create_topics([NewTopic(name, partitions, 1) for name in names]).values():
+        future.result(START_TIMEOUT_S)
+
+
+def _wait_until_listening(port: int, process: subprocess.Popen[bytes], log_file: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise StartupError(f"the broker did not start:\n{log_file.read_text()}")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.005)
+    raise StartupError(f"the broker did not listen on port {port} within {START_TIMEOUT_S:.0f} s")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,62 @@
+"""The demo's input: visits to the pages of a shop, some pages far more often than others, at a steady rate."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from confluent_kafka import Producer
+
+__all__ = ["PAGES", "Traffic"]
+
+PAGES = (
+    "/", "/search", "/cart", "/checkout", "/login", "/tea", "/coffee", "/books", "/bread", "/cheese",
+    "/flowers", "/lamps", "/chairs", "/shoes", "/hats", "/maps", "/music", "/toys", "/help", "/about",
+)  # fmt: skip
+VISITORS = 5_000
+SLICE_S = 0.02
+"""Records go out in slices this long, so that a paced sender needs no call for each of them."""
+
+
+class Traffic:
+    """A thread that produces `per_second` visits until it is stopped; `sent` counts them."""
+
+    def __init__(self, bootstrap: str, topic: str, per_second: int) -> None:
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._per_slice = max(1, round(per_second * SLICE_S))
+        self._random = random.Random(7)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="demo-traffic", daemon=True)
+        self.sent = 0
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop sending; all that was counted is acknowledged when this returns."""
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 5, "enable.idempotence": True})
+        weights = [1 / (rank + 1) for rank in range(len(PAGES))]
+        due = time.monotonic()
+        while not self._stopping.is_set():
+            self._send(producer, self._random.choices(PAGES, weights, k=self._per_slice))
+            due += SLICE_S
+            self._stopping.wait(max(0.0, due - time.monotonic()))
+        producer.flush()
+
+    def _send(self, producer: Producer, pages: list[str]) -> None:
+        for page in pages:
+            visit = {"page": page, "visitor": self._random.randrange(VISITORS)}
+            producer.produce(self._topic, json.dumps(visit), key=page)
+        producer.poll(0)
+        self.sent += len(pages)
