@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.foreign_key import ForeignKeyLookup, ForeignKeyResolve, ForeignKeySubscribe
 from moldau.pipeline.ir.nodes import (
     Aggregate,
@@ -89,6 +90,10 @@ class _Plan:
             case GroupTable() | ForeignKeySubscribe():
                 self._send_old_values(node.input)
             case Suppress():
+                if node.input.name in self.versioned:
+                    raise TopologyError(
+                        f"{node.name}: the changes of a versioned table cannot be suppressed", node.origin
+                    )
                 self._table(node, is_materialized=False)
                 if self._send_old_values(node.input):
                     self.sending.add(node.name)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from moldau.pipeline.ir import nodes as ir
+from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import PythonFunction
 from moldau.pipeline.ir.nodes import JoinKind
 from moldau.pipeline.ir.old_values import TableTraits, table_plan
@@ -119,6 +122,26 @@ def test_suppression_wants_old_values_and_passes_them_on() -> None:
     source = table("t")
     quiet = ir.Suppress(name="quiet", input=source, until_window_close=False, buffer=stored("buffer"))
     assert table_plan([source, quiet]) == {"t": STORED, "quiet": COMPUTED_WITH_OLD}
+
+
+def history(name: str) -> ir.TableSource:
+    rows = ir.Materialization(store=name, key_serde=STRING, value_serde=STRING, is_queryable=True, history_ms=10)
+    return ir.TableSource(name=name, topics=(name,), key_serde=STRING, value_serde=STRING, table=rows)
+
+
+def test_what_is_computed_from_a_versioned_table_is_versioned_until_it_is_stored_without_history() -> None:
+    source = history("t")
+    upper = mapped(source)
+    kept = filtered(upper, is_queryable=True)
+    plan = table_plan([source, upper, kept, joined(JoinKind.INNER, source, upper)])
+    assert [name for name, traits in plan.items() if traits.is_versioned] == ["t", "map"]
+
+
+def test_a_versioned_table_cannot_be_suppressed() -> None:
+    source = history("t")
+    quiet = ir.Suppress(name="quiet", input=source, until_window_close=False, buffer=stored("buffer"))
+    with pytest.raises(TopologyError, match="quiet: the changes of a versioned table cannot be suppressed"):
+        table_plan([source, quiet])
 
 
 def test_a_foreign_key_join_wants_old_values_of_both_sides_before_and_after_it_is_taken_apart() -> None:
