@@ -21,6 +21,7 @@ from moldau.pipeline.cores.session_store import SessionStore
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.store import Codec, Store, StoreChange, codec_of
 from moldau.pipeline.cores.window_store import DuplicatesWindowStore, TimestampedWindowStore, WindowStore
+from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import Materialization, Node
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class TaskContext:
         """The row at hand, in the order of `InputRecord`; None outside of any record, as in a punctuation."""
         self.views: dict[str, TableView] = {}
         self.stores: dict[str, Store] = {}
+        self.global_stores: set[str] = set()
+        """Stores of global tables, which every processor may read."""
         self.dropped: Counter[tuple[str, str]] = Counter()
         self.at_commit: list[Callable[[], None]] = []
         """What caching holds back is forwarded by these, in the order of the topology."""
@@ -138,6 +141,11 @@ class TaskContext:
 
     def timestamped_store(self, table: Materialization) -> TimestampedStore:
         """The same with a timestamp beside each value."""
+        if table.history_ms is not None:
+            raise TopologyError(
+                f"store {table.store!r} cannot keep history: only tables read from topics or streams, results of"
+                " foreign-key joins, and filters and mappings of such tables can"
+            )
         return self.opened(
             table, TimestampedStore, lambda: TimestampedStore(table.store, self.backend(table.store), self.codec(table))
         )

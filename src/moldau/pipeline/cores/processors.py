@@ -20,7 +20,7 @@ from moldau.pipeline.cores.handlers import log_and_fail
 from moldau.pipeline.cores.processor import Forward, Link, Processor, to_each
 from moldau.pipeline.cores.punctuation import Cancellable, PunctuationType
 from moldau.pipeline.cores.records import Record
-from moldau.pipeline.cores.state_stores import open_store
+from moldau.pipeline.cores.state_stores import ReadOnlyStore, open_store
 from moldau.pipeline.ir.nodes import Process, StateStore
 
 __all__ = [
@@ -76,7 +76,9 @@ class ProcessorContext:
         take(record)
 
     def get_state_store(self, name: str) -> Any:
-        """A store that was added to this processor."""
+        """A store that was added to this processor, or a global table's to read."""
+        if name in self._task.global_stores:
+            return ReadOnlyStore(self._task.store(name))
         if name not in self._stores:
             known = ", ".join(sorted(self._stores)) or "none"
             raise StateError(

@@ -1,13 +1,22 @@
-"""The stores that users' processors ask for, by kind. Start at `open_store`."""
+"""The stores that users' processors ask for, by kind; those of global tables they may only read.
+
+Start at `open_store`.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.failures import StateError
 from moldau.pipeline.cores.store import Store
 from moldau.pipeline.ir.nodes import StateStore, StoreKind
 
-__all__ = ["open_store"]
+__all__ = ["ReadOnlyStore", "open_store"]
+
+READING = frozenset(
+    ["get", "all", "reverse_all", "range", "reverse_range", "prefix_scan", "approximate_num_entries", "name"]
+)
 
 
 def open_store(wanted: StateStore, context: TaskContext) -> Store:
@@ -39,3 +48,15 @@ def _retention_ms(wanted: StateStore) -> int:
             f"store {wanted.table.store!r} is of kind {wanted.kind.value} and does not say how long it keeps entries"
         )
     return wanted.table.retention_ms
+
+
+class ReadOnlyStore:
+    """A store that somebody else writes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        if name in READING:
+            return getattr(self._store, name)
+        raise StateError(f"store {self._store.name!r} belongs to a global table and can only be read, not {name}")

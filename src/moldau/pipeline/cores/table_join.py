@@ -34,7 +34,8 @@ class TableJoinProcessor(TableProcessor):
         self.kind = node.kind
         self._left, self._right = context.view(node.left), context.view(node.right)
         self._store = None if node.table is None else context.timestamped_store(node.table)
-        context.views[node.name] = self._store or JoinedView(self._left, self._right, self.joiner, node.kind)
+        view: TableView = JoinedView(self._left, self._right, self.joiner, node.kind)
+        context.views[node.name] = view if self._store is None else self._store
 
     def process(self, record: Record) -> None:
         key, change, timestamp, headers = record

@@ -59,6 +59,7 @@ class GlobalTableProcessor(Processor):
         super().__init__(node, context)
         self._store = context.timestamped_store(node.table)
         context.views[node.name] = self._store
+        context.global_stores.add(node.table.store)
 
     def process(self, record: Record) -> None:
         key, value, timestamp, _ = record

@@ -7,10 +7,10 @@ from typing import Any
 
 from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.context import TaskContext
-from moldau.pipeline.cores.processor import TableView
 from moldau.pipeline.cores.processors import ProcessorContext
-from moldau.pipeline.cores.records import NO_TIMESTAMP, Record, ValueAndTimestamp
+from moldau.pipeline.cores.records import NO_TIMESTAMP, OutdatedChange, Record, ValueAndTimestamp
 from moldau.pipeline.cores.table_processor import TableProcessor
+from moldau.pipeline.cores.versioned_tables import is_versioned
 from moldau.pipeline.ir.nodes import TableTransformValues
 
 __all__ = ["ForwardingError", "TransformValuesProcessor"]
@@ -44,14 +44,20 @@ class TransformValuesProcessor(TableProcessor):
         elif node.input.name in context.views:
             # A reader must not disturb what the object at work remembers, so it has one of its own.
             self._users.append(node.supplier.call())
-            context.views[node.name] = _TransformedView(context.view(node.input), self._users[1].transform)
+            source = context.view(node.input)
+            view = _TransformedVersions if is_versioned(source) else _TransformedView
+            context.views[node.name] = view(source, self._users[1].transform)
 
     def process(self, record: Record) -> None:
-        key, (new, old), timestamp, headers = record
-        result = Record(key, self._transform(key, new), timestamp, headers)
+        key, change, timestamp, headers = record
+        result = Record(key, self._transform(key, change.new), timestamp, headers)
         store = self._store
         if store is None:
-            self.emit(None, result, self._transform(key, old) if self.sends_old_values else None)
+            old = self._transform(key, change.old) if self.sends_old_values else None
+            if type(change) is OutdatedChange:
+                self.forward(result.with_value(OutdatedChange(result.value, old)))
+            else:
+                self.emit(None, result, old)
             return
         key_bytes = store.encode_key(key)
         row = store.row(key_bytes) if self.sends_old_values or self.is_caching else None
@@ -72,11 +78,21 @@ class TransformValuesProcessor(TableProcessor):
 class _TransformedView:
     """An unstored table, transformed whenever it is read."""
 
-    def __init__(self, source: TableView, transform: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, source: Any, transform: Callable[[Any, Any], Any]) -> None:
         self._source = source
         self._transform = transform
 
     def get(self, key: Any) -> ValueAndTimestamp | None:
-        value, timestamp = self._source.get(key) or (None, NO_TIMESTAMP)
+        return self._row(key, self._source.get(key))
+
+    def _row(self, key: Any, row: ValueAndTimestamp | None) -> ValueAndTimestamp | None:
+        value, timestamp = row or (None, NO_TIMESTAMP)
         transformed = self._transform(key, value)
         return None if transformed is None else ValueAndTimestamp(transformed, timestamp)
+
+
+class _TransformedVersions(_TransformedView):
+    """The same with a past."""
+
+    def get_as_of(self, key: Any, timestamp: int) -> ValueAndTimestamp | None:
+        return self._row(key, self._source.get_as_of(key, timestamp))

@@ -139,6 +139,9 @@ def _piece(index: int, ordered: tuple[Node, ...], members: set[str]) -> SubTopol
     written = {node.name for node in ordered if isinstance(node, Repartition) and node.input.name in members}
     nodes = tuple(node for node in ordered if node.name in members | written)
     needed = {source.name for node in nodes for source in inputs_of(node)}
+    if any(isinstance(node, Process | TableTransformValues) for node in nodes):
+        # A processor may read any global table without having said so before.
+        needed |= {node.name for node in ordered if isinstance(node, GlobalTableSource)}
     read = tuple(node for node in nodes if isinstance(node, Source | Repartition) and node.name in members)
     return SubTopology(
         index,

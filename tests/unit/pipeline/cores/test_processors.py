@@ -7,7 +7,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.unit.pipeline.cores.small_topologies import Run, function, sink, stored, stream, table, table_sink
+from tests.unit.pipeline.cores.small_topologies import (
+    Run,
+    function,
+    global_table,
+    sink,
+    stored,
+    stream,
+    table,
+    table_sink,
+)
 
 from moldau.pipeline.cores.failures import ProcessingError, StateError
 from moldau.pipeline.cores.in_memory_run import InMemoryRun
@@ -112,6 +121,20 @@ def test_a_store_that_is_not_connected_is_refused() -> None:
     node = ir.Process(name="process", input=source, supplier=function(Counting), stores=(counts("others"),))
     with pytest.raises(StateError, match=r"process has no access to store 'counts'.*connected are: others"):
         Run(source, node, sink(node))
+
+
+def test_a_global_table_can_be_read_by_any_processor_and_written_by_none() -> None:
+    def work(context: ProcessorContext, record: Record) -> None:
+        rows = context.get_state_store("global-store")
+        context.forward(record.with_value(str(tuple(rows.get(record.key)))))
+        rows.put(record.key, "mine")
+
+    source, everywhere = stream("in"), global_table("global")
+    node = ir.Process(name="process", input=source, supplier=function(lambda: Calling(work)))
+    run = Run(source, everywhere, node, sink(node))
+    run.pipe("global", "k", "g", 5)
+    with pytest.raises(ProcessingError, match="'global-store' belongs to a global table and can only be read, not put"):
+        run.pipe("in", "k", "v", 10)
 
 
 def test_a_record_goes_to_all_children_or_to_one_by_name() -> None:
