@@ -52,6 +52,15 @@ class ParsedSchema(Protocol):
         """What the record name strategy calls it: record's or message's full name, JSON Schema's title."""
         ...
 
+    @property
+    def top_level_fields(self) -> frozenset[str]:
+        """The names of the fields that values of it have at the top; none when they have no fields."""
+        ...
+
+    def check_field_names(self) -> None:
+        """Raise `InvalidSchemaError` for names that registries keep to themselves (properties that begin with `$$`)."""
+        ...
+
     def normalized(self) -> ParsedSchema:
         """The same schema with everything that has no meaning (order of keys, of imports…) put in one order."""
         ...

@@ -8,8 +8,7 @@ Values are fastavro's business all the same. Start at `Parser.parse`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Final
 
 from moldau.schemas.avro.types import (
@@ -71,6 +70,12 @@ class Parser:
             return self._union(schema)
         raise self._invalid(f"{_brief(schema)} is no Avro type; expected a name, an object or an array")
 
+    def _type_at(self, place: str, schema: Json) -> AvroType:
+        self._places.append(place)
+        avro_type = self._type(schema)
+        self._places.pop()
+        return avro_type
+
     def _named_or_primitive(self, name: str, what: str = "unknown type") -> AvroType:
         if name in PRIMITIVES:
             return Primitive(name)
@@ -102,19 +107,18 @@ class Parser:
     def _inner(self, schema: dict[str, Json], attribute: str) -> AvroType:
         if attribute not in schema:
             raise self._invalid(f"{schema['type']} needs {attribute!r}")
-        with self._at(attribute):
-            return self._type(schema[attribute])
+        return self._type_at(attribute, schema[attribute])
 
     def _union(self, schema: list[Json]) -> Union:
         branches: dict[str, AvroType] = {}
         for position, branch in enumerate(schema):
-            with self._at(str(position)):
-                branch_type = self._type(branch)
-                if isinstance(branch_type, Union):
-                    raise self._invalid("a union may not hold another union directly")
-                if branch_name(branch_type) in branches:
-                    raise self._invalid(f"the union has {branch_name(branch_type)!r} twice")
-                branches[branch_name(branch_type)] = branch_type
+            branch_type = self._type_at(str(position), branch)
+            if isinstance(branch_type, Union):
+                raise self._invalid("a union may not hold another union directly")
+            name = branch_name(branch_type)
+            if name in branches:
+                raise self._invalid(f"the union has {name!r} twice")
+            branches[name] = branch_type
         return Union(tuple(branches.values()))
 
     def _record(self, schema: dict[str, Json], *, is_error: bool) -> Record:
@@ -133,11 +137,12 @@ class Parser:
     def _fields(self, fields: list[Json], record_name: str) -> tuple[Field, ...]:
         by_name: dict[str, Field] = {}
         for position, schema in enumerate(fields):
-            with self._at(f"fields/{position}"):
-                field = self._field(schema)
-                if field.name in by_name:
-                    raise self._invalid(f"record {record_name!r} has the field {field.name!r} twice")
-                by_name[field.name] = field
+            self._places.append(f"fields/{position}")
+            field = self._field(schema)
+            if field.name in by_name:
+                raise self._invalid(f"record {record_name!r} has the field {field.name!r} twice")
+            by_name[field.name] = field
+            self._places.pop()
         return tuple(by_name.values())
 
     def _field(self, schema: Json) -> Field:
@@ -146,8 +151,7 @@ class Parser:
         name = self._checked_name(schema.get("name"), "field")
         if "type" not in schema:
             raise self._invalid(f"field {name!r} has no type")
-        with self._at("type"):
-            field_type = self._type(schema["type"])
+        field_type = self._type_at("type", schema["type"])
         order = schema.get("order", "ascending")
         if not isinstance(order, str) or order.lower() not in _ORDERS:
             raise self._invalid(f"field {name!r} has the order {_brief(order)}; known are {', '.join(_ORDERS)}")
@@ -225,12 +229,6 @@ class Parser:
         if not isinstance(aliases, list) or not all(isinstance(alias, str) for alias in aliases):
             raise self._invalid(f"{what} has aliases that are no array of names")
         return tuple(dict.fromkeys(aliases))
-
-    @contextmanager
-    def _at(self, place: str) -> Iterator[None]:
-        self._places.append(place)
-        yield
-        self._places.pop()
 
     def _invalid(self, problem: str) -> InvalidSchemaError:
         where = f" (at /{'/'.join(self._places)})" if self._places else ""

@@ -37,6 +37,23 @@ class JsonSchema:
         title = self.raw.get("title") if isinstance(self.raw, dict) else None
         return title if isinstance(title, str) else None
 
+    @property
+    def top_level_fields(self) -> frozenset[str]:
+        properties = self.raw.get("properties") if isinstance(self.raw, dict) else None
+        return frozenset(properties) if isinstance(properties, dict) else frozenset()
+
+    def check_field_names(self) -> None:
+        waiting = [self.root]
+        while waiting:
+            place = waiting.pop()
+            properties = place.raw.get("properties") if isinstance(place.raw, dict) else None
+            for name in properties if isinstance(properties, dict) else ():
+                if name.startswith("$$"):
+                    raise InvalidSchemaError(
+                        f"Invalid JSON Schema: the property {name!r} begins with the reserved '$$'"
+                    )
+            waiting.extend(subschemas(place))
+
     @cached_property
     def documents(self) -> Mapping[str, Json]:
         """Every schema it can refer to, directly or through another, by name."""

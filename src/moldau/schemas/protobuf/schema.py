@@ -56,6 +56,14 @@ class ProtobufSchema:
             return None
         return f"{self.file.package}.{first.name}" if self.file.package else first.name
 
+    @property
+    def top_level_fields(self) -> frozenset[str]:
+        first = next(iter(self.file.messages), None)
+        return frozenset(field.name for field in first.all_fields()) if first else frozenset()
+
+    def check_field_names(self) -> None:
+        """Protobuf's own rules for names leave nothing to check."""
+
     @cached_property
     def symbols(self) -> Symbols:
         """Every type in sight: the file's own, those of its imports and of what these import publicly."""
