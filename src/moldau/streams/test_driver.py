@@ -64,7 +64,7 @@ def in_memory(topology: Topology, settings: TaskSettings, partitions: int, wall_
 
 def on_spark(topology: Topology, settings: TaskSettings, partitions: int, wall_clock_ms: int) -> Run:
     """The engine that pipelines run on; results appear when they are read."""
-    from moldau.pipeline.spark.test_run import SparkRun
+    from moldau.pipeline.spark.spark_run import SparkRun
 
     run: Run = SparkRun(topology, settings, partitions=partitions, wall_clock_ms=wall_clock_ms)
     return run

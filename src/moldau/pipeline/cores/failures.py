@@ -15,6 +15,8 @@ from moldau.pipeline.ir.origin import PACKAGE, UNKNOWN, Origin
 
 if TYPE_CHECKING:
     from moldau.pipeline.cores.context import TaskContext
+    from moldau.pipeline.cores.processor import Processor
+    from moldau.pipeline.cores.records import Record
 
 __all__ = [
     "BufferFullError",
@@ -115,30 +117,34 @@ def as_record_error(error: Exception, context: TaskContext) -> RecordError:
     """The error that tells a user where and on what a pipeline failed; one that does already is returned as it is."""
     if isinstance(error, RecordError):
         return error
-    node = failing_node(error.__traceback__)
-    name, declared = (node.name, node.origin) if node is not None else ("the task", UNKNOWN)
+    processor, record = failing_step(error.__traceback__)
+    node, declared = (processor.node.name, processor.node.origin) if processor is not None else ("the task", UNKNOWN)
     line = failing_line(error.__traceback__, declared)
-    where = str(declared) if str(line) == str(declared) else f"{declared}, failing at {line}"
+    is_users = str(line) != str(declared)
+    where = f"{declared}, failing at {line}" if is_users else str(declared)
+    trouble = None if processor is None or record is None or is_users else processor.trouble_with(record)
+    told = trouble or f"raised {type(error).__name__}: {error}"
     place = context.place
     failure = ProcessingError(
-        f"{place or 'outside of any record'}: {name} ({where}) raised {type(error).__name__}: {error}; "
+        f"{place or 'outside of any record'}: {node} ({where}) {told}; "
         "fix the function, or set processing.exception.handler to log-and-continue",
         place,
-        name,
+        node,
         line,
     )
     failure.__cause__ = error
     return failure
 
 
-def failing_node(trace: TracebackType | None) -> Node | None:
-    """The node whose processor was at work when the exception came: the innermost one on the stack."""
+def failing_step(trace: TracebackType | None) -> tuple[Processor | None, Record | None]:
+    """The innermost processor that was at work when the exception came, and the record it was given."""
     from moldau.pipeline.cores.processor import Processor
 
-    found: Node | None = None
+    found: tuple[Processor | None, Record | None] = (None, None)
     while trace is not None:
-        owner = trace.tb_frame.f_locals.get("self")
+        names = trace.tb_frame.f_locals
+        owner = names.get("self")
         if isinstance(owner, Processor):
-            found = owner.node
+            found = (owner, names.get("record"))
         trace = trace.tb_next
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from moldau.pipeline.cores.cells import Cell
 from moldau.pipeline.cores.changes import change_decoder
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.failures import DeserializationError, ExtractedTimestampError
@@ -31,13 +32,16 @@ class Input:
     def __init__(
         self, node: ir.Source | ir.Repartition, context: TaskContext, take: Forward, *, has_schedules: bool
     ) -> None:
+        """`has_schedules` says whether anything may wait for stream time."""
         self.node = node
         self._context = context
         self._take = take
         self._decoders: dict[str, tuple[Decode, Decode]] = {}
         self._timestamps = node.timestamps if isinstance(node, ir.Source) else None
-        self._stream_time = context.stream_time_cell
-        self._has_schedules = has_schedules
+        # Global tables are beside the task: what they learn moves neither its time nor its schedules.
+        is_global = isinstance(node, ir.GlobalTableSource)
+        self._stream_time = Cell("", NO_TIMESTAMP) if is_global else context.stream_time_cell
+        self._has_schedules = has_schedules and not is_global
 
     def feed(self, rows: Iterable[Row]) -> None:
         """Process records one after the other, each to its end."""
@@ -99,8 +103,8 @@ class Input:
     def _unreadable(self, row: Row, cause: Exception) -> None:
         context = self._context
         error = DeserializationError(
-            f"{context.place}: {self._unreadable_part(row)} cannot be read by {self.node.name} ({self.node.origin}): "
-            f"{cause}; fix the serde, or set deserialization.exception.handler to log-and-continue",
+            f"{context.place}: {self._trouble(row, cause)} (read by {self.node.name}, {self.node.origin}); "
+            "fix the serde, or set deserialization.exception.handler to log-and-continue",
             context.place,
             self.node.name,
             self.node.origin,
@@ -112,11 +116,12 @@ class Input:
             raise error
         context.drop(self.node, "cannot be read")
 
-    def _unreadable_part(self, row: Row) -> str:
-        decode_key, _ = self._decoders_of(row[0])
-        try:
-            if row[5] is not None:
-                decode_key(row[5])
-        except Exception:
-            return f"the key {row[5]!r:.80}"
-        return f"the value {row[6]!r:.80}"
+    def _trouble(self, row: Row, cause: Exception) -> str:
+        """Which part cannot be read, in the serde's own words rather than those of its fast way."""
+        for part, serde, data in (("key", self.node.key_serde, row[5]), ("value", self.node.value_serde, row[6])):
+            try:
+                if data is not None:
+                    serde.deserialize(row[0], data)
+            except Exception as error:
+                return f"the {part} {data!r:.80} cannot be read: {error}"
+        return f"the record cannot be read: {cause}"

@@ -5,6 +5,8 @@ Both append rows to the task's outputs; whoever hosts the task carries them away
 
 from __future__ import annotations
 
+from typing import Any
+
 from moldau.pipeline.cores.changes import change_encoder
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.failures import ProcessingError, SerializationError
@@ -13,6 +15,7 @@ from moldau.pipeline.cores.processor import Processor
 from moldau.pipeline.cores.records import Record
 from moldau.pipeline.cores.serialization import Encode, encoder
 from moldau.pipeline.ir import nodes as ir
+from moldau.pipeline.ir.errors import SerdeError
 from moldau.pipeline.ir.functions import PythonFunction
 from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
 
@@ -29,20 +32,31 @@ class _Output(Processor):
     def written(self, encode_key: Encode, encode_value: Encode, record: Record) -> tuple[bytes | None, bytes | None]:
         """Key and value as bytes, one at a time, so that the error can say which of them failed."""
         key, value = record[0], record[1]
-        part: str = "key"
-        given = key
+        part, given = "key", key
         try:
             key_bytes = None if key is None else encode_key(key)
             part, given = "value", value
             return key_bytes, None if value is None else encode_value(value)
-        except Exception as error:
+        except Exception as cause:
+            error = self._explained(cause, part, given)
             raise SerializationError(
                 f"{self.node.name} ({self.node.origin}): the {part} {given!r:.80} ({type(given).__name__}) of a result "
-                f"of {self.context.place} cannot be written: {error}; give the operator a serde that fits",
+                f"of {self.context.place} cannot be written: {error}",
                 self.context.place,
                 self.node.name,
                 self.node.origin,
             ) from error
+
+    def _explained(self, cause: Exception, part: str, given: Any) -> Exception:
+        """What the serde's own words for a failure of its fast way are."""
+        serde = self.node.key_serde if part == "key" else self.node.value_serde
+        try:
+            serde.serialize("", given)
+        except SerdeError as error:
+            return error
+        except Exception:
+            return cause
+        return cause
 
     def chosen_partition(self, partitioner: PythonFunction, topic: str, record: Record, count: int) -> int | None:
         """The partition that the user's function says; None leaves it to the hash of the key."""

@@ -73,6 +73,10 @@ class Processor:
         """Learn who comes next; called once, before `start`."""
         self.forward = to_each([child.take for child in children])
 
+    def trouble_with(self, record: Record) -> str | None:
+        """What is wrong with a record that this node failed on for no fault of a user's function, if it can tell."""
+        return None
+
     def start(self) -> None:
         """Called once when the whole task is linked and its stores are open."""
 

@@ -8,13 +8,13 @@ from moldau.pipeline.cores.closing_windows import WindowedProcessor
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.folding import Folding, folding_of
 from moldau.pipeline.cores.processor import Builder, Processor
-from moldau.pipeline.cores.serialization import is_plain
 from moldau.pipeline.cores.session_aggregation import SessionProcessor
 from moldau.pipeline.cores.sliding_aggregation import SlidingWindowProcessor
 from moldau.pipeline.cores.suppression import SuppressProcessor
 from moldau.pipeline.cores.table_aggregation import TableAggregateProcessor
 from moldau.pipeline.cores.windowed_aggregation import TimeWindowProcessor
 from moldau.pipeline.ir import nodes as ir
+from moldau.pipeline.ir.serdes import IntegerSerde, LongSerde
 from moldau.pipeline.ir.windows import SessionWindow, SlidingWindow, TimeWindow, UnlimitedWindow
 
 __all__ = ["STATEFUL_BUILDERS"]
@@ -31,7 +31,7 @@ def aggregate(node: ir.Aggregate, context: TaskContext) -> Processor:
     """The processor of an aggregation, by its window."""
     if node.window is not None:
         return WINDOWED[type(node.window)](node, context, folding_of(node.aggregator))
-    if isinstance(node.aggregator, ir.Count) and is_plain(node.table.value_serde):
+    if isinstance(node.aggregator, ir.Count) and isinstance(node.table.value_serde, LongSerde | IntegerSerde):
         return CountProcessor(node, context)
     return AggregateProcessor(node, context, folding_of(node.aggregator))
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from moldau.pipeline.cores.records import Window
 from moldau.pipeline.cores.serialization import Decode, Encode, decoder, encoder, is_plain
 from moldau.pipeline.ir.nodes import Materialization
 
 __all__ = ["Codec", "Store", "StoreChange", "codec_of"]
+
+
+def _without_words(value: Any) -> bytes:
+    return b""
 
 
 class Codec(NamedTuple):
@@ -19,6 +24,9 @@ class Codec(NamedTuple):
     encode_value: Encode
     decode_value: Decode
     is_plain: bool
+    explain_key: Encode = _without_words
+    """The serde's slow and strict way, which says in clear words what it cannot write."""
+    explain_value: Encode = _without_words
 
 
 def codec_of(table: Materialization, topic: str) -> Codec:
@@ -29,6 +37,8 @@ def codec_of(table: Materialization, topic: str) -> Codec:
         encoder(table.value_serde, topic),
         decoder(table.value_serde, topic),
         is_plain(table.value_serde),
+        partial(table.key_serde.serialize, topic),
+        partial(table.value_serde.serialize, topic),
     )
 
 

@@ -25,17 +25,32 @@ def split_timestamp(data: bytes) -> tuple[bytes, int]:
 class Holding:
     """Values of a store without timestamps."""
 
-    __slots__ = ("_decode", "_encode", "is_plain")
+    __slots__ = ("_decode", "_encode", "_explain", "_type", "is_plain")
 
     def __init__(self, codec: Codec) -> None:
         self.is_plain = codec.is_plain
         self._encode = codec.encode_value
         self._decode = codec.decode_value
+        self._explain = codec.explain_value
+        self._type: type[Any] | None = None
+        """The type of values that may be held as they are: the one they come back with."""
 
     def hold(self, value: Any) -> Any:
         """A given value, to be kept; a value that its serde cannot write is refused here and now."""
-        data = self._encode(value)
-        return value if self.is_plain else data
+        try:
+            data = self._encode(value)
+        except Exception:
+            self._explain(value)
+            raise
+        if not self.is_plain:
+            return data
+        return value if type(value) is self._type else self._as_read(data)
+
+    def _as_read(self, data: bytes) -> Any:
+        # A whole number in a store of doubles must be a double at once, not only after a restart.
+        value = self._decode(data)
+        self._type = type(value)
+        return value
 
     def give(self, held: Any) -> Any:
         """A held value for the user, never one that is shared and could be changed."""
@@ -61,8 +76,7 @@ class TimestampedHolding(Holding):
 
     def hold_row(self, value: Any, timestamp: int) -> Any:
         """The same for a value and its time apart."""
-        data = self._encode(value)
-        return _new(ValueAndTimestamp, (value if self.is_plain else data, timestamp))
+        return _new(ValueAndTimestamp, (super().hold(value), timestamp))
 
     def give(self, held: Any) -> Any:
         return held if self.is_plain else ValueAndTimestamp(self._decode(held[0]), held[1])

@@ -11,7 +11,8 @@ from typing import Any
 
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.processor import Forward, Link, Processor, to_each
-from moldau.pipeline.cores.records import Change, Record
+from moldau.pipeline.cores.records import Change, Record, Windowed
+from moldau.pipeline.ir.errors import SerdeError
 from moldau.pipeline.ir.nodes import Materialization, Node
 
 __all__ = ["Emit", "TableProcessor"]
@@ -58,6 +59,18 @@ class TableProcessor(Processor):
             # A stream of the new values needs no change made first and taken apart again.
             self.take_new_value = to_each(takers)
             self.emit = self._emit_value
+
+    def trouble_with(self, record: Record) -> str | None:
+        """A key that the table's serde cannot write."""
+        table: Materialization | None = getattr(self.node, "table", None)
+        if table is None:
+            return None
+        key = record.key.key if isinstance(record.key, Windowed) else record.key
+        try:
+            self.context.codec(table).explain_key(key)
+        except SerdeError as error:
+            return f"cannot store the key: {error}"
+        return None
 
     def _emit_change(self, identity: Hashable, record: Record, old: Any) -> None:
         key, new, timestamp, headers = record

@@ -19,7 +19,9 @@ from moldau.pipeline.cores.failures import (
 )
 from moldau.pipeline.cores.handlers import Response, log_and_continue
 from moldau.pipeline.cores.settings import TaskSettings
-from moldau.pipeline.ir.serdes import LongSerde
+from moldau.pipeline.dsl.materialized import Materialized
+from moldau.pipeline.dsl.options import Grouped
+from moldau.pipeline.ir.serdes import DoubleSerde, LongSerde
 
 CONTINUE = {"processing_handler": log_and_continue, "deserialization_handler": log_and_continue}
 
@@ -132,7 +134,7 @@ def test_a_result_that_its_serde_cannot_write_names_the_node() -> None:
     pipe = Pipe(lambda stream: stream.map_values(lambda value: {1, 2}))
 
     with pytest.raises(
-        SerializationError, match=r"KSTREAM-SINK.*the value \{1, 2\} \(set\).*give the operator a serde"
+        SerializationError, match=r"KSTREAM-SINK.*the value \{1, 2\} \(set\).*cannot be written as JSON"
     ):
         pipe("a", 1, 1)
 
@@ -167,9 +169,32 @@ def test_an_unknown_handler_is_refused() -> None:
         TaskSettings.of({"statestore.cache.max.bytes": "much"})
 
 
-def test_a_value_of_the_wrong_type_is_refused_when_it_is_stored() -> None:
-    from moldau.pipeline.dsl.materialized import Materialized
+def test_a_key_of_the_wrong_type_is_named_in_clear_words() -> None:
+    pipe = Pipe(lambda stream: stream.select_key(lambda key, value: 5).repartition().group_by_key().count())
 
+    with pytest.raises(SerializationError, match=r"the key 5 \(int\).*is not text"):
+        pipe("a", 1, 1)
+
+    pipe = Pipe(lambda stream: stream.group_by_key(Grouped.with_(LongSerde(), None)).count())
+    with pytest.raises(
+        ProcessingError, match=r"KSTREAM-AGGREGATE-\d+ .*cannot store the key: 'a' \(str\) is not a long"
+    ):
+        pipe("a", 1, 1)
+
+
+def test_a_store_of_doubles_gives_doubles_also_before_a_restart() -> None:
+    doubles = Materialized.with_(None, DoubleSerde())
+    pipe = Pipe(
+        lambda stream: (
+            stream.group_by_key().aggregate(int, lambda key, value, total: total + value, doubles).map_values(str)
+        )
+    )
+
+    assert pipe("a", 1, 1) == [("a", "1", 1)]
+    assert pipe("a", 1, 1) == [("a", "2.0", 1)]
+
+
+def test_a_value_of_the_wrong_type_is_refused_when_it_is_stored() -> None:
     longs = Materialized.with_(None, LongSerde())
     pipe = Pipe(lambda stream: stream.group_by_key().aggregate(int, lambda key, value, total: total + value, longs))
     pipe("a", 1, 1)
