@@ -164,9 +164,11 @@ def definitions() -> dict[str, Document]:
         ),
         "Config": _object(compatibilityLevel=_LEVEL, **_SETTINGS),
         "ConfigUpdate": _closed(_object(compatibility=_LEVEL, **_SETTINGS)),
-        "Mode": _object(
-            ("mode",),
-            mode={"type": "string", "enum": ["READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD"]},
+        "Mode": _closed(
+            _object(
+                ("mode",),
+                mode={"type": "string", "enum": ["READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD"]},
+            )
         ),
         "CompatibilityResult": _object(("is_compatible",), is_compatible=FLAG, messages=NAMES),
         "SubjectVersion": _object(("subject", "version"), subject=TEXT, version=NUMBER),
