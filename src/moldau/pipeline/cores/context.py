@@ -75,6 +75,8 @@ class TaskContext:
         self.dropped: Counter[tuple[str, str]] = Counter()
         self.at_commit: list[Callable[[], None]] = []
         """What caching holds back is forwarded by these, in the order of the topology."""
+        self.at_record_end: list[Callable[[], None]] = []
+        """What must come after all else that one record causes here is done by these."""
         self.at_flush: list[Callable[[], None]] = []
         """Buffers that are no stores write to their backends in these."""
         self._backends = backends
@@ -102,6 +104,11 @@ class TaskContext:
         """The same, as errors tell it."""
         row = self.current
         return None if row is None else RecordPlace(row[0], row[1], row[2])
+
+    def finish_record(self) -> None:
+        """Do what was left for the end of a record, a punctuation or a commit."""
+        for finish in self.at_record_end:
+            finish()
 
     def drop(self, node: Node, reason: str) -> None:
         """Count a record that is skipped on purpose."""

@@ -124,7 +124,11 @@ def foreign_key_lookup(node: ForeignKeyLookup, context: TaskContext) -> tuple[Pr
 
 
 class _Answering(Processor):
-    """What both sides of the lookup do: tell a left row what its right row is."""
+    """What both sides of the lookup do: tell a left row what its right row is.
+
+    Answers leave when the record at hand is done with: where it changes both tables in this task, the left row is then
+    on its way already and arrives before answers that it makes outdated.
+    """
 
     def __init__(self, node: ForeignKeyLookup, context: TaskContext, store: Subscriptions) -> None:
         super().__init__(node, context)
@@ -132,14 +136,22 @@ class _Answering(Processor):
         self.encode_foreign_key = context.codec(node.right_table).encode_key
         self._decode_primary_key = context.codec(node.left_table).decode_key
         self._encode_right = context.codec(node.right_table).encode_value
+        self._answers: list[Record] = []
+        context.at_record_end.append(self._send)
 
     def answer(self, subscription: Subscription, right: Any, record: Record, timestamp: int) -> None:
-        """Forward a response; `record` is what caused it."""
+        """Answer a subscription; `record` is what caused it."""
         response = Response(
             subscription.primary_partition, subscription.digest, None if right is None else self._encode_right(right)
         )
         key = self._decode_primary_key(subscription.primary_key)
-        self.forward(Record(key, response, timestamp, record.headers))
+        self._answers.append(Record(key, response, timestamp, record.headers))
+
+    def _send(self) -> None:
+        if self._answers:
+            answers, self._answers = self._answers, []
+            for answer in answers:
+                self.forward(answer)
 
 
 class SubscriptionsProcessor(_Answering):

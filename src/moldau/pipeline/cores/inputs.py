@@ -47,6 +47,7 @@ class Input:
         """Process records one after the other, each to its end."""
         context, take, stream_time = self._context, self._take, self._stream_time
         punctuate = context.punctuations.punctuate_stream_time if self._has_schedules else None
+        finish = context.finish_record if context.at_record_end else None
         topic: str | None = None
         decode_key: Decode = bytes
         decode_value: Decode = bytes
@@ -71,8 +72,12 @@ class Input:
             if timestamp > stream_time.value:  # noqa: PLR1730, a call of max() costs too much here
                 stream_time.value = timestamp
             take(_new(Record, (key, value, timestamp, headers)))
+            if finish is not None:
+                finish()
             if punctuate is not None:
                 punctuate()
+                if finish is not None:
+                    finish()
 
     def _decoders_of(self, topic: str) -> tuple[Decode, Decode]:
         if topic not in self._decoders:

@@ -82,7 +82,7 @@ class Task:
     def advance_wall_clock(self, now_ms: int) -> None:
         """Tell the time of day, for schedules that follow it."""
         self.context.current = None
-        self._run(lambda: self.context.punctuations.punctuate_wall_clock(now_ms))
+        self._run(lambda: self._punctuate(now_ms))
 
     # --- records and state out
 
@@ -195,10 +195,15 @@ class Task:
         """How a processor is called: bare where the first failure ends everything, else with its failures caught."""
         return guarded(processor) if self._is_guarded else processor.take
 
+    def _punctuate(self, now_ms: int) -> None:
+        self.context.punctuations.punctuate_wall_clock(now_ms)
+        self.context.finish_record()
+
     def _commit(self) -> None:
         self.context.current = None
         for release in self.context.at_commit:
             release()
+        self.context.finish_record()
 
     def _run(self, work: Callable[[], None]) -> None:
         try:

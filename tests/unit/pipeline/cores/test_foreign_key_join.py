@@ -170,6 +170,15 @@ def test_a_table_can_point_to_itself() -> None:
     assert sorted(run.pipe("people", "f", "f:Y", 12)) == [("f", "f:Yf:Y", 12), ("k", "f:Af:Y", 12)]
 
 
+def test_a_record_that_changes_both_tables_makes_older_answers_outdated() -> None:
+    source = table("in")
+    right = ir.TableMapValues(name="right", input=source, mapper=function(lambda value: value.split(":")[1]))
+    left = ir.TableMapValues(name="left", input=source, mapper=function(lambda value: value + "!"))
+    run = Run(source, right, left, *fk_join(LEFT, left, right))
+    assert run.pipe("in", "f", "f:X", 10) == [("f", "f:X!X", 10)]
+    assert run.pipe("in", "f", "f:Y", 11) == [("f", "f:Y!Y", 11)]
+
+
 def test_the_result_can_be_read_where_it_was_named() -> None:
     run = joined(LEFT, is_queryable=True)
     run.pipe("left", "k", "f:A", 10)
