@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.oracle.streams import functions
-from tests.oracle.streams.processors import annotate, processor
+from tests.oracle.streams.processors import annotate, processor, transformer
 
 from moldau.streams import (
     Branched,
@@ -121,15 +121,18 @@ class _Building:
 
     def _stream(self, operator: Operator) -> _Flow:
         topics = [operator["topic"], *operator.get("more_topics", ())]
-        return _Flow(self.streams.stream(topics, _named_option(Consumed.with_(TEXT, TEXT), operator)))
+        return _Flow(self.streams.stream(topics, _consumed(operator)))
 
     def _table(self, operator: Operator) -> _Flow:
-        consumed = _named_option(Consumed.with_(TEXT, TEXT), operator)
+        consumed = _consumed(operator)
         return _Flow(self.streams.table(operator["topic"], consumed, **self._materialized(operator, TEXT, TEXT)))
 
     def _global_table(self, operator: Operator) -> _Flow:
-        consumed = _named_option(Consumed.with_(TEXT, TEXT), operator)
-        return _Flow(self.streams.global_table(operator["topic"], consumed, **self._materialized(operator, TEXT, TEXT)))
+        consumed = _consumed(operator)
+        table = self.streams.global_table(operator["topic"], consumed, **self._materialized(operator, TEXT, TEXT))
+        # Everybody who reads it has a copy, and how many those are is not to be compared.
+        self.stores.pop(operator.get("as", {}).get("store"), None)
+        return _Flow(table)
 
     def _to(self, operator: Operator, flow: _Flow) -> None:
         produced = _named_option(Produced.with_(flow.keys, flow.values), operator)
@@ -230,6 +233,10 @@ class _Building:
         stores = operator.get("stores", ())
         return _Flow(flow.handle.process_values(annotate(operator), *stores, **_named(operator)), flow.keys)
 
+    def _transform_values(self, operator: Operator, flow: _Flow) -> _Flow:
+        stores, how = operator.get("stores", ()), self._materialized(operator, flow.keys, TEXT)
+        return _Flow(flow.handle.transform_values(transformer(operator), *stores, **_named(operator), **how), flow.keys)
+
     # --- aggregation -------------------------------------------------------------------------------------------
 
     def _group_by_key(self, operator: Operator, flow: _Flow) -> _Flow:
@@ -321,6 +328,13 @@ def _named(operator: Operator) -> dict[str, Named]:
 
 def _named_option(option: Any, operator: Operator) -> Any:
     return option.with_name(operator["name"]) if "name" in operator else option
+
+
+def _consumed(operator: Operator) -> Consumed:
+    consumed: Consumed = _named_option(Consumed.with_(TEXT, TEXT), operator)
+    if "clock" in operator:
+        return consumed.with_timestamp_extractor(functions.clock(operator["clock"]))
+    return consumed
 
 
 def _without_key(function: Callable[..., Any]) -> Callable[..., Any]:

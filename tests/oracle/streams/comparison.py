@@ -64,9 +64,7 @@ def differences(oracle: Result, ours: Result, *, is_partitioned: bool = False) -
 
     In one partition the order of a whole topic must be the same, with several that of each key.
     """
-    if oracle.error or ours.error:
-        if bool(oracle.error) == bool(ours.error):
-            return []
+    if bool(oracle.error) != bool(ours.error):
         return [f"Kafka Streams: {oracle.error or 'no error'}", f"moldau: {ours.error or 'no error'}"]
     found = []
     described, described_by_us = _comparable(oracle.description), _comparable(ours.description)

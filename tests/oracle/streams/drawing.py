@@ -49,6 +49,9 @@ class Draw:
     flows: list[Flow] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     needs_wall_clock: bool = False
+    config: dict[str, str] = field(default_factory=dict)
+    has_failures: bool = False
+    """Whether functions may fail for some of their values."""
     has_windows: bool = False
     """Whether some store keeps values by time."""
     looks_at_stream_time: bool = False
@@ -101,13 +104,23 @@ class Draw:
         modulus = self.pick((2, 3, NULLS_ARE_RARE))
         return {"fn": name, "mod": modulus, "rest": self.rng.randrange(modulus)}
 
+    def failing(self) -> Operator | None:
+        """A function that fails now and then, where the case is about that."""
+        if self.has_failures and self.chance(0.5):
+            return {"fn": "failing", "mod": 4, "rest": self.rng.randrange(4)}
+        return None
+
     def predicate(self) -> Operator:
+        if failing := self.failing():
+            return failing
         name = self.pick(("digest", "key_digest", "value_digest", "has_value", "longer"))
         if name == "longer":
             return {"fn": name, "than": self.pick((1, 4, 8))}
         return {"fn": name} if name == "has_value" else self.choosing(name)
 
     def value_mapper(self) -> Operator:
+        if failing := self.failing():
+            return failing
         name = self.pick(("append", "with_key", "nullable", "keep_null", "text"))
         if name == "nullable":
             return {"fn": name, "mod": NULLS_ARE_RARE}
@@ -122,6 +135,8 @@ class Draw:
         return {"fn": "split"} if self.chance(0.5) else {"fn": "repeat", "mod": self.pick((2, 3, 4))}
 
     def joiner(self, *, may_use_key: bool) -> Operator:
+        if failing := self.failing():
+            return failing
         name = self.pick(("pair", "pair", "nullable_pair", "pair_key"))
         if name == "pair_key" and not may_use_key:
             name = "pair"
@@ -133,6 +148,7 @@ class Draw:
         """A stream, a table or a global table of a topic of its own."""
         topic = f"in{len(self.topics)}"
         self.topics[topic] = kind
+        details.setdefault("clock", self._clock() if kind != "global" and self.chance(0.06) else None)
         if kind == "stream":
             more = None
             if self.chance(0.1):
@@ -142,11 +158,29 @@ class Draw:
                 "stream", [], Flow("", "stream"), topic=topic, more_topics=more, name=self.name(), **details
             )
         operator = "table" if kind == "table" else "global_table"
-        store = details.pop("as", None) or self.store()
+        store = details.pop("as", None) or self._table_store(kind)
         if kind == "global" and not store:
             # Kafka Streams fails on a global table with serdes for its store but no name.
             store = None
         return self.add(operator, [], Flow("", kind), topic=topic, name=self.name(), **{"as": store}, **details)
+
+    def _table_store(self, kind: str) -> Operator | None:
+        return self.versioned() if kind == "table" and self.chance(0.08) else self.store()
+
+    def versioned(self) -> Operator:
+        """A table that remembers what its rows were."""
+        return {"store": self.store_name(), "versioned": self.time(20, 60, 200)}
+
+    def _clock(self) -> Operator:
+        name = self.pick(("shifted", "invalid", "previous"))
+        return {"fn": name, "by": self.time(1, 20)} if name == "shifted" else self.choosing(name)
+
+    def read_back(self, flow: Flow, kind: str) -> Flow:
+        """What was written to a topic, read again by the same topology."""
+        topic = f"back{self.outputs}"
+        self.outputs += 1
+        self.add("to", [flow], topic=topic, name=self.name())
+        return self.add(kind, [], Flow("", kind), topic=topic, name=self.name())
 
     def sink(self, flow: Flow) -> None:
         if flow.kind == "table":
@@ -171,6 +205,8 @@ class Draw:
         """One operator on a stream that keeps no state."""
         keeping = ("filter", "filter_not", "map_values", "flat_map_values", "peek")
         changing = ("map", "flat_map", "select_key")
+        if flow.keys != "text" and self.chance(0.2):
+            return self.repartition(flow)
         op = self.pick((*keeping, *changing) if flow.keys == "text" else (*keeping, "select_key", "map"))
         return self.stateless_named(op, flow)
 
@@ -214,14 +250,18 @@ class Draw:
 
     def to_table(self, flow: Flow) -> Flow:
         store = self.store(is_needed=flow.values != "text" or flow.keys != "text")
+        if flow.keys == "text" and self.chance(0.08):
+            store = self.versioned()
         return self.add("to_table", [flow], replace(flow, kind="table"), **{"as": store}, name=self.name())
 
     # --- tables ------------------------------------------------------------------------------------------------
 
     def table_step(self, flow: Flow) -> Flow:
-        """Filter or map a table, kept in a store or not."""
-        op = self.pick(("filter", "filter_not", "map_values"))
+        """Filter, map or transform a table, kept in a store or not."""
+        op = self.pick(("filter", "filter_not", "map_values", "map_values", "transform_values"))
         store = self.store()
+        if op == "transform_values":
+            return self._transform(flow, store)
         if op == "map_values":
             mapped = replace(flow, values="text")
             mapper, has_key = self.value_mapper(), self.chance(0.5)
@@ -229,6 +269,16 @@ class Draw:
                 has_key = True
             return self.add(op, [flow], mapped, **{"with": mapper, "as": store}, has_key=has_key, name=self.name())
         return self.add(op, [flow], flow, **{"with": self.predicate(), "as": store}, name=self.name())
+
+    def _transform(self, flow: Flow, store: Operator | None) -> Flow:
+        counters = None
+        if self.chance(0.5):
+            counters = [self.store_name()]
+            self.add("add_store", [], store=counters[0], kind="key-value")
+            # Kafka Streams gives a foreign-key join no access to the transformer's store, so it must not need to ask.
+            store = store if store and "store" in store else {"store": self.store_name()}
+        texts = replace(flow, values="text")
+        return self.add("transform_values", [flow], texts, stores=counters, **{"as": store}, name=self.name())
 
     def to_stream(self, flow: Flow) -> Flow:
         if self.chance(0.2):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tests.oracle.streams import stateful
@@ -13,6 +14,7 @@ from tests.oracle.streams.inputs import draw_inputs
 __all__ = ["FAMILIES", "draw_case"]
 
 Case = dict[str, Any]
+CONTINUE = "org.apache.kafka.streams.errors.LogAndContinueProcessingExceptionHandler"
 
 
 def draw_case(family: str, seed: int) -> Case:
@@ -23,6 +25,8 @@ def draw_case(family: str, seed: int) -> Case:
     draw.sink_all()
     inputs = draw_inputs(rng, draw.topics, draw.scale, with_wall_clock=draw.needs_wall_clock)
     case: Case = {"id": f"{family}/{seed}", "ops": draw.operators, "inputs": inputs}
+    if draw.config:
+        case["config"] = draw.config
     if rng.random() < 0.25:
         case["partitions"] = rng.choice((2, 3, 4))
     elif rng.random() < 0.5:
@@ -81,6 +85,20 @@ def _windowed(kind: str, *, is_final: bool) -> Callable[[Draw], None]:
     return family
 
 
+def _windowed_table(draw: Draw) -> Flow:
+    return stateful.fold(draw, stateful.windowed(draw, stateful.group(draw, _stream(draw))))
+
+
+def windowed_table_join(draw: Draw) -> None:
+    """Two windowed aggregates with the same windows, joined by key and window."""
+    left = _windowed_table(draw)
+    grouped = stateful.group(draw, _stream(draw))
+    windowed = replace(left, kind="windowed", values=grouped.values)
+    right = stateful.fold(draw, draw.add("windowed_by", [grouped], windowed, window=left.window))
+    joined = stateful.table_join(draw, left, right)
+    draw.some(draw.table_step, joined, 1)
+
+
 def cogroup(draw: Draw) -> None:
     # Without names of their own two repartition topics of one cogroup get the same one, and Kafka Streams refuses that.
     draw.name_chance, usual = 1.0, draw.name_chance
@@ -102,7 +120,8 @@ def to_table(draw: Draw) -> None:
 
 
 def table_aggregate(draw: Draw) -> None:
-    grouped = stateful.group_table(draw, _table(draw))
+    table = _windowed_table(draw) if draw.chance(0.2) else _table(draw)
+    grouped = stateful.group_table(draw, table)
     draw.some(draw.table_step, stateful.fold(draw, grouped), 1)
 
 
@@ -180,6 +199,37 @@ def _processor(which: str) -> Callable[[Draw], None]:
     return family
 
 
+def lookup(draw: Draw) -> None:
+    """A processor that reads the store of a table."""
+    table = draw.source("table", **{"as": {"store": draw.store_name()}})
+    details: dict[str, Any] = {"processor": "lookup", "stores": [draw.operators[-1]["as"]["store"]]}
+    draw.add("process", [_stream(draw)], Flow("", "stream"), **details, name=draw.name())
+    draw.some(draw.table_step, table, 1)
+
+
+def read_back(draw: Draw) -> None:
+    """A topic that the topology writes and reads."""
+    stream = _stream(draw)
+    if draw.chance(0.5):
+        stateful.fold(draw, stateful.group(draw, draw.read_back(stream, "stream")))
+    else:
+        stateful.stream_table_join(draw, _stream(draw), draw.read_back(stream, "table"))
+
+
+def failing(draw: Draw) -> None:
+    """Functions that fail for some records, which are left out and do not stop the rest."""
+    draw.has_failures = True
+    draw.config["processing.exception.handler"] = CONTINUE
+    draw.pick((stateless, aggregate, table, table_aggregate, stream_table_join, chain, FAMILIES["tumbling"]))(draw)
+
+
+def caching(draw: Draw) -> None:
+    """Any other family with caches, which are emptied after every input record."""
+    draw.config["statestore.cache.max.bytes"] = "1000000"
+    others = [family for name, family in FAMILIES.items() if name not in ("failing", "caching")]
+    draw.pick(others)(draw)
+
+
 def chain(draw: Draw) -> None:
     """Anything after anything, up to a dozen operators."""
     draw.source()
@@ -245,8 +295,13 @@ FAMILIES: dict[str, Callable[[Draw], None]] = {
     "global-join": global_join,
     **{f"table-join-{kind}": _table_join(kind) for kind in ("inner", "left", "outer")},
     **{f"foreign-key-join-{kind}": _foreign_key_join(kind) for kind in ("inner", "left")},
+    "windowed-table-join": windowed_table_join,
     "suppress-until-close": suppress_until_close,
     "suppress-for-time": suppress_for_time,
     **{f"processor-{which}": _processor(which) for which in stateful.PROCESSORS},
+    "lookup": lookup,
+    "read-back": read_back,
+    "failing": failing,
+    "caching": caching,
     "chain": chain,
 }

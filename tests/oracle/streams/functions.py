@@ -13,6 +13,7 @@ from moldau.streams import Windowed
 __all__ = [
     "aggregator",
     "clip",
+    "clock",
     "digest",
     "flattener",
     "joiner",
@@ -69,8 +70,8 @@ def predicate(spec: Spec) -> Callable[[Any, Any], bool]:
             return lambda key, value: key is not None
         case "longer":
             return lambda key, value: len(text(value)) > spec["than"]
-        case "always":
-            return lambda key, value: True
+        case "failing":
+            return lambda key, value: _fail_if_chosen(spec, key, value)
     raise _unknown("predicate", spec)
 
 
@@ -87,6 +88,8 @@ def value_mapper(spec: Spec) -> Callable[[Any, Any], str | None]:
             return lambda key, value: None if is_chosen(spec, value) else clip(text(value) + "n")
         case "keep_null":
             return lambda key, value: None if value is None else clip(text(value) + "k")
+        case "failing":
+            return lambda key, value: _fail_if_chosen(spec, key, value) and clip(text(value) + "f")
     raise _unknown("value mapper", spec)
 
 
@@ -121,6 +124,8 @@ def joiner(spec: Spec) -> Callable[[Any, Any, Any], str | None]:
             return lambda key, left, right: clip(f"({text(left)},{text(right)})")
         case "pair_key":
             return lambda key, left, right: clip(f"{text(key)}({text(left)},{text(right)})")
+        case "failing":
+            return lambda key, left, right: _fail_if_chosen(spec, left, right) and clip(f"({text(left)},{text(right)})")
         case "nullable_pair":
             return lambda key, left, right: (
                 None if is_chosen(spec, left, right) else clip(f"({text(left)},{text(right)})")
@@ -148,6 +153,10 @@ def aggregator(spec: Spec) -> Callable[[Any, Any, Any], str | None]:
     match spec["fn"]:
         case "concat":
             return lambda key, value, aggregate: clip(f"{text(aggregate)}|{text(value)}")
+        case "failing":
+            return lambda key, value, aggregate: (
+                _fail_if_chosen(spec, key, value) and clip(f"{text(aggregate)}|{text(value)}")
+            )
         case "minus":
             return lambda key, value, aggregate: clip(f"{text(aggregate)}-{text(value)}")
         case "keyed":
@@ -164,6 +173,26 @@ def merger(spec: Spec) -> Callable[[Any, Any, Any], str]:
     if spec["fn"] == "merge":
         return lambda key, one, other: clip(f"[{text(one)}+{text(other)}]")
     raise _unknown("merger", spec)
+
+
+def clock(spec: Spec) -> Callable[[Any, int], int]:
+    """Reads a record's time: another than it has, or one that makes no sense."""
+    match spec["fn"]:
+        case "shifted":
+            return lambda record, previous: max(0, record.timestamp - spec["by"])
+        case "invalid":
+            return lambda record, previous: -1 if is_chosen(spec, record.value) else record.timestamp
+        case "previous":
+            return lambda record, previous: (
+                previous if is_chosen(spec, record.value) and previous >= 0 else record.timestamp
+            )
+    raise _unknown("clock", spec)
+
+
+def _fail_if_chosen(spec: Spec, *parts: object) -> bool:
+    if is_chosen(spec, *parts):
+        raise ValueError("the case wants this to fail")
+    return True
 
 
 def _unknown(what: str, spec: Spec) -> ValueError:

@@ -12,7 +12,7 @@ from tests.oracle.streams.functions import clip, digest, text
 
 from moldau.streams import PunctuationType, Record, ValueAndTimestamp, Window, Windowed
 
-__all__ = ["annotate", "processor"]
+__all__ = ["annotate", "processor", "transformer"]
 
 Spec = Mapping[str, Any]
 TICKS = "#ticks"
@@ -27,6 +27,11 @@ def processor(spec: Spec) -> Callable[[], _Processor]:
 def annotate(spec: Spec) -> Callable[[], _Processor]:
     """A supplier of the one processor that changes values only."""
     return lambda: _Annotate(spec)
+
+
+def transformer(spec: Spec) -> Callable[[], _Processor]:
+    """A supplier of the one transformer of tables."""
+    return lambda: _Numbered(spec)
 
 
 class _Processor:
@@ -173,6 +178,28 @@ class _Ranges(_Processor):
         self.forward(record, key=key, value=found)
 
 
+class _Lookup(_Processor):
+    """What a table's own store says about the key at that moment."""
+
+    def process(self, record: Record) -> None:
+        row = None if record.key is None else self.store.get(record.key)
+        told = "none" if row is None else f"{row.value}@{row.timestamp}"
+        self.forward(record, value=clip(f"{told}?{text(record.value)}"))
+
+
+class _Numbered(_Processor):
+    """Values of a table with the number of times the key was seen, where there is a store to count in."""
+
+    def transform(self, key: Any, value: Any) -> str | None:
+        if value is None:
+            return None
+        if self.store is None:
+            return clip(f"{text(key)}~{text(value)}")
+        seen = 1 + int(self.store.get(text(key)) or 0)
+        self.store.put(text(key), str(seen))
+        return clip(f"{text(value)}#{seen}")
+
+
 class _Annotate(_Processor):
     """Keeps the key: a value with the number of headers and the key's text, and a header more."""
 
@@ -194,4 +221,5 @@ _KINDS: dict[str, type[_Processor]] = {
     "sessions": _Sessions,
     "previous": _Previous,
     "ranges": _Ranges,
+    "lookup": _Lookup,
 }

@@ -169,7 +169,8 @@ final class CaseRunner {
         for (ProducerRecord<byte[], byte[]> record : driver.drain()) {
             if (driver.isInternal(record.topic())) {
                 internal.add(record);
-            } else if (builder.sinkTopics().contains(record.topic())) {
+            }
+            if (builder.sinkTopics().contains(record.topic())) {
                 outputs.add(encoded(record));
             }
         }

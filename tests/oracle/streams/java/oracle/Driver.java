@@ -48,7 +48,9 @@ final class Driver {
         replace("outputRecordsByTopic", written);
         if (isRouted) {
             for (Map.Entry<String, TopicPartition> read : readTopics.entrySet()) {
-                if (!builder.sourceTopics().contains(read.getKey())) {
+                // A topic that the topology both writes and reads is internal in this sense too.
+                boolean isInput = builder.sourceTopics().contains(read.getKey());
+                if (!isInput || builder.sinkTopics().contains(read.getKey())) {
                     internalTopics.put(read.getKey(), read.getValue());
                 }
             }

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.BiFunction;
 import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.processor.TimestampExtractor;
 
 /**
  * The functions a case may name. Each has a twin of the same name in functions.py, and gives the same text.
@@ -45,6 +46,23 @@ final class Functions {
         return digest(parts) % spec.get("mod").asInt() == spec.path("rest").asInt(0);
     }
 
+    private static void failIfChosen(JsonNode spec, Object... parts) {
+        if (isChosen(spec, parts)) {
+            throw new IllegalArgumentException("the case wants this to fail");
+        }
+    }
+
+    /** Reads a record's time: another than it has, or one that makes no sense. */
+    static TimestampExtractor clock(JsonNode spec) {
+        return switch (spec.get("fn").asText()) {
+            case "shifted" -> (record, previous) -> Math.max(0, record.timestamp() - spec.get("by").asLong());
+            case "invalid" -> (record, previous) -> isChosen(spec, record.value()) ? -1 : record.timestamp();
+            case "previous" -> (record, previous) ->
+                    isChosen(spec, record.value()) && previous >= 0 ? previous : record.timestamp();
+            default -> throw unknown("clock", spec);
+        };
+    }
+
     static BiFunction<Object, Object, Boolean> predicate(JsonNode spec) {
         return switch (spec.get("fn").asText()) {
             case "digest" -> (key, value) -> isChosen(spec, key, value);
@@ -53,7 +71,10 @@ final class Functions {
             case "has_value" -> (key, value) -> value != null;
             case "has_key" -> (key, value) -> key != null;
             case "longer" -> (key, value) -> text(value).length() > spec.get("than").asInt();
-            case "always" -> (key, value) -> true;
+            case "failing" -> (key, value) -> {
+                failIfChosen(spec, key, value);
+                return true;
+            };
             default -> throw unknown("predicate", spec);
         };
     }
@@ -65,6 +86,10 @@ final class Functions {
             case "with_key" -> (key, value) -> clip(text(key) + ":" + text(value));
             case "nullable" -> (key, value) -> isChosen(spec, value) ? null : clip(text(value) + "n");
             case "keep_null" -> (key, value) -> value == null ? null : clip(text(value) + "k");
+            case "failing" -> (key, value) -> {
+                failIfChosen(spec, key, value);
+                return clip(text(value) + "f");
+            };
             default -> throw unknown("value mapper", spec);
         };
     }
@@ -100,6 +125,10 @@ final class Functions {
         return switch (spec.get("fn").asText()) {
             case "pair" -> (key, left, right) -> clip("(" + text(left) + "," + text(right) + ")");
             case "pair_key" -> (key, left, right) -> clip(text(key) + "(" + text(left) + "," + text(right) + ")");
+            case "failing" -> (key, left, right) -> {
+                failIfChosen(spec, left, right);
+                return clip("(" + text(left) + "," + text(right) + ")");
+            };
             case "nullable_pair" -> (key, left, right) ->
                     isChosen(spec, left, right) ? null : clip("(" + text(left) + "," + text(right) + ")");
             default -> throw unknown("joiner", spec);
@@ -121,6 +150,10 @@ final class Functions {
     static TriFunction aggregator(JsonNode spec) {
         return switch (spec.get("fn").asText()) {
             case "concat" -> (key, value, aggregate) -> clip(text(aggregate) + "|" + text(value));
+            case "failing" -> (key, value, aggregate) -> {
+                failIfChosen(spec, key, value);
+                return clip(text(aggregate) + "|" + text(value));
+            };
             case "minus" -> (key, value, aggregate) -> clip(text(aggregate) + "-" + text(value));
             case "keyed" -> (key, value, aggregate) -> clip(text(aggregate) + "|" + text(key) + "=" + text(value));
             case "nullable" -> (key, value, aggregate) ->

@@ -8,7 +8,9 @@ import java.util.List;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.kstream.KStream;
+import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Named;
+import org.apache.kafka.streams.kstream.ValueTransformerWithKey;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.internals.SessionWindow;
 import org.apache.kafka.streams.processor.Cancellable;
@@ -43,11 +45,15 @@ final class Processors {
             return;
         }
         Flow flow = builder.input(operator, 0);
-        KStream<Object, Object> stream = flow.as();
         Named named = builder.named(operator);
         List<String> names = new ArrayList<>();
         operator.path("stores").forEach(name -> names.add(name.asText()));
         String[] stores = names.toArray(String[]::new);
+        if (flow.handle() instanceof KTable) {
+            builder.keep(operator, flow.with(transformed(builder, operator, flow, named, stores), Flow.TEXT));
+            return;
+        }
+        KStream<Object, Object> stream = flow.as();
         if (operator.get("op").asText().equals("process")) {
             KStream<Object, Object> processed = named == null
                     ? stream.process(() -> processor(operator), stores)
@@ -59,6 +65,20 @@ final class Processors {
                     : stream.processValues(() -> new Annotate(operator), named, stores);
             builder.keep(operator, flow.with(processed, Flow.TEXT));
         }
+    }
+
+    private static KTable<Object, Object> transformed(
+            SpecBuilder builder, JsonNode operator, Flow flow, Named named, String[] stores) {
+        KTable<Object, Object> table = flow.as();
+        if (operator.has("as")) {
+            var rows = oracle.Stores.rows(builder, operator, flow.keys(), Flow.TEXT);
+            return named == null
+                    ? table.transformValues(() -> new Numbered(operator), rows, stores)
+                    : table.transformValues(() -> new Numbered(operator), rows, named, stores);
+        }
+        return named == null
+                ? table.transformValues(() -> new Numbered(operator), stores)
+                : table.transformValues(() -> new Numbered(operator), named, stores);
     }
 
     private static StoreBuilder<?> store(JsonNode operator, boolean inMemory) {
@@ -105,6 +125,7 @@ final class Processors {
             case "sessions" -> new Sessions(spec);
             case "previous" -> new Previous(spec);
             case "ranges" -> new Ranges(spec);
+            case "lookup" -> new Lookup(spec);
             default -> throw Functions.unknown("processor", spec);
         };
     }
@@ -378,6 +399,62 @@ final class Processors {
             }
             context().forward(record.withKey(key).withValue((Object) found.toString()));
         }
+    }
+
+    /** What a table's own store says about the key at that moment. */
+    private static final class Lookup extends ContextualProcessor<Object, Object, Object, Object> {
+        private final String name;
+        private TimestampedKeyValueStore<Object, Object> store;
+
+        Lookup(JsonNode spec) {
+            name = firstStore(spec);
+        }
+
+        @Override
+        public void init(ProcessorContext<Object, Object> context) {
+            super.init(context);
+            store = context.getStateStore(name);
+        }
+
+        @Override
+        public void process(Record<Object, Object> record) {
+            ValueAndTimestamp<Object> row = record.key() == null ? null : store.get(record.key());
+            String text = row == null ? "none" : row.value() + "@" + row.timestamp();
+            context().forward(record.withValue((Object) Functions.clip(text + "?" + Functions.text(record.value()))));
+        }
+    }
+
+    /** Values of a table with the number of times the key was seen, where there is a store to count in. */
+    private static final class Numbered implements ValueTransformerWithKey<Object, Object, Object> {
+        private final JsonNode spec;
+        private KeyValueStore<Object, Object> store;
+
+        Numbered(JsonNode spec) {
+            this.spec = spec;
+        }
+
+        @Override
+        public void init(org.apache.kafka.streams.processor.ProcessorContext context) {
+            store = spec.path("stores").isEmpty() ? null : context.getStateStore(firstStore(spec));
+        }
+
+        @Override
+        public Object transform(Object key, Object value) {
+            if (value == null) {
+                return null;
+            }
+            if (store == null) {
+                return Functions.clip(Functions.text(key) + "~" + Functions.text(value));
+            }
+            String name = Functions.text(key);
+            Object before = store.get(name);
+            int seen = 1 + (before == null ? 0 : Integer.parseInt(before.toString()));
+            store.put(name, String.valueOf(seen));
+            return Functions.clip(Functions.text(value) + "#" + seen);
+        }
+
+        @Override
+        public void close() {}
     }
 
     /** Keeps the key: a value with the number of headers and the key's text, and a header more. */

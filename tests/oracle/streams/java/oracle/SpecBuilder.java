@@ -85,7 +85,7 @@ final class SpecBuilder {
                     Aggregations.add(this, operator);
             case "stream_join", "stream_table_join", "global_join", "table_join", "foreign_key_join" ->
                     Joins.add(this, operator);
-            case "process", "process_values", "add_store" -> Processors.add(this, operator);
+            case "process", "process_values", "transform_values", "add_store" -> Processors.add(this, operator);
             default -> keep(operator, input(operator, 0).handle() instanceof KTable
                     ? tableOperator(operator, input(operator, 0))
                     : streamOperator(operator, input(operator, 0)));
@@ -101,6 +101,9 @@ final class SpecBuilder {
         Consumed<Object, Object> consumed = Consumed.with(Flow.TEXT, Flow.TEXT);
         if (operator.has("name")) {
             consumed = consumed.withName(operator.get("name").asText());
+        }
+        if (operator.has("clock")) {
+            consumed = consumed.withTimestampExtractor(Functions.clock(operator.get("clock")));
         }
         Flow flow = new Flow(null, Flow.TEXT, Flow.TEXT);
         switch (operator.get("op").asText()) {
@@ -121,6 +124,8 @@ final class SpecBuilder {
                 keep(operator, flow.with(operator.has("as")
                         ? streams.globalTable(topic, consumed, Stores.rows(this, operator, Flow.TEXT, Flow.TEXT))
                         : streams.globalTable(topic, consumed)));
+                // Everybody who reads it has a copy, and how many those are is not to be compared.
+                storeNames.remove(operator.path("as").path("store").asText());
             }
         }
     }
