@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tests.unit.pipeline.cores.small_topologies import Run, both, function, sink, stored, stream
+from tests.unit.pipeline.cores.small_topologies import STRING, Run, both, function, sink, stored, stream
 
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.nodes import JoinKind
+from moldau.pipeline.ir.serdes import JsonSerde
 from moldau.pipeline.ir.windows import JoinWindow
 
 INNER, LEFT, OUTER = JoinKind.INNER, JoinKind.LEFT, JoinKind.OUTER
@@ -261,3 +262,38 @@ def test_without_grace_both_sides_of_an_outer_join_are_told_at_once() -> None:
     assert run.pipe("right", "k", "a", 100) == [("k", "-a", 100)]
     assert run.pipe("left", "k", "A", 101) == [("k", "Aa", 101)]
     assert run.pipe("left", "j", "B", 101) == [("j", "B-", 101)]
+
+
+# --- values ------------------------------------------------------------------------------------------------------
+
+
+def test_a_joiner_that_changes_what_it_is_given_does_not_change_what_is_remembered() -> None:
+    def greedy(left: dict[str, int], right: dict[str, int]) -> dict[str, int]:
+        left |= right
+        right["seen"] = right.get("seen", 0) + 1
+        return left
+
+    json = JsonSerde()
+    sides = [
+        ir.StreamSource(name=name, topics=(name,), key_serde=STRING, value_serde=json) for name in ("left", "right")
+    ]
+    stores = [
+        ir.Materialization(store=f"{name}-window", key_serde=STRING, value_serde=json) for name in ("left", "right")
+    ]
+    join = ir.StreamStreamJoin(
+        name="join",
+        left=sides[0],
+        right=sides[1],
+        joiner=function(greedy),
+        kind=OUTER,
+        window=JoinWindow(before_ms=10, after_ms=10, grace_ms=0),
+        left_store=stores[0],
+        right_store=stores[1],
+    )
+    out = ir.Sink(name="sink", input=join, topic="out", key_serde=STRING, value_serde=json)
+    run = Run(*sides, join, out)
+    run.pipe("left", "k", '{"a": 1}', 10)
+    first = run.pipe("right", "k", '{"b": 2}', 11)
+    assert run.pipe("right", "k", '{"b": 2}', 11) == first
+    (again,) = run.pipe("left", "k", '{"a": 1}', 11)[:1]
+    assert again == first[0]
