@@ -201,6 +201,9 @@ class Router:
         slot.on_close = task.cancel
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        if inspect.iscoroutine(outcome):
+            # A task that is cancelled before its first step never awaits it.
+            task.add_done_callback(lambda _: outcome.close())
         return slot
 
     async def _answer_later(
