@@ -31,5 +31,5 @@ def test_the_testing_broker_of_the_readme_is_the_real_one() -> None:
         given.append(bootstrap_servers)
 
     names = {"my_pipeline": my_pipeline}
-    exec(compile(python_blocks()[1] + "\ntest_my_pipeline()", "README.md", "exec"), names)
+    exec(compile(python_blocks()[2] + "\ntest_my_pipeline()", "README.md", "exec"), names)
     assert given[0].startswith("127.0.0.1:")
