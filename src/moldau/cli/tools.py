@@ -13,6 +13,8 @@ __all__ = ["TOOLS", "tool_main"]
 Main = Callable[[Sequence[str] | None], int]
 
 TOOLS = {
+    "kafka-avro-console-consumer": "moldau.cli.console.schema_tools:avro_consumer",
+    "kafka-avro-console-producer": "moldau.cli.console.schema_tools:avro_producer",
     "kafka-broker-api-versions": "moldau.cli.cluster.api_versions:main",
     "kafka-cluster": "moldau.cli.cluster.command:main",
     "kafka-configs": "moldau.cli.configs.command:main",
@@ -26,8 +28,12 @@ TOOLS = {
     "kafka-e2e-latency": "moldau.cli.perf.latency:main",
     "kafka-get-offsets": "moldau.cli.offsets.get:main",
     "kafka-groups": "moldau.cli.groups.every_type:main",
+    "kafka-json-schema-console-consumer": "moldau.cli.console.schema_tools:json_schema_consumer",
+    "kafka-json-schema-console-producer": "moldau.cli.console.schema_tools:json_schema_producer",
     "kafka-log-dirs": "moldau.cli.log_dirs.describe:main",
     "kafka-producer-perf-test": "moldau.cli.perf.producer:main",
+    "kafka-protobuf-console-consumer": "moldau.cli.console.schema_tools:protobuf_consumer",
+    "kafka-protobuf-console-producer": "moldau.cli.console.schema_tools:protobuf_producer",
     "kafka-replay-log-producer": "moldau.cli.replay.command:main",
     "kafka-run-class": "moldau.cli.run_class:main",
     "kafka-server-start": "moldau.cli.server.start:kafka_server_start",

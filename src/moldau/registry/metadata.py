@@ -1,4 +1,4 @@
-"""Metadata and rule sets that travel with a schema: checked, put in one order, merged, and hashed.
+"""Metadata and rule sets that travel with a schema: checked, put in one order, and merged.
 
 Both are kept as plain documents with empty parts left out, so that equal ones compare and print alike.
 Start at `checked_metadata` and `checked_rule_set`.
@@ -6,7 +6,7 @@ Start at `checked_metadata` and `checked_rule_set`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from moldau.registry.errors import InvalidRuleSetError, UnreadableRequestError
@@ -17,7 +17,6 @@ __all__ = [
     "RuleSet",
     "checked_metadata",
     "checked_rule_set",
-    "hashed_parts",
     "merged_metadata",
     "merged_rule_sets",
     "property_of",
@@ -140,38 +139,6 @@ def property_of(metadata: Metadata | None, name: str) -> str | None:
 
 def with_version(metadata: Metadata | None, version: int) -> Metadata | None:
     return merged_metadata(metadata, {"properties": {VERSION_PROPERTY: str(version)}})
-
-
-def hashed_parts(metadata: Metadata | None, rule_set: RuleSet | None) -> Iterator[bytes]:
-    """The bytes that both add to a schema's fingerprint, in the order all registries agree on."""
-    if metadata is not None:
-        yield b"\x01"
-        for key, tags in metadata.get("tags", {}).items():
-            yield from (text.encode() for text in (key, *tags))
-        for key, value in metadata.get("properties", {}).items():
-            yield from (key.encode(), value.encode())
-        yield from (text.encode() for text in metadata.get("sensitive", ()))
-    if rule_set is not None:
-        yield b"\x01"
-        for name in _RULE_LISTS:
-            for rule in rule_set.get(name, ()):
-                yield from _rule_parts(rule)
-        if rule_set.get("enableAt"):
-            yield rule_set["enableAt"].encode()
-
-
-def _rule_parts(rule: Mapping[str, Any]) -> Iterator[bytes]:
-    for field in _RULE_FIELDS:
-        value = rule.get(field)
-        if field == "tags":
-            yield from (tag.encode() for tag in value or ())
-        elif field == "params":
-            for key, text in (value or {}).items():
-                yield from (key.encode(), text.encode())
-        elif field == "disabled":
-            yield b"\x01" if value else b""
-        elif value is not None:
-            yield value.encode()
 
 
 def _checked_rule(document: object, where: str) -> dict[str, Any]:

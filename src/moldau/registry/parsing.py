@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import overload
 
-from moldau.registry.entities import SchemaVersion, SubjectReference
+from moldau.registry.entities import SchemaReference, SchemaVersion
 from moldau.registry.errors import InvalidSchemaTextError
 from moldau.registry.state import State
 from moldau.registry.subjects import context_of, in_context
@@ -37,7 +37,7 @@ class Parser:
         subject: str,
         schema_type: str,
         text: str,
-        references: Sequence[SubjectReference] = (),
+        references: Sequence[SchemaReference] = (),
         *,
         is_new: bool = True,
     ) -> ParsedSchema:
@@ -62,7 +62,7 @@ class Parser:
                 self._kept.popitem(last=False)
         return parsed
 
-    def knows(self, schema_type: str, text: str, references: Sequence[SubjectReference]) -> bool:
+    def knows(self, schema_type: str, text: str, references: Sequence[SchemaReference]) -> bool:
         """Whether a schema without references was parsed before, as a new one."""
         return not references and (schema_type, text, (), True) in self._kept
 
@@ -89,10 +89,10 @@ class ParsedVersions(Sequence[ParsedSchema]):
         return self._parser.parse_version(self._state, self._versions[index])
 
 
-def _closure(state: State, subject: str, references: Sequence[SubjectReference], *, is_new: bool) -> dict[str, str]:
+def _closure(state: State, subject: str, references: Sequence[SchemaReference], *, is_new: bool) -> dict[str, str]:
     """Texts of all that is referred to, by name, each after those it builds on."""
     found: dict[str, str] = {}
-    pending: list[tuple[str, SubjectReference, bool]] = [(subject, reference, False) for reference in references[::-1]]
+    pending: list[tuple[str, SchemaReference, bool]] = [(subject, reference, False) for reference in references[::-1]]
     seen: set[tuple[str, str]] = set()
     while pending:
         parent, reference, are_parts_found = pending.pop()
@@ -111,7 +111,7 @@ def _closure(state: State, subject: str, references: Sequence[SubjectReference],
     return found
 
 
-def _referred(state: State, parent: str, reference: SubjectReference, *, is_new: bool) -> SchemaVersion:
+def _referred(state: State, parent: str, reference: SchemaReference, *, is_new: bool) -> SchemaVersion:
     subject = in_context(context_of(parent), reference.subject)
     for spelling in state.spellings(subject):
         schema = state.latest(spelling) if reference.version == -1 else state.version(spelling, reference.version)

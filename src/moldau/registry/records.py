@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
-from moldau.registry.entities import AVRO, SchemaVersion, SubjectReference
+from moldau.registry.entities import AVRO, SchemaReference, SchemaVersion
 from moldau.registry.errors import RegistryError
 from moldau.registry.metadata import checked_metadata, checked_rule_set
 
@@ -147,7 +147,10 @@ def _schema_document(schema: SchemaVersion, *, names_avro: bool) -> dict[str, An
     if names_avro or schema.schema_type != AVRO:
         document["schemaType"] = schema.schema_type
     if schema.references:
-        document["references"] = [reference._asdict() for reference in schema.references]
+        document["references"] = [
+            {"name": reference.name, "subject": reference.subject, "version": reference.version}
+            for reference in schema.references
+        ]
     if schema.metadata:
         document["metadata"] = schema.metadata
     if schema.rule_set:
@@ -196,7 +199,7 @@ def _decoded_value(key: Key, document: Mapping[str, Any], timestamp_ms: int | No
 
 def _decoded_schema(key: SchemaKey, document: Mapping[str, Any], timestamp_ms: int | None) -> SchemaVersion:
     references = tuple(
-        SubjectReference(str(entry["name"]), str(entry["subject"]), _whole(entry["version"]))
+        SchemaReference(str(entry["name"]), str(entry["subject"]), _whole(entry["version"]))
         for entry in document.get("references") or ()
     )
     schema = SchemaVersion(

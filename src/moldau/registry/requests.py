@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from moldau.registry.entities import AVRO, SubjectReference
+from moldau.registry.entities import AVRO, SchemaReference
 from moldau.registry.errors import InvalidLevelError, InvalidModeError, UnreadableRequestError
 from moldau.registry.metadata import Metadata, RuleSet, checked_metadata, checked_rule_set
 from moldau.registry.records import CONFIG_FIELDS
@@ -46,7 +46,7 @@ class RegisterRequest:
 
     schema: str = ""
     schema_type: str = AVRO
-    references: tuple[SubjectReference, ...] = ()
+    references: tuple[SchemaReference, ...] = ()
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
     version: int = 0
@@ -164,7 +164,7 @@ def _number(document: Mapping[str, Any], name: str) -> int | None:
     return value
 
 
-def _references(document: object) -> tuple[SubjectReference, ...]:
+def _references(document: object) -> tuple[SchemaReference, ...]:
     if document is None:
         return ()
     if not isinstance(document, list):
@@ -172,9 +172,9 @@ def _references(document: object) -> tuple[SubjectReference, ...]:
     return tuple(_reference(entry) for entry in document)
 
 
-def _reference(document: object) -> SubjectReference:
+def _reference(document: object) -> SchemaReference:
     given = _object(document, {"name", "subject", "version"})
     name, subject, version = _text(given, "name"), _text(given, "subject"), _number(given, "version")
     if not name or not subject or version is None:
         raise UnreadableRequestError("a reference needs a name, a subject and a version")
-    return SubjectReference(name, subject, version)
+    return SchemaReference(name, subject, version)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.registry.entities import SchemaVersion, SubjectReference
+from moldau.registry.entities import SchemaReference, SchemaVersion
 from moldau.registry.records import (
     ClearSubjectKey,
     ConfigKey,
@@ -75,7 +75,7 @@ def test_all_parts_of_a_schema_survive() -> None:
         9,
         "PROTOBUF",
         'syntax = "proto3";\nmessage Ü {}\n',
-        references=(SubjectReference("other.proto", "other", 1),),
+        references=(SchemaReference("other.proto", "other", 1),),
         metadata={"properties": {"owner": "me"}},
         rule_set={
             "domainRules": [{"name": "r", "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "disabled": False}]
@@ -134,7 +134,7 @@ def test_what_makes_no_sense_is_none_and_never_an_exception(key: bytes | None, v
 
 def test_the_guid_is_the_md5_of_text_references_metadata_and_rules() -> None:
     assert SCHEMA.guid == "095d71cf-1255-6b9d-5e33-0ad575b3df5d"
-    refers = SchemaVersion("s", 1, 7, "AVRO", '"string"', (SubjectReference("n", "o", 1),))
+    refers = SchemaVersion("s", 1, 7, "AVRO", '"string"', (SchemaReference("n", "o", 1),))
     assert refers.guid == "071a8d93-f38e-6fb8-b040-3482025b5956"
     described = SchemaVersion("s", 1, 7, "AVRO", '"string"', metadata={"properties": {"a": "b"}})
     assert described.guid == "8e0562da-2332-4679-d6fe-700f88a350ad"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from moldau.registry.entities import SchemaVersion, SubjectReference
+from moldau.registry.entities import SchemaReference, SchemaVersion
 from moldau.registry.records import (
     ClearSubjectKey,
     ConfigKey,
@@ -97,7 +97,7 @@ def test_settings_come_and_go() -> None:
 
 def test_referrers_are_known_within_their_context() -> None:
     inner = schema("inner")
-    outer = replace(schema("outer", schema_id=2, text='"int"'), references=(SubjectReference("n", "inner", 1),))
+    outer = replace(schema("outer", schema_id=2, text='"int"'), references=(SchemaReference("n", "inner", 1),))
     state = state_of(record(inner), record(outer))
     assert state.referrers("inner", 1) == [outer]
     state.apply(Record(SchemaKey("outer", 1)))

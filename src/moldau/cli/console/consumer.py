@@ -20,7 +20,7 @@ from moldau.cli.connect import bootstrap_servers, report_client_log
 from moldau.cli.console.consumer_options import PARSER, Plan
 from moldau.cli.console.formatter import Formatter
 from moldau.cli.moments import parse_duration_ms
-from moldau.cli.options import Parsed
+from moldau.cli.options import Parsed, Parser
 from moldau.cli.tool import ToolError, log_line, run, warn_about_stray_words
 from moldau.cli.topics.selection import INTERNAL_TOPICS
 from moldau.client.connection import build
@@ -40,19 +40,26 @@ BATCH = 10_000
 JOIN_PATIENCE_S = 3.0
 
 
-def main(argv: Sequence[str] | None = None, *, formatter: Formatter | None = None) -> int:
-    """Run the tool; `formatter` takes the place of the one the options name."""
-    return run(PARSER, partial(_consume, formatter=formatter), argv, report=_report)
+def main(
+    argv: Sequence[str] | None = None,
+    *,
+    formatter: Formatter | None = None,
+    parser: Parser = PARSER,
+    default_formatter: str | None = None,
+) -> int:
+    """Run the tool; `formatter` takes the place of the one the options name, `default_formatter` where they do not."""
+    body = partial(_consume, formatter=formatter, default_formatter=default_formatter)
+    return run(parser, body, argv, report=_report)
 
 
 def _report(error: MoldauError) -> None:
     print(error, file=sys.stderr)
 
 
-def _consume(parsed: Parsed, *, formatter: Formatter | None = None) -> int:
+def _consume(parsed: Parsed, *, formatter: Formatter | None, default_formatter: str | None) -> int:
     if parsed.has("zookeeper") and not parsed.has("bootstrap-server"):
         parsed.found["bootstrap-server"] = [bootstrap_servers(parsed)]
-    plan = Plan.of(parsed)
+    plan = Plan.of(parsed, default_formatter=default_formatter)
     if formatter is not None:
         plan = replace(plan, formatter=formatter)
     warn_about_stray_words(parsed, parsed.words_after("bootstrap-server"))

@@ -100,7 +100,8 @@ class Plan:
     prints_events: bool = False
 
     @classmethod
-    def of(cls, parsed: Parsed) -> Plan:
+    def of(cls, parsed: Parsed, *, default_formatter: str | None = None) -> Plan:
+        """What a command line amounts to; `default_formatter` prints where `--formatter` names no other."""
         parsed.require("bootstrap-server")
         given = _given_properties(parsed)
         group = _group(parsed, given)
@@ -123,7 +124,7 @@ class Plan:
         return cls(
             topics=_topics(parsed),
             properties=properties,
-            formatter=_formatter(parsed),
+            formatter=_formatter(parsed, default_formatter),
             group=group,
             partition=parsed.value("partition"),
             start=start,
@@ -203,10 +204,10 @@ def _parse_offset(text: str) -> int:
     return int(word)
 
 
-def _formatter(parsed: Parsed) -> Formatter:
+def _formatter(parsed: Parsed, default: str | None) -> Formatter:
     properties = load_properties(parsed.value("formatter-config")) if parsed.has("formatter-config") else {}
     properties |= pairs(parsed.values("property"))
     for option in ("key-deserializer", "value-deserializer"):
         if parsed.has(option):
             properties[option.replace("-", ".")] = parsed.value(option)
-    return formatter_for(parsed.value("formatter"), properties)
+    return formatter_for(parsed.value("formatter") or default, properties)

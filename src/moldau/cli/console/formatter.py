@@ -19,6 +19,7 @@ CREATE_TIME, LOG_APPEND_TIME = 1, 2
 COORDINATOR_FORMATTERS = frozenset(
     {"OffsetsMessageFormatter", "GroupMetadataMessageFormatter", "TransactionLogMessageFormatter"}
 )
+SCHEMA_FORMATTERS = frozenset({"AvroMessageFormatter", "JsonSchemaMessageFormatter", "ProtobufMessageFormatter"})
 
 
 class Message(Protocol):
@@ -51,24 +52,36 @@ def formatter_for(class_name: str | None, properties: Mapping[str, str]) -> Form
         from moldau.cli.console.coordinator_formatters import coordinator_formatter
 
         return coordinator_formatter(simple)
+    if simple in SCHEMA_FORMATTERS:
+        from moldau.cli.console.schema_records import schema_formatter
+
+        return schema_formatter(properties)
     raise ToolError(
         f"{class_name} is not available: there is DefaultMessageFormatter, LoggingMessageFormatter, "
-        f"NoOpMessageFormatter, {', '.join(sorted(COORDINATOR_FORMATTERS))}"
+        f"NoOpMessageFormatter, {', '.join(sorted(COORDINATOR_FORMATTERS | SCHEMA_FORMATTERS))}"
     )
 
 
-def default_formatter(properties: Mapping[str, str]) -> Formatter:
-    """Timestamp, partition, offset, epoch, headers, key, value, as far as asked for."""
+def default_formatter(
+    properties: Mapping[str, str],
+    *,
+    key_reader: Deserializer | None = None,
+    value_reader: Deserializer | None = None,
+) -> Formatter:
+    """Timestamp, partition, offset, epoch, headers, key, value, as far as asked for.
+
+    The readers decode keys and values where the properties name no deserializer.
+    """
     shows = {field: parse_bool(properties.get(f"print.{field}", "false")) for field in _FIELDS}
     shows["value"] = parse_bool(properties.get("print.value", "true"))
     line_end = properties.get("line.separator", "\n").encode()
     null = properties.get("null.literal", "null").encode()
-    value_reader = deserializer_named(properties.get("value.deserializer"))
+    value_reader = value_reader or deserializer_named(properties.get("value.deserializer"))
     if shows["value"] and not any(shows[field] for field in _FIELDS) and value_reader is None:
         return _values_only(line_end, null)
 
     separator = properties.get("key.separator", "\t").encode()
-    key_reader = deserializer_named(properties.get("key.deserializer"))
+    key_reader = key_reader or deserializer_named(properties.get("key.deserializer"))
     header_reader = deserializer_named(properties.get("headers.deserializer", properties.get("header.deserializer")))
     between_headers = properties.get("headers.separator", ",").encode()
     renderers: dict[str, Formatter] = {

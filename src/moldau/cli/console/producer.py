@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from moldau.cli.connect import report_client_log
 from moldau.cli.console.line_reader import KNOWN_CLASSES, Line, LineReader
 from moldau.cli.console.producer_options import PARSER, producer_properties, reader_properties
-from moldau.cli.options import Parsed, UsageError
+from moldau.cli.options import Parsed, Parser, UsageError
 from moldau.cli.tool import log_line, run, warn_about_stray_words
 from moldau.client.connection import build, normalize_servers
 from moldau.client.errors import error_name
@@ -28,22 +29,19 @@ INTERRUPTED_FLUSH_S = 10.0
 POLL_EVERY = 2000
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    return run(PARSER, _produce, argv, report=_report)
+def main(argv: Sequence[str] | None = None, *, parser: Parser = PARSER, line_reader: str | None = None) -> int:
+    """Run the tool; `line_reader` is the class that reads lines where `--line-reader` names no other."""
+    return run(parser, partial(_produce, default_reader=line_reader), argv, report=_report)
 
 
 def _report(error: MoldauError) -> None:
     print(error, file=sys.stderr)
 
 
-def _produce(parsed: Parsed) -> int:
-    if parsed.has("line-reader") and not parsed.value("line-reader").endswith(KNOWN_CLASSES):
-        raise UsageError(
-            f"{parsed.value('line-reader')} is a Java class, which cannot run here; leave --line-reader out"
-        )
+def _produce(parsed: Parsed, *, default_reader: str | None) -> int:
     stray = parsed.words_after("bootstrap-server")
     warn_about_stray_words(parsed, stray)
-    reader = LineReader(reader_properties(parsed))
+    reader = _reader(parsed, parsed.value("line-reader") or default_reader)
     properties = producer_properties(parsed, is_interactive=sys.stdin.isatty())
     # The material prints broker lists with a blank after each comma, which the shell makes into words.
     properties["bootstrap.servers"] = normalize_servers(",".join([parsed.value("bootstrap-server"), *stray]))
@@ -57,6 +55,19 @@ def _produce(parsed: Parsed) -> int:
     finally:
         producer.flush()
     return 0
+
+
+def _reader(parsed: Parsed, class_name: str | None) -> LineReader:
+    properties = reader_properties(parsed)
+    if class_name is None or class_name.endswith(KNOWN_CLASSES):
+        return LineReader(properties)
+    # Loaded only here: lines without a schema need no registry.
+    from moldau.cli.console.schema_lines import SCHEMA_READERS, SchemaLineReader
+
+    schema_type = SCHEMA_READERS.get(class_name.rsplit(".", 1)[-1])
+    if schema_type is None:
+        raise UsageError(f"{class_name} is a Java class, which cannot run here; leave --line-reader out")
+    return SchemaLineReader(properties, schema_type, parsed.value("topic"))
 
 
 def open_producer(properties: dict[str, str]) -> tuple[Producer, float]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from moldau.registry.entities import Identity, SubjectReference, fingerprint
+from moldau.registry.entities import Identity, SchemaReference
 from moldau.registry.entities import SchemaVersion as Version
 from moldau.registry.errors import InvalidSchemaTextError
 from moldau.registry.metadata import (
@@ -27,6 +27,7 @@ from moldau.registry.requests import RegisterRequest
 from moldau.registry.state import State
 from moldau.registry.subjects import context_of, in_context
 from moldau.schemas.errors import SchemaError
+from moldau.schemas.identity import digest
 from moldau.schemas.schema import ParsedSchema
 
 __all__ = ["Candidate", "candidate", "completed", "with_inherited"]
@@ -37,13 +38,13 @@ class Candidate:
     parsed: ParsedSchema
     schema: str
     schema_type: str
-    references: tuple[SubjectReference, ...]
+    references: tuple[SchemaReference, ...]
     metadata: Metadata | None
     rule_set: RuleSet | None
 
     @property
     def identity(self) -> Identity:
-        return Identity(self.schema_type, fingerprint(self.schema, self.references, self.metadata, self.rule_set))
+        return Identity(self.schema_type, digest(self.schema, self.references, self.metadata, self.rule_set))
 
     def as_version(self, subject: str, version: int, schema_id: int) -> Version:
         return Version(
@@ -109,12 +110,12 @@ def with_inherited(request: RegisterRequest, previous: Version | None, config: M
     )
 
 
-def _with_number(state: State, subject: str, reference: SubjectReference) -> SubjectReference:
+def _with_number(state: State, subject: str, reference: SchemaReference) -> SchemaReference:
     """`latest` in a reference is the latest of today; what is kept says its number."""
     if reference.version != -1:
         return reference
     for spelling in state.spellings(in_context(context_of(subject), reference.subject)):
         latest = state.latest(spelling)
         if latest is not None:
-            return reference._replace(version=latest.version)
+            return replace(reference, version=latest.version)
     return reference

@@ -1,0 +1,170 @@
+"""A schema registry as tools ask it: schemas by id, and ids for schemas. Answers are kept, since ids never change.
+
+Over plain HTTP with the standard library; any registry with Confluent's API will do. Programs of users have
+`confluent_kafka.schema_registry`. Start at `RegistryClient.schema`.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+from moldau.client.errors import ClientError, UnreachableError
+from moldau.core.errors import InvalidConfigError
+from moldau.schemas.identity import SchemaReference
+from moldau.schemas.schema import ParsedSchema, parse
+
+__all__ = ["DEFAULT_URL", "RegisteredSchema", "RegistryClient", "RegistryRefusalError", "subject_name"]
+
+DEFAULT_URL = "http://localhost:8081"
+MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
+TIMEOUT_S = 30.0
+
+
+class RegistryRefusalError(ClientError):
+    """The registry answered, and said no; `status` and `registry_code` are its numbers."""
+
+    def __init__(self, message: str, status: int, registry_code: int) -> None:
+        super().__init__(message)
+        self.status = status
+        self.registry_code = registry_code
+
+
+class RegisteredSchema(NamedTuple):
+    id: int
+    parsed: ParsedSchema
+
+
+class RegistryClient:
+    """Asks one of several instances, and the next one where that is gone."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        """`schema.registry.url` may list several; `basic.auth.user.info` is sent where it is given."""
+        urls = [url.strip().rstrip("/") for url in properties.get("schema.registry.url", DEFAULT_URL).split(",")]
+        self._urls = [url for url in urls if url]
+        self._user_info = properties.get("basic.auth.user.info", "")
+        for url in self._urls:
+            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+                raise InvalidConfigError(f"schema.registry.url={url}: write http://host:port, such as {DEFAULT_URL}")
+        if not self._urls:
+            raise InvalidConfigError(f"schema.registry.url is empty: write http://host:port, such as {DEFAULT_URL}")
+        self._by_id: dict[int | str, RegisteredSchema] = {}
+
+    def schema(self, schema_id: int | str) -> RegisteredSchema:
+        """The schema with an id, or with a guid."""
+        found = self._by_id.get(schema_id)
+        if found is None:
+            kind = "ids" if isinstance(schema_id, int) else "guids"
+            document = self._ask("GET", f"/schemas/{kind}/{schema_id}")
+            number = schema_id if isinstance(schema_id, int) else -1
+            found = self._by_id[schema_id] = RegisteredSchema(number, self._parsed(document))
+        return found
+
+    def latest(self, subject: str) -> RegisteredSchema:
+        document = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
+        return RegisteredSchema(document["id"], self._parsed(document))
+
+    def register(
+        self, subject: str, schema_type: str, text: str, references: Sequence[SchemaReference] = ()
+    ) -> RegisteredSchema:
+        """Have a schema registered, or learn that it is."""
+        return self._send_schema(f"/subjects/{quote(subject, safe='')}/versions", schema_type, text, references)
+
+    def look_up(
+        self, subject: str, schema_type: str, text: str, references: Sequence[SchemaReference] = ()
+    ) -> RegisteredSchema:
+        """The id of a schema that must be registered already."""
+        return self._send_schema(f"/subjects/{quote(subject, safe='')}", schema_type, text, references)
+
+    def parsed(self, schema_type: str, text: str, references: Sequence[SchemaReference] = ()) -> ParsedSchema:
+        """A schema's text understood, with what it refers to fetched."""
+        return parse(schema_type, text, self._resolved(references))
+
+    def _send_schema(
+        self, path: str, schema_type: str, text: str, references: Sequence[SchemaReference]
+    ) -> RegisteredSchema:
+        listed = [{"name": one.name, "subject": one.subject, "version": one.version} for one in references]
+        body = {"schema": text, "schemaType": schema_type, **({"references": listed} if listed else {})}
+        return RegisteredSchema(self._ask("POST", path, body)["id"], self.parsed(schema_type, text, references))
+
+    def _parsed(self, document: Mapping[str, Any]) -> ParsedSchema:
+        references = [
+            SchemaReference(one["name"], one["subject"], one["version"]) for one in document.get("references") or ()
+        ]
+        schema_type = document.get("schemaType") or "AVRO"
+        return parse(schema_type, document["schema"], self._resolved(references), validate=False)
+
+    def _resolved(self, references: Sequence[SchemaReference]) -> dict[str, ParsedSchema | str]:
+        """Texts of all that is referred to, by name, each after those it builds on."""
+        found: dict[str, ParsedSchema | str] = {}
+        for reference in references:
+            version = "latest" if reference.version == -1 else reference.version
+            path = f"/subjects/{quote(reference.subject, safe='')}/versions/{version}?deleted=true"
+            document = self._ask("GET", path)
+            parts = [SchemaReference(**part) for part in document.get("references") or ()]
+            found = {**found, **self._resolved(parts), reference.name: document["schema"]}
+        return found
+
+    # HTTP
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        failures = []
+        for url in list(self._urls):
+            try:
+                return self._ask_at(url, method, path, body)
+            except (OSError, http.client.HTTPException) as error:
+                failures.append(f"{url}: {error or type(error).__name__}")
+                self._urls.append(self._urls.pop(0))
+        raise UnreachableError(f"the schema registry cannot be reached at {'; '.join(failures)}")
+
+    def _ask_at(self, url: str, method: str, path: str, body: Any) -> Any:
+        address = urlsplit(url)
+        kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+        connection = kind(address.hostname or "", address.port, timeout=TIMEOUT_S)
+        headers = {"Accept": MEDIA_TYPE, "Content-Type": MEDIA_TYPE, **self._authorization(address.netloc)}
+        content = None if body is None else json.dumps(body).encode()
+        try:
+            connection.request(method, address.path + path, content, headers)
+            answer = connection.getresponse()
+            text = answer.read()
+        finally:
+            connection.close()
+        return _document(url, answer.status, text)
+
+    def _authorization(self, netloc: str) -> dict[str, str]:
+        user_info = self._user_info or (unquote(netloc.rpartition("@")[0]) if "@" in netloc else "")
+        if not user_info:
+            return {}
+        return {"Authorization": f"Basic {base64.b64encode(user_info.encode()).decode()}"}
+
+
+def subject_name(strategy: str, topic: str, record_name: str | None, *, is_key: bool) -> str:
+    """The subject that a strategy class names; raises where it needs a record's name and there is none."""
+    simple = strategy.rsplit(".", 1)[-1]
+    if simple == "TopicNameStrategy":
+        return f"{topic}-{'key' if is_key else 'value'}"
+    if simple not in ("RecordNameStrategy", "TopicRecordNameStrategy"):
+        raise InvalidConfigError(
+            f"{strategy} is not a subject name strategy: use TopicNameStrategy, RecordNameStrategy or "
+            "TopicRecordNameStrategy"
+        )
+    if not record_name:
+        raise InvalidConfigError(f"{simple} needs a schema with a name, and this one has none")
+    return record_name if simple == "RecordNameStrategy" else f"{topic}-{record_name}"
+
+
+def _document(url: str, status: int, text: bytes) -> Any:
+    try:
+        document = json.loads(text)
+    except ValueError:
+        raise ClientError(f"{url} answered with status {status} and no JSON: is a schema registry there?") from None
+    if status >= 400:
+        known = document if isinstance(document, dict) else {}
+        code = int(known.get("error_code", status))
+        message = known.get("message", "no reason was given")
+        raise RegistryRefusalError(f"{message} (schema registry, error code {code})", status, code)
+    return document
