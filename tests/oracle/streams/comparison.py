@@ -59,27 +59,29 @@ def _bytes(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text)
 
 
-def differences(oracle: Result, ours: Result, *, is_partitioned: bool = False) -> list[str]:
+def differences(
+    oracle: Result, ours: Result, *, is_partitioned: bool = False, names: tuple[str, str] = ("Kafka Streams", "moldau")
+) -> list[str]:
     """Sentences about what differs, none where all is equal.
 
     In one partition the order of a whole topic must be the same, with several that of each key.
     """
     if bool(oracle.error) != bool(ours.error):
-        return [f"Kafka Streams: {oracle.error or 'no error'}", f"moldau: {ours.error or 'no error'}"]
+        return [f"{names[0]}: {oracle.error or 'no error'}", f"{names[1]}: {ours.error or 'no error'}"]
     found = []
     described, described_by_us = _comparable(oracle.description), _comparable(ours.description)
     if described != described_by_us:
-        lines = unified_diff(described.splitlines(), described_by_us.splitlines(), "Kafka Streams", "moldau", n=1)
+        lines = unified_diff(described.splitlines(), described_by_us.splitlines(), *names, n=1)
         found.append("described differently\n" + "\n".join(line.rstrip("\n") for line in lines))
     theirs, mine = _ordered(oracle.outputs, is_partitioned), _ordered(ours.outputs, is_partitioned)
     for place in sorted({*theirs, *mine}, key=str):
         if theirs[place] != mine[place]:
-            found.append(_difference(place, theirs[place], mine[place]))
+            found.append(_difference(place, theirs[place], mine[place], names))
     for store in sorted({*oracle.stores, *ours.stores}):
         # The order in which all windows are listed depends on how Kafka Streams keeps them on disk.
         if sorted(oracle.stores.get(store, ())) != sorted(ours.stores.get(store, ())):
             found.append(
-                f"store {store}\n  Kafka Streams: {oracle.stores.get(store)}\n  moldau: {ours.stores.get(store)}"
+                f"store {store}\n  {names[0]}: {oracle.stores.get(store)}\n  {names[1]}: {ours.stores.get(store)}"
             )
     return found
 
@@ -97,11 +99,11 @@ def _ordered(outputs: Iterable[Output], is_partitioned: bool) -> dict[tuple[Any,
     return places
 
 
-def _difference(place: tuple[Any, ...], theirs: list[Output], ours: list[Output]) -> str:
+def _difference(place: tuple[Any, ...], theirs: list[Output], ours: list[Output], names: tuple[str, str]) -> str:
     """The first place where two lists part, with what follows on each side."""
     same = next((n for n, (one, other) in enumerate(zip(theirs, ours, strict=False)) if one != other), None)
     at = min(len(theirs), len(ours)) if same is None else same
     lines = [f"{place}: equal up to output {at}"]
-    lines += [f"  Kafka Streams: {output}" for output in theirs[at : at + 4]] or ["  Kafka Streams: nothing"]
-    lines += [f"  moldau:        {output}" for output in ours[at : at + 4]] or ["  moldau:        nothing"]
+    for name, outputs in zip(names, (theirs, ours), strict=True):
+        lines += [f"  {name + ':':<14} {output}" for output in outputs[at : at + 4]] or [f"  {name + ':':<14} nothing"]
     return "\n".join(lines)

@@ -13,10 +13,10 @@ from tests.oracle.streams.functions import text
 from moldau.pipeline.cores.in_memory_run import InMemoryRun
 from moldau.pipeline.cores.records import OutputRecord, ValueAndTimestamp
 from moldau.pipeline.cores.settings import TaskSettings
-from moldau.pipeline.cores.store import Store
-from moldau.streams import StringSerde
+from moldau.streams import StringSerde, Topology
+from moldau.streams.test_driver import Run
 
-__all__ = ["run"]
+__all__ = ["dumped", "pipe", "run", "settings_of", "with_texts", "written"]
 
 CONFIG = {"application.id": "oracle", "statestore.cache.max.bytes": "0"}
 RESTART_CHANCE = 0.15
@@ -38,26 +38,35 @@ def run(case: Mapping[str, Any]) -> Result:
 
 
 def _feed(case: Mapping[str, Any], built: Built, outputs: list[Output]) -> dict[str, list[Any]]:
-    topology = built.topology.with_default_serdes(key=StringSerde(), value=StringSerde())
-    settings = TaskSettings.of({**CONFIG, **case.get("config", {})})
+    topology = with_texts(built.topology)
     now_ms = case.get("wall", 0)
-    running = InMemoryRun(topology, settings, partitions=case.get("partitions", 1), wall_clock_ms=now_ms)
+    running = InMemoryRun(topology, settings_of(case), partitions=case.get("partitions", 1), wall_clock_ms=now_ms)
     cuts = random.Random(case["id"])
     for step, event in enumerate(case["inputs"]):
         if "advance" in event:
             now_ms += event["advance"]
             running.advance_wall_clock(now_ms)
         else:
-            _pipe(running, event)
-        outputs.extend(_outputs(step, running.drain(), built.sink_topics))
+            pipe(running, event)
+        outputs.extend(written(step, running.drain(), built.sink_topics))
         if cuts.random() < RESTART_CHANCE:
             running.rebuild()
-    stores = {name: _dump(running.stores(name)) for name in built.stores}
+    stores = dumped(running, built.stores)
     running.close()
     return stores
 
 
-def _pipe(running: InMemoryRun, event: Mapping[str, Any]) -> None:
+def with_texts(topology: Topology) -> Topology:
+    """Keys and values are texts where a case names no serde."""
+    return topology.with_default_serdes(key=StringSerde(), value=StringSerde())
+
+
+def settings_of(case: Mapping[str, Any]) -> TaskSettings:
+    return TaskSettings.of({**CONFIG, **case.get("config", {})})
+
+
+def pipe(running: Run, event: Mapping[str, Any]) -> None:
+    """Give a case's input to whatever runs it."""
     headers = tuple((name, _bytes(value)) for name, value in event.get("headers", ()))
     key, value = _bytes(event["key"]), _bytes(event["value"])
     running.pipe(event["topic"], key, value, event["timestamp"], headers=headers, partition=event.get("partition"))
@@ -67,7 +76,8 @@ def _bytes(value: str | None) -> bytes | None:
     return None if value is None else value.encode()
 
 
-def _outputs(step: int, records: Iterable[OutputRecord], topics: tuple[str, ...]) -> list[Output]:
+def written(step: int, records: Iterable[OutputRecord], topics: tuple[str, ...]) -> list[Output]:
+    """What came out, but for internal topics."""
     return [
         Output(step, record.topic, record.key, record.value, record.timestamp, tuple(record.headers))
         for record in records
@@ -75,8 +85,12 @@ def _outputs(step: int, records: Iterable[OutputRecord], topics: tuple[str, ...]
     ]
 
 
-def _dump(stores: list[Store]) -> list[Any]:
-    return [_entry(key, value) for store in stores for key, value in store.all()]  # type: ignore[attr-defined]
+def dumped(running: Run, names: Iterable[str]) -> dict[str, list[Any]]:
+    """Every entry of the stores of these names, of all partitions."""
+    return {
+        name: [_entry(key, value) for store in running.stores(name) for key, value in store.all()]  # type: ignore[attr-defined]
+        for name in names
+    }
 
 
 def _entry(key: Any, value: Any) -> list[Any]:

@@ -141,7 +141,7 @@ def stream_join(draw: Draw, left: Flow, right: Flow, kind: str | None = None) ->
     details = {"kind": kind or draw.pick(("inner", "left", "outer")), "as": how, "name": draw.name()}
     joiner = draw.joiner(may_use_key=True)
     if joiner["fn"] == "failing":
-        # Kafka Streams tries a held record whose joiner failed again for ever, and nothing behind it; see differences.md.
+        # Kafka Streams tries a held record whose joiner failed for ever again, and nothing behind it: differences.md.
         joiner = {"fn": "pair"}
     result = Flow("", "stream")
     return draw.add("stream_join", [left, right], result, window=drawn, joiner=joiner, **details)
