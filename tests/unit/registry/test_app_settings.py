@@ -83,6 +83,25 @@ def test_defaults_and_overrides_complete_metadata(site: Site) -> None:
     assert site.register("s", PERSON)["version"] == 1
 
 
+def test_field_names_are_checked_on_request(site: Site) -> None:
+    odd = '{"type":"object","properties":{"$$odd":{"type":"string"}}}'
+    assert site.register("s", odd, schemaType="JSON")["id"] == 1
+    site.put("/config/t", {"validateFields": True})
+    assert site.post("/subjects/t/versions", odd, schemaType="JSON") == (422, 42201)
+
+
+def test_reserved_names_stay_reserved(site: Site) -> None:
+    site.put("/config/s", {"validateFields": True})
+    reserved = {"metadata": {"properties": {"confluent:reserved": "hobby, age2"}}}
+    site.register("s", PERSON, **reserved)
+    assert site.post("/subjects/s/versions", PERSON_WITH_HOBBY) == (409, 40901), "its metadata is handed down"
+    fewer = {"metadata": {"properties": {"confluent:reserved": "age2"}}}
+    status, answer = site.post("/compatibility/subjects/s/versions?verbose=true", PERSON_WITH_HOBBY, **fewer)
+    assert (status, answer["is_compatible"]) == (200, False)
+    assert "hobby" in answer["messages"][0]
+    assert answer["messages"][-1] == "{validateFields: 'true', compatibility: 'BACKWARD'}"
+
+
 def test_only_versions_of_the_same_group_are_compared(site: Site) -> None:
     site.put("/config/s", {"compatibilityGroup": "major"})
     site.register("s", PERSON, metadata={"properties": {"major": "1"}})

@@ -68,6 +68,8 @@ def candidate(
     references = tuple(_with_number(state, subject, reference) for reference in request.references)
     parsed = parser.parse(state, subject, request.schema_type, request.schema, references, is_new=is_new)
     try:
+        if is_new and config.get("validateFields"):
+            parsed.check_field_names()
         if normalize or config.get("normalize"):
             parsed = parsed.normalized()
             references = tuple(sorted(references))

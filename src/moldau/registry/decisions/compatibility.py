@@ -79,7 +79,7 @@ def _reserved_fields(new: Candidate, previous: Sequence[SchemaVersion]) -> list[
     reserved = _reserved(new.metadata)
     dropped = sorted(_reserved(previous[0].metadata) - reserved) if previous else []
     messages = [f"The reserved field {name} of the version before is not reserved any more" for name in dropped]
-    used = sorted(reserved & frozenset(getattr(new.parsed, "top_level_fields", ())))
+    used = sorted(reserved & new.parsed.top_level_fields)
     return messages + [f"The field {name} has a reserved name" for name in used]
 
 
