@@ -50,6 +50,8 @@ class AggregateProcessor(TableProcessor):
             timestamp = max(timestamp, row[1])
         old = self._old(key_bytes) if self.sends_old_values or self.is_caching else None
         store.put_row(key_bytes, new, timestamp)
+        if new is None and self.is_caching:
+            timestamp = record.timestamp  # see TableProcessor.emit
         self.emit(key_bytes, _new(Record, (key, new, timestamp, headers)), old)
 
     def _old(self, key_bytes: bytes) -> Any:

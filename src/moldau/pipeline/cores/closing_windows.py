@@ -13,7 +13,9 @@ from moldau.pipeline.cores.records import NO_TIMESTAMP, Change, Record
 from moldau.pipeline.cores.table_processor import TableProcessor
 from moldau.pipeline.ir import nodes as ir
 
-__all__ = ["WindowedProcessor"]
+__all__ = ["END_OF_TIME", "WindowedProcessor"]
+
+END_OF_TIME = 2**63 - 1
 
 
 class WindowedProcessor(TableProcessor):
@@ -29,9 +31,17 @@ class WindowedProcessor(TableProcessor):
     ) -> None:
         self.emits_at_close = node.emit is ir.EmitStrategy.ON_WINDOW_CLOSE
         super().__init__(node, context, None if self.emits_at_close else node.table, shared)
+        self.has_cache = self.is_caching
+        """Whether a cache lies in front of the store, even if results do not wait in it."""
         self.folding = folding
         self.observed = context.cell(f"time of {node.name} {index}", NO_TIMESTAMP)
         self._told_until = context.cell(f"told by {node.name} {index}", NO_TIMESTAMP)
+
+    def shown_ms(self, retention_ms: int) -> int | None:
+        """How far back windows are in view: a cache shows what its store would hide."""
+        if self.has_cache:
+            return END_OF_TIME
+        return retention_ms if self.emits_at_close else None
 
     def tell_closed(self, record: Record, close_time: int) -> None:
         """Forward the results of windows that have closed since the last time."""

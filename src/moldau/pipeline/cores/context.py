@@ -162,16 +162,16 @@ class TaskContext:
     ) -> WindowStore:
         """The window store of a materialisation."""
         kind = DuplicatesWindowStore if retain_duplicates else WindowStore
-        return self.opened(table, kind, lambda: self._windows(kind, table, retention_ms, window_size_ms, False))
+        return self.opened(table, kind, lambda: self._windows(kind, table, retention_ms, window_size_ms, None))
 
     def timestamped_window_store(
-        self, table: Materialization, *, retention_ms: int, window_size_ms: int, shows_last: bool = False
+        self, table: Materialization, *, retention_ms: int, window_size_ms: int, shown_ms: int | None = None
     ) -> TimestampedWindowStore:
         """The same with a timestamp beside each value."""
         kind = TimestampedWindowStore
-        return self.opened(table, kind, lambda: self._windows(kind, table, retention_ms, window_size_ms, shows_last))
+        return self.opened(table, kind, lambda: self._windows(kind, table, retention_ms, window_size_ms, shown_ms))
 
-    def session_store(self, table: Materialization, *, retention_ms: int) -> SessionStore:
+    def session_store(self, table: Materialization, *, retention_ms: int, shown_ms: int | None = None) -> SessionStore:
         """The session store of a materialisation."""
         return self.opened(
             table,
@@ -182,11 +182,12 @@ class TaskContext:
                 self.codec(table),
                 observed=self.cell(f"store-time {table.store}", NO_TIMESTAMP),
                 retention_ms=retention_ms,
+                shown_ms=shown_ms,
             ),
         )
 
     def _windows(
-        self, kind: type[AnyWindowStore], table: Materialization, retention_ms: int, size_ms: int, shows_last: bool
+        self, kind: type[AnyWindowStore], table: Materialization, retention_ms: int, size_ms: int, shown_ms: int | None
     ) -> AnyWindowStore:
         return kind(
             table.store,
@@ -195,7 +196,7 @@ class TaskContext:
             observed=self.cell(f"store-time {table.store}", NO_TIMESTAMP),
             retention_ms=retention_ms,
             window_size_ms=size_ms,
-            shows_last=shows_last,
+            shown_ms=shown_ms,
         )
 
     def backend(self, name: str) -> StateBackend:

@@ -39,10 +39,10 @@ class SessionProcessor(WindowedProcessor):
             )
         self._merge = folding.merge
         self._gap, self._grace = window.gap_ms, window.grace_ms
-        retention = node.table.retention_ms
-        self._store = context.session_store(
-            node.table, retention_ms=self._gap + self._grace if retention is None else retention
-        )
+        retention = self._gap + self._grace if node.table.retention_ms is None else node.table.retention_ms
+        # Unlike windows, sessions that are told at close are hidden no later than others.
+        shown = None if self.emits_at_close else self.shown_ms(retention)
+        self._store = context.session_store(node.table, retention_ms=retention, shown_ms=shown)
         context.views[node.name] = self._store
 
     def process(self, record: Record) -> None:
@@ -74,17 +74,21 @@ class SessionProcessor(WindowedProcessor):
         if merged != (timestamp, timestamp):
             for window, held in found:
                 self._store.put_session(key_bytes, window, None)
-                self._tell(key_bytes, Windowed(key, window), None, give(held))
+                self._tell(record, key_bytes, window, None, give(held))
         aggregate = self.folding.folded(key, value, aggregate)
         # A session of this very moment is replaced without a word about what it was, except to a cache.
         replaced = give(found[0][1]) if self.is_caching and found and found[0][0] == merged else None
         held = None if aggregate is None else self._store.holding.hold(aggregate)
         self._store.put_session(key_bytes, merged, held)
-        self._tell(key_bytes, Windowed(key, merged), aggregate, replaced)
+        self._tell(record, key_bytes, merged, aggregate, replaced)
 
-    def _tell(self, key_bytes: bytes, windowed: Windowed, new: Any, old: Any) -> None:
+    def _tell(self, record: Record, key_bytes: bytes, window: Window, new: Any, old: Any) -> None:
         if not self.emits_at_close:
-            self.emit((key_bytes, windowed.window), Record(windowed, new, windowed.window.end), old)
+            # Only out of a cache does a session carry the headers of its record.
+            headers = record.headers if self.is_caching else ()
+            if self.is_caching and self._store.has_expired(window):
+                old = None  # the cache asks its store for it, where it is no longer to be seen
+            self.emit((key_bytes, window), Record(Windowed(record.key, window), new, window.end, headers), old)
 
     def closed(self, told_until: int, close_time: int) -> list[tuple[Any, Any, int]] | None:
         first, last = max(0, told_until), close_time - 1

@@ -32,7 +32,16 @@ Session = tuple[int, int, Any]
 class SessionStore(Store):
     """What processors know as a session store; session tables are kept in it."""
 
-    def __init__(self, name: str, backend: StateBackend, codec: Codec, *, observed: Cell, retention_ms: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        backend: StateBackend,
+        codec: Codec,
+        *,
+        observed: Cell,
+        retention_ms: int,
+        shown_ms: int | None = None,
+    ) -> None:
         super().__init__(name)
         self.encode_key = codec.encode_key
         self.decode_key = codec.decode_key
@@ -40,6 +49,7 @@ class SessionStore(Store):
         self._cache = WriteBack(backend, self._write, self._read, capacity=LAST_TIME)
         self._observed = observed
         self._retention_ms = retention_ms
+        self._shown_ms = retention_ms - 1 if shown_ms is None else shown_ms
         self._interval_ms = segment_interval(retention_ms)
         self._oldest_segment = self._first_live_segment()
         self._told: dict[tuple[bytes, Window], Any] = {}
@@ -48,12 +58,17 @@ class SessionStore(Store):
 
     def overlapping(self, key_bytes: bytes, earliest_end: int, latest_start: int) -> list[tuple[Window, Any]]:
         """Sessions that end at or after one time and start at or before another, with held values, by end."""
-        low = max(earliest_end, self._observed.value - self._retention_ms + 1)
+        low = max(earliest_end, self._observed.value - self._shown_ms)
         return [
             (Window(start, end), held)
             for end, start, held in self._sessions(key_bytes)
             if end >= low and start <= latest_start
         ]
+
+    def has_expired(self, window: Window) -> bool:
+        """Whether the retention of a session is over, be it in view or not."""
+        expired: bool = window.end <= self._observed.value - self._retention_ms
+        return expired
 
     def put_session(self, key_bytes: bytes, window: Window, held: Any) -> bool:
         """Hold a value for a session, None to remove it; false where the session is too old to be written."""
@@ -118,7 +133,7 @@ class SessionStore(Store):
 
     def all(self) -> Iterator[tuple[Windowed, Any]]:
         """Every session in view, by key."""
-        low = self._observed.value - self._retention_ms + 1
+        low = self._observed.value - self._shown_ms
         return (
             (Windowed(self.decode_key(key), Window(start, end)), self.holding.give(held))
             for key, sessions in self._cache.sorted_items()

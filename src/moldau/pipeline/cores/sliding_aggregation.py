@@ -51,12 +51,12 @@ class SlidingWindowProcessor(WindowedProcessor):
         window = node.window
         assert isinstance(window, SlidingWindow)
         self._difference, self._grace = window.difference_ms, window.grace_ms
-        retention = node.table.retention_ms
+        retention = self._grace + 2 * self._difference if node.table.retention_ms is None else node.table.retention_ms
         self._store = context.timestamped_window_store(
             node.table,
-            retention_ms=self._grace + 2 * self._difference if retention is None else retention,
+            retention_ms=retention,
             window_size_ms=self._difference,
-            shows_last=self.emits_at_close,
+            shown_ms=self.shown_ms(retention),
         )
         self._close_time = NO_TIMESTAMP
         context.views[node.name] = self._store
@@ -160,11 +160,13 @@ class SlidingWindowProcessor(WindowedProcessor):
             timestamp = max(timestamp, base[1])
         old = self._old(key_bytes, start, base) if self.sends_old_values or self.is_caching else None
         self._store.put_row(start, key_bytes, new, timestamp)
+        if new is None and self.is_caching:
+            timestamp = record.timestamp  # see TableProcessor.emit
         self._tell(record, key_bytes, start, ValueAndTimestamp(new, timestamp), old)
 
     def _old(self, key_bytes: bytes, start: int, base: ValueAndTimestamp | None) -> Any:
         if self.is_caching:
-            row = self._store.row(start, key_bytes)
+            row = None if self._store.rows.has_expired(start) else self._store.row(start, key_bytes)
             return None if row is None else row.value
         return self.folding.begun() if base is None else self._store.holding.give(base)[0]
 

@@ -53,6 +53,8 @@ class TableAggregateProcessor(TableProcessor):
             aggregate = self._folding.folded(key, added, aggregate)
         old = self._old(key_bytes) if self.sends_old_values or self.is_caching else None
         store.put_row(key_bytes, aggregate, timestamp)
+        if aggregate is None and self.is_caching:
+            timestamp = record.timestamp  # see TableProcessor.emit
         self.emit(key_bytes, Record(key, aggregate, timestamp, headers), old)
 
     def _old(self, key_bytes: bytes) -> Any:

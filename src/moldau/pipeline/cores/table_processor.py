@@ -20,7 +20,11 @@ __all__ = ["Emit", "TableProcessor"]
 _new = tuple.__new__
 
 Emit = Callable[[Hashable, Record, Any], None]
-"""(identity, record with the new value, old value): identity stands for the key where changes are cached."""
+"""(identity, record with the new value, old value): identity stands for the key where changes are cached.
+
+A row deleted from a cached table has no time of its own any more: the record then has the time of the one that deleted
+it, instead of the largest time of all that was folded into the row.
+"""
 
 
 class TableProcessor(Processor):

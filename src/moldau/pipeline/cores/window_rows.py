@@ -44,15 +44,15 @@ class WindowRows:
         read: Callable[[bytes], Any],
         observed: Cell,
         retention_ms: int,
-        shows_last: bool = False,
+        shown_ms: int | None = None,
     ) -> None:
-        """`observed` remembers the store's time; `shows_last` keeps a window in view for one more millisecond."""
+        """`observed` remembers the store's time; `shown_ms` is how far back windows are in view, if not retention."""
         self._backend = backend
         self._write = write
         self._read = read
         self._observed = observed
         self._retention_ms = retention_ms
-        self._hidden_ms = retention_ms if shows_last else retention_ms - 1
+        self._shown_ms = retention_ms - 1 if shown_ms is None else shown_ms
         self._interval_ms = segment_interval(retention_ms)
         self._oldest_segment = self._first_live_segment()
         self._windows: dict[int, dict[bytes, Any]] = {}
@@ -69,7 +69,7 @@ class WindowRows:
 
     def get(self, start: int, key: bytes) -> Any:
         """What is held for a key in the window that starts then, or None."""
-        if start < self._observed.value - self._hidden_ms:
+        if start < self._observed.value - self._shown_ms:
             return None
         window = self._windows.get(start)
         if window is not None:
@@ -77,6 +77,11 @@ class WindowRows:
             if held is not None or self._is_complete or key in window:
                 return held
         return None if self._is_complete or start > self._backend_end else self._load(start, key)
+
+    def has_expired(self, start: int) -> bool:
+        """Whether the retention of a window is over, be it in view or not."""
+        expired: bool = start <= self._observed.value - self._retention_ms
+        return expired
 
     def put(self, start: int, key: bytes, held: Any) -> bool:
         """Hold a value, or with None delete it; false where the window is too old to be written."""
@@ -109,7 +114,7 @@ class WindowRows:
         starts = self._starts.get(key) if self._starts is not None else None
         if not starts:
             return []
-        low = max(first, self._observed.value - self._hidden_ms)
+        low = max(first, self._observed.value - self._shown_ms)
         found = starts[bisect_left(starts, low) : bisect_right(starts, last)]
         return [(start, held) for start in found if (held := self._windows[start][key]) is not None]
 
@@ -119,7 +124,7 @@ class WindowRows:
             self.load_all()
             self._order = sorted(self._windows)
         order = self._order
-        low = max(first, self._observed.value - self._hidden_ms)
+        low = max(first, self._observed.value - self._shown_ms)
         return [
             (start, key, held)
             for start in order[bisect_left(order, low) : bisect_right(order, last)]

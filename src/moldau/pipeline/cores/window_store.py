@@ -33,7 +33,7 @@ class WindowStore(Store):
         observed: Cell,
         retention_ms: int,
         window_size_ms: int,
-        shows_last: bool = False,
+        shown_ms: int | None = None,
     ) -> None:
         super().__init__(name)
         self.encode_key = codec.encode_key
@@ -46,7 +46,7 @@ class WindowStore(Store):
             read=self.holding.read,
             observed=observed,
             retention_ms=retention_ms,
-            shows_last=shows_last,
+            shown_ms=shown_ms,
         )
 
     def _holding(self, codec: Codec) -> Holding:

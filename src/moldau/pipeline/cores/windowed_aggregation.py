@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.pipeline.cores.closing_windows import WindowedProcessor
+from moldau.pipeline.cores.closing_windows import END_OF_TIME, WindowedProcessor
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.folding import Folding
 from moldau.pipeline.cores.records import NO_TIMESTAMP, Record, Windowed
@@ -19,8 +19,6 @@ from moldau.pipeline.ir.windows import TimeWindow, UnlimitedWindow
 __all__ = ["TimeWindowProcessor"]
 
 _new = tuple.__new__
-
-END_OF_TIME = 2**63 - 1
 
 
 class TimeWindowProcessor(WindowedProcessor):
@@ -35,6 +33,7 @@ class TimeWindowProcessor(WindowedProcessor):
         index: int = 0,
     ) -> None:
         super().__init__(node, context, folding, shared, index)
+        self.has_cache = node.table.is_caching and context.settings.is_caching
         window = node.window
         if isinstance(window, UnlimitedWindow):
             self._size, self._advance, self._grace = END_OF_TIME, END_OF_TIME, 0
@@ -43,16 +42,18 @@ class TimeWindowProcessor(WindowedProcessor):
             assert isinstance(window, TimeWindow)
             self._size, self._advance, self._grace = window.size_ms, window.advance_ms, window.grace_ms
             self._origin = 0
-        retention = node.table.retention_ms
+        retention = self._size + self._grace if node.table.retention_ms is None else node.table.retention_ms
         self._store = context.timestamped_window_store(
             node.table,
-            retention_ms=self._size + self._grace if retention is None else retention,
+            retention_ms=retention,
             window_size_ms=self._size,
-            shows_last=self.emits_at_close,
+            shown_ms=self.shown_ms(retention),
         )
         self._window = self._store.window(0)
         self._encode_key = self._store.encode_key
         self._is_tumbling = self._size == self._advance and not self._origin
+        # A cache in front of the store still shows the windows that a jump in time makes the store forget.
+        self._tells_before_update = self.emits_at_close and self.has_cache
         context.views[node.name] = self._store
 
     def process(self, record: Record) -> None:
@@ -64,6 +65,8 @@ class TimeWindowProcessor(WindowedProcessor):
         if timestamp > observed.value:  # noqa: PLR1730, a call of max() costs too much here
             observed.value = timestamp
         close_time = observed.value - self._grace
+        if self._tells_before_update:
+            self.tell_closed(record, close_time)
         size = self._size
         key_bytes = self._encode_key(key)
         starts = (timestamp - timestamp % size,) if self._is_tumbling else self._starts(timestamp)
@@ -72,7 +75,7 @@ class TimeWindowProcessor(WindowedProcessor):
                 self._update(record, key_bytes, start)
             else:
                 self.drop_expired()
-        if self.emits_at_close:
+        if self.emits_at_close and not self._tells_before_update:
             self.tell_closed(record, close_time)
 
     def _starts(self, timestamp: int) -> range:
@@ -99,6 +102,8 @@ class TimeWindowProcessor(WindowedProcessor):
             return
         old = self._old(start, key_bytes) if self.sends_old_values or self.is_caching else None
         store.put_row(start, key_bytes, new, timestamp)
+        if new is None and self.is_caching:
+            timestamp = record.timestamp  # see TableProcessor.emit
         window = self._window
         if window[0] != start:
             window = self._window = store.window(start)

@@ -212,7 +212,7 @@ def test_a_window_is_out_of_view_the_moment_its_retention_is_over() -> None:
 
 
 def test_a_window_that_emits_at_close_is_seen_a_moment_longer() -> None:
-    store = windows(MemoryBackend(), Cell("t", -1), shows_last=True)
+    store = windows(MemoryBackend(), Cell("t", -1), shown_ms=100_000)
     store.put("a", "x", 0)
     store.put("b", "x", 100_000)
 

@@ -92,6 +92,13 @@ def test_a_jump_beyond_the_retention_loses_windows_that_never_closed() -> None:
     assert pipe("a", "x", 100) == []
 
 
+def test_a_cache_still_shows_them() -> None:
+    pipe = Pipe(counted(TimeWindows.of_size_and_grace(10, 0), at_close=True), is_caching=True)
+    pipe("a", "x", 1)
+
+    assert pipe("a", "x", 1_000_000) == [("a@0-10", 1, 1)]
+
+
 def test_an_unlimited_window_never_closes() -> None:
     pipe = Pipe(counted(UnlimitedWindows.of().start_on(5)))
 
