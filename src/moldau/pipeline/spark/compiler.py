@@ -16,8 +16,8 @@ from moldau.pipeline.cores.task import store_names
 from moldau.pipeline.ir.nodes import Repartition
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.spark.plan import Plan, Stage
-from moldau.pipeline.spark.rows import DDL
-from moldau.pipeline.spark.sources import KafkaReader, Reader, source_rows
+from moldau.pipeline.spark.rows import FINISHED, SCHEMA, ddl, part
+from moldau.pipeline.spark.sources import KafkaReader, Reader, source_rows, widened
 from moldau.pipeline.spark.work import InputName, Parcel, StageWork
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Compiled", "TestMode", "compile_topology"]
 
-FINISHED = -1
+ENDED = -1
 """Among the targets of a branch: rows that have left the topology."""
 
 
@@ -79,26 +79,30 @@ def compile_topology(
     branches: list[Branch] = []
     for stage in plan.stages:
         branches = _with_stage(branches, stage, source_rows(reader or KafkaReader(spark, job), plan, stage), make)
-    return Compiled(_finished(plan, _united([branch.frame for branch in branches])), plan)
+    return Compiled(_finished(plan, _united([branch.frame.select(*FINISHED) for branch in branches])), plan)
 
 
 def _with_stage(branches: list[Branch], stage: Stage, sources: list[DataFrame], make: _WorkMaker) -> list[Branch]:
     pieces = {piece.index for piece in stage.pieces}
     entering = [branch for branch in branches if branch.targets & pieces]
-    work = make.work(stage)
-    rows = _united([*sources, *(branch.frame for branch in entering)])
     passing = frozenset[int]().union(*(branch.targets for branch in entering)) - pieces
+    is_last = not passing - {ENDED} and not _repartitions_out(stage)
+    work = make.work(stage, FINISHED if is_last else tuple(SCHEMA.names))
+    if entering:
+        sources = [widened(frame) for frame in sources]
+    rows = _united([*sources, *(branch.frame for branch in entering)])
     targets = frozenset(make.plan.reader_of[name].index for name in work.targets)
-    ran = Branch(_run(rows, stage, Parcel.of(work)), passing | targets | {FINISHED})
+    ran = Branch(_run(rows, stage, work), passing | targets | {ENDED})
     return [*(branch for branch in branches if branch not in entering), ran]
 
 
-def _run(rows: DataFrame, stage: Stage, parcel: Parcel) -> DataFrame:
+def _run(rows: DataFrame, stage: Stage, work: StageWork) -> DataFrame:
     from moldau.pipeline.spark.host import StatelessHost, TaskHost
 
+    parcel, columns = Parcel.of(work), ddl(part(work.columns))
     if stage.is_stateless:
-        return rows.mapInArrow(StatelessHost(parcel), DDL)
-    return rows.groupBy("slot").transformWithState(TaskHost(parcel), DDL, "Append", "None")
+        return rows.mapInArrow(StatelessHost(parcel), columns)
+    return rows.groupBy("slot").transformWithState(TaskHost(parcel), columns, "Append", "None")
 
 
 def _united(frames: list[DataFrame]) -> DataFrame:
@@ -131,7 +135,8 @@ class _WorkMaker:
         self._test = test
         self._identity = uuid.uuid4().hex
 
-    def work(self, stage: Stage) -> StageWork:
+    def work(self, stage: Stage, columns: tuple[str, ...]) -> StageWork:
+        """What workers must know of a stage that gives rows with these columns."""
         plan = self.plan
         pieces = {piece.index: piece for piece in stage.pieces}
         points = [point for point in plan.inputs if pieces.keys() & set(point.pieces)]
@@ -141,6 +146,7 @@ class _WorkMaker:
             number=stage.number,
             pieces=pieces,
             units=stage.units,
+            circles=stage.circles,
             inputs={point.index: self._input_name(point.node, point.topic) for point in points},
             readers={point.index: tuple(index for index in point.pieces if index in pieces) for point in points},
             outputs={point.name: point.index for point in plan.outputs},
@@ -148,6 +154,7 @@ class _WorkMaker:
             targets={name: plan.targets(name) for name in _repartitions_out(stage)},
             counts=dict(plan.counts),
             settings=self._settings,
+            columns=columns,
             states=() if stage.is_stateless else tuple(dict.fromkeys(states)),
             commits_each_record=self._test is not None and self._test.commits_each_record,
             exports_state=self._test is not None,

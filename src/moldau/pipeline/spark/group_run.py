@@ -67,7 +67,7 @@ class GroupRun:
         inputs = table.numbers("input")
         is_mine, is_tick = np.isin(inputs, list(self._work.inputs)), inputs == TICK
         if not (is_mine | is_tick).all():
-            yield from table.where(~(is_mine | is_tick)).batches()
+            yield from table.where(~(is_mine | is_tick)).batches(self._work.columns)
         now_ms = int(table.numbers("timestamp")[is_tick].max()) if is_tick.any() else None
         records, origin = ordered(table.where(is_mine), self._work.global_inputs)
         group = GroupState(self._channel, lambda: [key for key in records.values("key") if key is not None])
@@ -79,7 +79,7 @@ class GroupRun:
     def _processed(
         self, live: LiveTasks, table: Table, origin: Origin, now_ms: int | None, writer: RowWriter
     ) -> Iterator[pa.RecordBatch]:
-        if len(self._units) > 1:
+        if self._slot in self._work.circles:
             run: _Solo | _Circle = _Circle(self._work, live.tasks, writer)
         else:
             run = _Solo(self._work, self._units[0], live.tasks[self._units[0]], writer)
@@ -106,7 +106,7 @@ class GroupRun:
         return live
 
     def _backend(self, live: LiveTasks, group: GroupState, name: str, unit: Unit) -> StateBackend:
-        prefix = f"{unit.piece}/{unit.partition}/".encode() if len(self._units) > 1 else b""
+        prefix = f"{unit.piece}/{unit.partition}/".encode() if self._slot in self._work.circles else b""
         backend = Backend(name, prefix)
         backend.attach(group)
         live.backends.append((unit, backend))

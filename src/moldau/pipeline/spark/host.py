@@ -50,7 +50,7 @@ class TaskHost(StatefulProcessor):
         (slot,) = key
         batches = list(rows)
         if slot < 0:
-            yield from _in_order(Table(batches))
+            yield from _in_order(Table(batches), self._parcel.opened().columns)
             return
         with told_home():
             yield from GroupRun(self._parcel.opened(), slot, self._client).run(batches)
@@ -64,8 +64,8 @@ def _unpacked(parcel: Parcel) -> TaskHost:
     return TaskHost(parcel)
 
 
-def _in_order(table: Table) -> list[pa.RecordBatch]:
-    return table.taken(np.lexsort((table.numbers("offset"), table.numbers("lane")))).batches()
+def _in_order(table: Table, columns: tuple[str, ...]) -> list[pa.RecordBatch]:
+    return table.taken(np.lexsort((table.numbers("offset"), table.numbers("lane")))).batches(columns)
 
 
 class StatelessHost:
@@ -98,7 +98,7 @@ class _StatelessRun:
     def take(self, table: Table) -> Iterator[pa.RecordBatch]:
         is_mine = np.isin(table.numbers("input"), self._inputs) & (table.numbers("slot") >= 0)
         if not is_mine.all():
-            yield from table.where(~is_mine).batches()
+            yield from table.where(~is_mine).batches(self._work.columns)
             table = table.where(is_mine)
         targets, inputs = table.numbers("target"), table.numbers("input")
         units = targets * len(self._work.inputs) + np.searchsorted(np.sort(self._inputs), inputs)

@@ -76,6 +76,12 @@ class Stage:
     def pieces(self) -> tuple[SubTopology, ...]:
         return tuple(piece for group in self.groups for piece in group)
 
+    @property
+    def circles(self) -> frozenset[int]:
+        """The slots whose tasks feed each other, or themselves."""
+        pieces = {piece.index for group in self.groups if _is_circle(group) for piece in group}
+        return frozenset(slot for slot, units in self.units.items() if units[0].piece in pieces)
+
     @cached_property
     def slot_of(self) -> dict[Unit, int]:
         return {unit: slot for slot, units in self.units.items() for unit in units}
@@ -202,7 +208,8 @@ def _inputs(pieces: tuple[SubTopology, ...]) -> list[InputPoint]:
         topics: tuple[str | None, ...] = (None,)
         if isinstance(node, Source) and node.topic_pattern is None:
             topics = node.topics
-        points.extend(InputPoint(len(points) + nth, node, topic, tuple(indexes)) for nth, topic in enumerate(topics))
+        for topic in topics:
+            points.append(InputPoint(len(points), node, topic, tuple(indexes)))
     return points
 
 

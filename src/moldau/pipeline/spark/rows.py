@@ -9,14 +9,26 @@ at `SCHEMA`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["COLUMNS", "DDL", "HEADERS_DDL", "SCHEMA", "TICK", "Table", "binary_values", "header_tuples", "packed"]
+__all__ = [
+    "FINISHED",
+    "FROM_SOURCES",
+    "HEADERS_DDL",
+    "SCHEMA",
+    "TICK",
+    "Table",
+    "binary_values",
+    "ddl",
+    "header_tuples",
+    "packed",
+    "part",
+]
 
 HEADERS_DDL = "array<struct<key:string,value:binary>>"
 
@@ -38,13 +50,30 @@ SCHEMA = pa.schema(
     ]
 )
 
-COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
+FROM_SOURCES = ("slot", "input", "partition", "offset", "timestamp", "topic", "key", "value", "headers")
+"""What rows need where all of them come from topics: the rest follows from these. Every column costs time."""
 
-DDL = (
-    "slot int, input int, target int, lane int, partition int, offset bigint, timestamp bigint, clock bigint, "
-    f"path binary, topic string, key binary, value binary, headers {HEADERS_DDL}"
-)
-"""The same for Spark."""
+FINISHED = ("input", "partition", "timestamp", "topic", "key", "value", "headers")
+"""What rows need that no stage will see again."""
+
+_SPARK_TYPES = {
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.binary(): "binary",
+    pa.string(): "string",
+    SCHEMA.field("headers").type: HEADERS_DDL,
+}
+
+
+def ddl(schema: pa.Schema) -> str:
+    """A schema as Spark reads it."""
+    return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)
+
+
+def part(columns: Sequence[str]) -> pa.Schema:
+    """The schema of some of the columns."""
+    return pa.schema([SCHEMA.field(name) for name in columns])
+
 
 TICK = -1
 """The `input` of a row that brings no record but the time of day."""
@@ -52,16 +81,20 @@ TICK = -1
 Numbers = npt.NDArray[np.int64]
 
 
+_SAME_FOR_SOURCES = {"target": "partition", "lane": "input"}
+
+
 class Table:
     """Rows of one group in columns, read into Python only as far as somebody asks."""
 
     def __init__(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema | None = None) -> None:
         self._table = pa.Table.from_batches(batches, schema)
+        self._names = frozenset(self._table.column_names)
         self.count = self._table.num_rows
 
     def numbers(self, name: str) -> Numbers:
         """A column of whole numbers; null is 0."""
-        column = self._table.column(name)
+        column = self._table.column(name if name in self._names else _SAME_FOR_SOURCES[name])
         if column.null_count:
             column = column.fill_null(0)
         found: Numbers = column.to_numpy().astype(np.int64, copy=False)
@@ -69,7 +102,7 @@ class Table:
 
     def has(self, name: str) -> bool:
         """Whether any row has a value in this column."""
-        return bool(self._table.column(name).null_count < self.count)
+        return name in self._names and bool(self._table.column(name).null_count < self.count)
 
     def nulls(self, name: str) -> npt.NDArray[np.bool_]:
         """Where a column has no value."""
@@ -88,8 +121,9 @@ class Table:
         """The rows at these indexes, in this order."""
         return Table(self._table.take(pa.array(order, pa.int64())).combine_chunks().to_batches(), self._table.schema)
 
-    def batches(self) -> list[pa.RecordBatch]:
-        return self._table.to_batches()  # type: ignore[no-any-return]
+    def batches(self, columns: Sequence[str]) -> list[pa.RecordBatch]:
+        """The rows as they are, with these columns."""
+        return self._table.select(list(columns)).to_batches()  # type: ignore[no-any-return]
 
     def slice(self, start: int, length: int) -> Table:
         return Table(self._table.slice(start, length).to_batches(), self._table.schema)
@@ -116,10 +150,10 @@ def header_tuples(column: pa.ChunkedArray | pa.Array) -> list[tuple[tuple[str, b
     return [tuple((one["key"], one["value"]) for one in headers) if headers else () for headers in column.to_pylist()]
 
 
-def packed(count: int, columns: dict[str, Any]) -> pa.RecordBatch:
+def packed(count: int, columns: Mapping[str, Any], schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
     """Rows from columns: lists, arrays, or one value for all; a column left out is null."""
     arrays = []
-    for field in SCHEMA:
+    for field in schema:
         given = columns.get(field.name)
         if given is None:
             arrays.append(pa.nulls(count, field.type))
@@ -129,4 +163,4 @@ def packed(count: int, columns: dict[str, Any]) -> pa.RecordBatch:
             arrays.append(pa.repeat(pa.scalar(given, field.type), count))
         else:
             arrays.append(pa.array(given, field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

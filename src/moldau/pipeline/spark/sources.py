@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Protocol
 from moldau.pipeline.ir.copartitioning import task_count
 from moldau.pipeline.ir.nodes import GlobalTableSource, OffsetReset, Source
 from moldau.pipeline.spark.plan import InputPoint, Plan, Stage, Unit
-from moldau.pipeline.spark.rows import DDL, HEADERS_DDL, TICK
+from moldau.pipeline.spark.rows import FROM_SOURCES, HEADERS_DDL, SCHEMA, TICK, ddl, part
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
     from moldau.pipeline.spark.job import Job
 
-__all__ = ["KafkaReader", "Reader", "source_rows"]
+__all__ = ["KafkaReader", "Reader", "source_rows", "widened"]
 
 
 class Reader(Protocol):
@@ -87,18 +86,23 @@ def _rows(reader: Reader, plan: Plan, stage: Stage, points: list[InputPoint]) ->
     return frame.select(
         _slots(plan, stage, points).alias("slot"),
         _by_topic(points, [f.lit(point.index) for point in points]).alias("input"),
-        f.col("partition").alias("target"),
-        _by_topic(points, [f.lit(point.index) for point in points]).alias("lane"),
         f.col("partition"),
         f.col("offset"),
         f.expr("unix_millis(timestamp)").alias("timestamp"),
-        f.lit(None).cast("bigint").alias("clock"),
-        f.lit(None).cast("binary").alias("path"),
         (f.col("topic") if node.topic_pattern is not None else f.lit(None).cast("string")).alias("topic"),
         f.col("key"),
         f.col("value"),
         headers.alias("headers"),
-    ).to(_schema())
+    )
+
+
+def widened(rows: DataFrame) -> DataFrame:
+    """Rows from topics with all columns, to be united with rows of other stages."""
+    from pyspark.sql import functions as f
+
+    copied = {"target": f.col("partition"), "lane": f.col("input"), **{name: f.col(name) for name in FROM_SOURCES}}
+    types = dict(one.split(" ") for one in ddl(SCHEMA).split(", "))
+    return rows.select(*(copied.get(name, f.lit(None).cast(types[name])).alias(name) for name in SCHEMA.names))
 
 
 def _slots(plan: Plan, stage: Stage, points: list[InputPoint]) -> Column:
@@ -145,13 +149,5 @@ def _ticks(reader: Reader, stage: Stage) -> DataFrame:
 
     slots = f.array(*map(f.lit, sorted(stage.units)))
     known = {"slot": f.explode(slots), "input": f.lit(TICK), "timestamp": f.col("now_ms")}
-    columns = (known.get(field.name, f.lit(None).cast(field.dataType)).alias(field.name) for field in _schema().fields)
-    return reader.ticks().select(*columns)
-
-
-def _schema() -> StructType:
-    from pyspark.sql.types import StructType
-
-    schema = StructType.fromDDL(DDL)
-    assert isinstance(schema, StructType)
-    return schema
+    types = dict(one.split(" ") for one in ddl(part(FROM_SOURCES)).split(", "))
+    return reader.ticks().select(*(known.get(name, f.lit(None).cast(types[name])).alias(name) for name in FROM_SOURCES))

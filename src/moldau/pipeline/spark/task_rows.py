@@ -16,7 +16,7 @@ from moldau.pipeline.cores.records import OutputRow
 from moldau.pipeline.cores.store import StoreChange
 from moldau.pipeline.spark.ordering import AFTER_ALL, BEFORE_ALL, Numbers, clocks, is_sorted, next_path, taken_order
 from moldau.pipeline.spark.plan import STATE_OUTPUT, Unit, store_output
-from moldau.pipeline.spark.rows import Table, packed
+from moldau.pipeline.spark.rows import Table, packed, part
 from moldau.pipeline.spark.work import StageWork
 
 __all__ = ["Origin", "RowWriter", "named_rows", "ordered", "window_header"]
@@ -121,6 +121,7 @@ class RowWriter:
         self._number = work.number
         self._finished_slot = -1 - slot
         self._sequence = 0
+        self._schema = part(work.columns)
         self.forwards = bool(work.targets)
         """Whether rows may go to later stages, which need to know the record each comes from."""
 
@@ -189,7 +190,8 @@ class RowWriter:
     def _finished_columns(self, count: int, **columns: Any) -> pa.RecordBatch:
         sequence = np.arange(self._sequence, self._sequence + count)
         self._sequence += count
-        return packed(count, {"slot": self._finished_slot, "lane": self._number, "offset": sequence, **columns})
+        known = {"slot": self._finished_slot, "lane": self._number, "offset": sequence, **columns}
+        return packed(count, known, self._schema)
 
     def _forwarded(
         self, outputs: Sequence[OutputRow], positions: list[int], origin: Origin, marks: Sequence[int] | None

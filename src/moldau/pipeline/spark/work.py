@@ -45,6 +45,8 @@ class StageWork:
     number: int
     pieces: Mapping[int, SubTopology]
     units: Mapping[int, tuple[Unit, ...]]
+    circles: frozenset[int]
+    """The slots whose tasks feed each other."""
     inputs: Mapping[int, InputName]
     readers: Mapping[int, tuple[int, ...]]
     """Which sub-topologies of the stage read an input; several only for a global table."""
@@ -56,6 +58,8 @@ class StageWork:
     """Of each repartitioning written here: its input number, and the slot of each partition."""
     counts: Mapping[str, int]
     settings: TaskSettings
+    columns: tuple[str, ...]
+    """Of the rows that this stage gives."""
     states: tuple[str, ...] = ()
     """Names of the maps in Spark's state, one for each store."""
     commits_each_record: bool = False
