@@ -20,6 +20,8 @@ from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.store import Store
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.ir import nodes as ir
+from moldau.pipeline.ir.copartitioning import partition_counts, task_count
+from moldau.pipeline.ir.rewrites.foreign_key import lower_foreign_key_joins
 from moldau.pipeline.ir.subtopologies import SubTopology
 from moldau.pipeline.ir.topology import Topology
 
@@ -46,14 +48,14 @@ class InMemoryRun:
         self._settings = settings
         self._partitions = partitions
         self._wall_clock_ms = wall_clock_ms
-        self._counts = _Counts(topology.subtopologies, partitions)
+        self._counts = _counts(topology, partitions)
         self._offsets: dict[tuple[str, int], count[int]] = {}
         self._outputs: list[OutputRecord] = []
         self._queue: deque[tuple[Task, str, InputRecord]] = deque()
         self._hash = partition_hash()
         self._tasks: dict[tuple[int, int], Task] = {}
         for piece in topology.subtopologies:
-            for partition in range(max((self._count(node) for node in piece.inputs), default=1)):
+            for partition in range(task_count(piece.inputs, self._counts)):
                 self._tasks[piece.index, partition] = self._task(piece, partition)
 
     # --- records in and out
@@ -128,7 +130,9 @@ class InMemoryRun:
         """Queue a record for every task that reads it; false where none does."""
         partition = record.partition
         if partition is None:
-            partition = 0 if record.key is None else self._hash(record.key, self._counts[record.topic])
+            partition = (
+                0 if record.key is None else self._hash(record.key, self._counts.get(record.topic, self._partitions))
+            )
         offset = next(self._offsets.setdefault((record.topic, partition), count()))
         row = InputRecord(record.topic, partition, offset, record.timestamp, record.headers, record.key, record.value)
         readers = [(task, node, row) for task, node in self._readers(record, partition)]
@@ -157,9 +161,6 @@ class InMemoryRun:
             self._outputs.append(output)
             self._append(output)
 
-    def _count(self, node: ir.Node) -> int:
-        return self._counts[node.topic] if isinstance(node, ir.Repartition) else self._partitions
-
     def _task(self, piece: SubTopology, partition: int) -> Task:
         stores = self.backends.setdefault((piece.index, partition), {})
         task = Task(
@@ -173,23 +174,12 @@ class InMemoryRun:
         return task
 
 
-class _Counts(dict[str, int]):
-    """The partition counts of all topics: the same for all but repartitionings that ask for their own."""
-
-    def __init__(self, pieces: Iterable[SubTopology], partitions: int) -> None:
-        super().__init__(
-            (node.topic, node.partitions)
-            for piece in pieces
-            for node in piece.inputs
-            if isinstance(node, ir.Repartition) and node.partitions is not None
-        )
-        self._partitions = partitions
-
-    def __missing__(self, topic: str) -> int:
-        return self._partitions
-
-    def get(self, topic: str, default: int | None = None) -> int:  # type: ignore[override]
-        return self[topic]
+def _counts(topology: Topology, partitions: int) -> dict[str, int]:
+    """The partition counts of everything: the same for all topics, and for repartitionings by the rules."""
+    nodes = lower_foreign_key_joins(topology.nodes)
+    topics = {topic for node in nodes if isinstance(node, ir.Source) for topic in node.topics}
+    topics |= {node.topic for node in nodes if isinstance(node, ir.Sink) and node.topic is not None}
+    return partition_counts(nodes, dict.fromkeys(topics, partitions))
 
 
 def _memory(kept: dict[str, MemoryBackend]) -> Backends:
