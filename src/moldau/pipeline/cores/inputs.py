@@ -16,6 +16,7 @@ from moldau.pipeline.cores.handlers import Response
 from moldau.pipeline.cores.processor import Forward
 from moldau.pipeline.cores.records import NO_TIMESTAMP, InputRecord, Record
 from moldau.pipeline.cores.serialization import Decode, decoder
+from moldau.pipeline.cores.timestamps import Extractor
 from moldau.pipeline.ir import nodes as ir
 
 __all__ = ["Input", "Row"]
@@ -37,7 +38,7 @@ class Input:
         self._context = context
         self._take = take
         self._decoders: dict[str, tuple[Decode, Decode]] = {}
-        self._timestamps = node.timestamps if isinstance(node, ir.Source) else None
+        self._timestamps = _extractor(node, context)
         # Global tables are beside the task: what they learn moves neither its time nor its schedules.
         is_global = isinstance(node, ir.GlobalTableSource)
         self._stream_time = Cell("", NO_TIMESTAMP) if is_global else context.stream_time_cell
@@ -98,7 +99,7 @@ class Input:
             )
         cell = self._context.cell(f"partition-time {self.node.name} {row[0]} {row[1]}", NO_TIMESTAMP)
         record = InputRecord(*row)._replace(key=key, value=value)
-        timestamp = int(self._timestamps.call(record, cell.value))
+        timestamp = int(self._timestamps(record, cell.value))
         if timestamp < 0:
             self._context.drop(self.node, "negative extracted timestamp")
         else:
@@ -130,3 +131,10 @@ class Input:
             except Exception as error:
                 return f"the {part} {data!r:.80} cannot be read: {error}"
         return f"the record cannot be read: {cause}"
+
+
+def _extractor(node: ir.Source | ir.Repartition, context: TaskContext) -> Extractor | None:
+    # What comes from another sub-topology has its time already.
+    if isinstance(node, ir.Repartition):
+        return None
+    return node.timestamps.call if node.timestamps is not None else context.settings.timestamps

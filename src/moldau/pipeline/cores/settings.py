@@ -13,6 +13,7 @@ from moldau.pipeline.cores.handlers import (
     log_and_fail,
     processing_handler,
 )
+from moldau.pipeline.cores.timestamps import Extractor, extractor_named
 
 __all__ = ["TaskSettings"]
 
@@ -31,6 +32,8 @@ class TaskSettings:
     deserialization_handler: ExceptionHandler = log_and_fail
     processing_handler: ExceptionHandler = log_and_fail
     dead_letter_topic: str | None = None
+    timestamps: Extractor | None = None
+    """How sources without an extractor of their own tell the time; None takes the record's and insists on one."""
 
     @property
     def is_caching(self) -> bool:
@@ -50,6 +53,7 @@ class TaskSettings:
             deserialization_handler=deserialization_handler(_first(config, DESERIALIZATION_KEYS, "fail")),
             processing_handler=processing_handler(config.get("processing.exception.handler", "fail")),
             dead_letter_topic=config.get("errors.dead.letter.queue.topic.name") or None,
+            timestamps=extractor_named(config.get("default.timestamp.extractor")),
         )
 
 

@@ -7,6 +7,7 @@ functions turn it into a backend's bytes and back. Start at `WriteBack`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from moldau.pipeline.cores.backends import StateBackend
@@ -14,7 +15,7 @@ from moldau.pipeline.cores.backends import StateBackend
 __all__ = ["DEFAULT_CAPACITY", "WriteBack"]
 
 DEFAULT_CAPACITY = 2_000_000
-"""How many entries a store keeps in memory between flushes; beyond it, it forgets what the backend knows."""
+"""How many entries a store keeps in memory between flushes; beyond it, it forgets those it has known longest."""
 
 _UNKNOWN = object()
 
@@ -101,5 +102,6 @@ class WriteBack:
 
     def _forget_what_is_too_much(self) -> None:
         if len(self.entries) > self._capacity:
-            self.entries.clear()
+            for key in list(islice(self.entries, len(self.entries) // 2)):
+                del self.entries[key]
             self._is_complete = False

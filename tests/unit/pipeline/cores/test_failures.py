@@ -146,6 +146,20 @@ def test_a_record_without_a_time_is_refused() -> None:
         pipe("a", 1, -1)
 
 
+def test_records_without_a_time_can_be_left_behind_or_get_their_partitions() -> None:
+    skip = TaskSettings.of({"default.timestamp.extractor": "LogAndSkipOnInvalidTimestamp"}).timestamps
+    pipe = Pipe(lambda stream: stream, timestamps=skip)
+    assert [pipe("a", 1, timestamp) for timestamp in (5, -1)] == [[("a", 1, 5)], []]
+    assert pipe.dropped() == {"negative extracted timestamp": 1}
+
+    name = "org.apache.kafka.streams.processor.UsePartitionTimeOnInvalidTimestamp"
+    follow = TaskSettings.of({"default.timestamp.extractor": name}).timestamps
+    pipe = Pipe(lambda stream: stream, timestamps=follow)
+    assert [pipe("a", 1, timestamp) for timestamp in (5, 3, -1)] == [[("a", 1, 5)], [("a", 1, 3)], [("a", 1, 5)]]
+    with pytest.raises(InvalidConfigError, match="is no extractor"):
+        TaskSettings.of({"default.timestamp.extractor": "Tomorrow"})
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -162,8 +162,8 @@ def test_a_cache_that_grew_too_large_forgets_what_the_backend_knows() -> None:
         cache.put(key, key)
     cache.flush()
 
-    assert not cache.entries
-    assert cache.get(b"b") == b"b"
+    assert len(cache.entries) == 2
+    assert [cache.get(key) for key in (b"a", b"b", b"c")] == [b"a", b"b", b"c"]
     assert cache.get(b"d") is None
 
 

@@ -1,0 +1,58 @@
+"""When a record happened: its own time, or what an extractor makes of the record.
+
+An extractor is (record, previous timestamp of its partition) -> milliseconds; a record with a negative time is dropped.
+Sources may have their own; `default.timestamp.extractor` is for the others. Start at `extractor_named`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from moldau.core.errors import InvalidConfigError
+from moldau.pipeline.cores.records import InputRecord
+
+__all__ = ["Extractor", "UnknownTimeError", "extractor_named", "partition_time", "skipping"]
+
+Extractor = Callable[[InputRecord, int], int]
+
+
+class UnknownTimeError(ValueError):
+    """There is nothing to take a record's time from."""
+
+
+def skipping(record: InputRecord, previous: int) -> int:
+    """The record's own time; a record without one is dropped."""
+    return record.timestamp
+
+
+def partition_time(record: InputRecord, previous: int) -> int:
+    """The record's own time, or the largest that its partition has seen."""
+    if record.timestamp >= 0:
+        return record.timestamp
+    if previous < 0:
+        raise UnknownTimeError("the record has no timestamp, and none came before it in its partition")
+    return previous
+
+
+_WORDS: dict[str, Extractor | None] = {
+    "failoninvalidtimestamp": None,
+    "logandskiponinvalidtimestamp": skipping,
+    "usepartitiontimeoninvalidtimestamp": partition_time,
+}
+
+
+def extractor_named(given: Any) -> Extractor | None:
+    """The extractor that `default.timestamp.extractor` names; None where records without a time are an error."""
+    if given is None:
+        return None
+    if callable(given):
+        return given  # type: ignore[no-any-return]
+    word = str(given).rpartition(".")[2].replace("-", "").replace("_", "").lower()
+    try:
+        return _WORDS[word]
+    except KeyError:
+        raise InvalidConfigError(
+            f"default.timestamp.extractor: {given!r} is no extractor; give FailOnInvalidTimestamp, "
+            "LogAndSkipOnInvalidTimestamp, UsePartitionTimeOnInvalidTimestamp, or a function (record, previous) -> ms"
+        ) from None
