@@ -18,6 +18,7 @@ from moldau.core.errors import MoldauError
 from moldau.http.calls import Answer, Call, encode_json
 from moldau.http.endpoints import Endpoint
 from moldau.http.errors import HttpError
+from moldau.http.kept_answers import KeptAnswer, KeptAnswers
 from moldau.http.metrics import HttpMetrics
 from moldau.http.negotiation import MediaTypes
 from moldau.http.routing import Routes
@@ -49,6 +50,7 @@ class HttpApp:
         self._word_error = word_error
         self._metrics = metrics
         self._max_body_bytes = max_body_bytes
+        self._kept = KeptAnswers()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -60,20 +62,41 @@ class HttpApp:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
-        path = "unknown"
+        method: str = scope["method"]
+        answered = await self._answered(method, scope, receive)
+        if self._metrics is not None:
+            seconds = time.perf_counter() - began
+            self._metrics.count(method, answered.path, answered.response.status_code, seconds)
+        await answered.response(scope, receive, send)
+
+    async def _answered(self, method: str, scope: Scope, receive: Receive) -> KeptAnswer:
         media_type = self._media_types.chosen(None)
+        path = "unknown"
         try:
-            found = self._routes.find(scope["method"], _own_path(scope))
-            path = found.endpoint.path
+            found = self._routes.find(method, _own_path(scope))
+            endpoint, path = found.endpoint, found.endpoint.path
             call = Call(scope, receive, found.parts, self._max_body_bytes)
-            media_type = self._negotiated(call, found.endpoint)
-            answer = await found.endpoint.handle(call)
+            media_type = self._negotiated(call, endpoint)
+            if endpoint.moment is not None and method != "HEAD":
+                return await self._kept_or_new(call, endpoint, media_type)
+            answer = await endpoint.handle(call)
         except Exception as error:
             answer = self._worded(error)
-        response = _response(answer, media_type, is_head=scope["method"] == "HEAD")
-        if self._metrics is not None:
-            self._metrics.count(scope["method"], path, answer.status, time.perf_counter() - began)
-        await response(scope, receive, send)
+        return KeptAnswer(None, path, _response(answer, media_type, is_head=method == "HEAD"))
+
+    async def _kept_or_new(self, call: Call, endpoint: Endpoint, media_type: str | None) -> KeptAnswer:
+        assert endpoint.moment is not None
+        content = b"" if endpoint.body is None else await call.content()
+        request = (call.method, _own_path(call.scope), call.scope["query_string"], media_type, content)
+        moment = endpoint.moment()
+        kept = self._kept.find(request)
+        if kept is not None and kept.token == moment:
+            return kept
+        response = _response(await endpoint.handle(call), media_type, is_head=False)
+        answered = KeptAnswer(moment, endpoint.path, response)
+        if response.status_code == 200 and endpoint.moment() == moment:
+            self._kept.keep(request, answered, len(content) + len(response.body))
+        return answered
 
     def _negotiated(self, call: Call, endpoint: Endpoint) -> str | None:
         headers = call.headers

@@ -5,7 +5,7 @@ Start at `Endpoint`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +47,11 @@ class Endpoint:
     tag: str = ""
     media_types: tuple[str, ...] = ()
     """Content types of the answer where they are not the service's."""
+    moment: Callable[[], Hashable] | None = None
+    """For endpoints whose good answer depends on the request and a state alone: a token that changes with the state.
+
+    As long as it stays the same, the answer to the same request is given again without asking.
+    """
 
 
 def flag(name: str, description: str) -> Parameter:

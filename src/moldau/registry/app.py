@@ -6,6 +6,7 @@ Start at `build_app`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import moldau
 from moldau.http.app import HttpApp
@@ -53,7 +54,8 @@ def build_app(registry: Registry, *, forward: Forward | None = None) -> HttpApp:
         *settings.endpoints(resources),
         *compatibility.endpoints(resources),
     ]
-    endpoints = [*by_resource, *within_contexts(by_resource), *server.endpoints(resources, metrics)]
+    remembered = [_remembered(endpoint, registry) for endpoint in by_resource]
+    endpoints = [*remembered, *within_contexts(remembered), *server.endpoints(resources, metrics)]
     return HttpApp(
         [*endpoints, _openapi(endpoints)],
         media_types=MEDIA_TYPES,
@@ -80,6 +82,12 @@ class _Wording:
 
 def _refusal(error_code: int, message: str) -> Answer:
     return Answer({"error_code": error_code, "message": message}, status=int(str(error_code)[:3]))
+
+
+def _remembered(endpoint: Endpoint, registry: Registry) -> Endpoint:
+    """What is read, looked up, tested or registered already depends on the state alone, which counts its changes."""
+    is_read = endpoint.method == "GET" or (endpoint.method == "POST" and not endpoint.path.endswith("/tags"))
+    return replace(endpoint, moment=lambda: registry.state.generation) if is_read else endpoint
 
 
 def _openapi(endpoints: list[Endpoint]) -> Endpoint:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from starlette.applications import Starlette
+from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
@@ -9,6 +10,7 @@ from moldau.http.app import HttpApp
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint
 from moldau.http.errors import HttpError
+from moldau.http.kept_answers import KeptAnswer, KeptAnswers
 from moldau.http.metrics import HttpMetrics
 from moldau.http.negotiation import MediaTypes
 
@@ -63,3 +65,76 @@ def test_numbers_are_kept_by_path_and_status() -> None:
     assert 'test_http_requests_total{method="GET",path="/fail",status="500"}' in text
     assert 'test_http_request_seconds_bucket{method="GET",path="/fail",le="+Inf"}' in text
     assert text.endswith("# TYPE test_things gauge\ntest_things 3\n")
+
+
+class Remembering:
+    """An endpoint that counts how often it is asked, in a state that tells its moment."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.moment = 0
+        self.status = 200
+        self.app = HttpApp(
+            [
+                Endpoint(
+                    method=method,
+                    path="/it",
+                    handle=self.answer,
+                    summary="",
+                    body={} if method == "POST" else None,
+                    moment=lambda: self.moment,
+                )
+                for method in ("GET", "POST")
+            ],
+            media_types=MediaTypes(produced={"a/a": 1.0, "b/b": 0.5}, consumed=frozenset({"application/json"})),
+            word_error=word,
+        )
+        self.client = TestClient(self.app)
+
+    async def answer(self, _call: Call) -> Answer:
+        self.asked += 1
+        return Answer(self.asked, status=self.status)
+
+
+def test_the_same_request_is_answered_from_memory_until_something_changes() -> None:
+    it = Remembering()
+    assert [it.client.get("/it").json() for _ in range(3)] == [1, 1, 1]
+    assert it.client.get("/it?x=1").json() == 2
+    assert it.client.get("/it", headers={"accept": "b/b"}).headers["content-type"] == "b/b"
+    it.moment += 1
+    assert [it.client.get("/it").json() for _ in range(2)] == [4, 4]
+    assert it.client.head("/it").status_code == 200
+
+
+def test_bodies_tell_requests_apart() -> None:
+    it = Remembering()
+    assert [it.client.post("/it", json=body).json() for body in (1, 1, 2, 1)] == [1, 1, 2, 1]
+
+
+def test_what_changed_something_and_what_was_refused_is_asked_again() -> None:
+    it = Remembering()
+    it.status = 404
+    assert [it.client.get("/it").json() for _ in range(2)] == [1, 2]
+    it.status = 200
+
+    async def change(_call: Call) -> Answer:
+        it.moment += 1
+        return Answer(it.moment)
+
+    it.app = HttpApp(
+        [Endpoint(method="GET", path="/it", handle=change, summary="", moment=lambda: it.moment)],
+        media_types=MediaTypes(produced={"a/a": 1.0}, consumed=frozenset()),
+        word_error=word,
+    )
+    client = TestClient(it.app)
+    assert [client.get("/it").json() for _ in range(2)] == [1, 2]
+
+
+def test_memory_for_answers_has_an_end() -> None:
+    answers = KeptAnswers()
+    for number in range(500):
+        answers.keep(number, KeptAnswer(1, "/", Response(b"")), 200_000)
+    assert answers.find(499) is not None
+    assert answers.find(0) is None
+    answers.keep("large", KeptAnswer(1, "/", Response(b"")), 300_000)
+    assert answers.find("large") is None
