@@ -71,7 +71,7 @@ def predicate(spec: Spec) -> Callable[[Any, Any], bool]:
         case "longer":
             return lambda key, value: len(text(value)) > spec["than"]
         case "failing":
-            return lambda key, value: _fail_if_chosen(spec, key, value)
+            return lambda key, value: _not_chosen(spec, True, key, value)
     raise _unknown("predicate", spec)
 
 
@@ -89,7 +89,7 @@ def value_mapper(spec: Spec) -> Callable[[Any, Any], str | None]:
         case "keep_null":
             return lambda key, value: None if value is None else clip(text(value) + "k")
         case "failing":
-            return lambda key, value: _fail_if_chosen(spec, key, value) and clip(text(value) + "f")
+            return lambda key, value: clip(text(_not_chosen(spec, value, key, value)) + "f")
     raise _unknown("value mapper", spec)
 
 
@@ -125,7 +125,7 @@ def joiner(spec: Spec) -> Callable[[Any, Any, Any], str | None]:
         case "pair_key":
             return lambda key, left, right: clip(f"{text(key)}({text(left)},{text(right)})")
         case "failing":
-            return lambda key, left, right: _fail_if_chosen(spec, left, right) and clip(f"({text(left)},{text(right)})")
+            return lambda key, left, right: clip(f"({text(_not_chosen(spec, left, left, right))},{text(right)})")
         case "nullable_pair":
             return lambda key, left, right: (
                 None if is_chosen(spec, left, right) else clip(f"({text(left)},{text(right)})")
@@ -154,9 +154,7 @@ def aggregator(spec: Spec) -> Callable[[Any, Any, Any], str | None]:
         case "concat":
             return lambda key, value, aggregate: clip(f"{text(aggregate)}|{text(value)}")
         case "failing":
-            return lambda key, value, aggregate: (
-                _fail_if_chosen(spec, key, value) and clip(f"{text(aggregate)}|{text(value)}")
-            )
+            return lambda key, value, aggregate: clip(f"{text(_not_chosen(spec, aggregate, key, value))}|{text(value)}")
         case "minus":
             return lambda key, value, aggregate: clip(f"{text(aggregate)}-{text(value)}")
         case "keyed":
@@ -189,10 +187,11 @@ def clock(spec: Spec) -> Callable[[Any, int], int]:
     raise _unknown("clock", spec)
 
 
-def _fail_if_chosen(spec: Spec, *parts: object) -> bool:
+def _not_chosen(spec: Spec, result: Any, *parts: object) -> Any:
+    """The result, or a failure for the parts that the case has chosen."""
     if is_chosen(spec, *parts):
         raise ValueError("the case wants this to fail")
-    return True
+    return result
 
 
 def _unknown(what: str, spec: Spec) -> ValueError:

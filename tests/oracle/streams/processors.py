@@ -128,7 +128,7 @@ class _Neighbours(_Processor):
         backward = [f"{start} " for start, _ in self.store.backward_fetch(record.key, first, last)]
         # Their order depends on how the store lies on disk, so it is not compared.
         every = sorted(f"{windowed.key}{windowed.window.start} " for windowed, _ in self.store.fetch_all(first, last))
-        # Kafka Streams finds nothing by the exact time where a store has room for several values.
+        # By the exact time, Kafka Streams finds only the value put last where a store has room for several.
         at_first = "" if self.spec["duplicates"] else text(self.store.fetch_at(record.key, first))
         self.forward(record, value="".join([*near, "<", *backward, "*", *every, ".", at_first]))
 

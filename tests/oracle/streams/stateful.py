@@ -70,13 +70,13 @@ def cogroup(draw: Draw, flows: list[Flow]) -> Flow:
     return draw.add("cogroup", flows, Flow("", "cogrouped"), adders=adders)
 
 
-def fold(draw: Draw, flow: Flow, op: str | None = None) -> Flow:
+def fold(draw: Draw, flow: Flow) -> Flow:
     """Count, reduce or aggregate a grouping, windowed or not, of a stream, of streams or of a table."""
     is_cogroup = _is_cogroup(draw, flow)
-    choices = ("aggregate",) if is_cogroup else ("count", "reduce", "aggregate")
-    if flow.values == "number" and not is_cogroup:
-        choices = ("count", "aggregate")
-    op = op if op in choices else draw.pick(choices)
+    choices = ["aggregate"] if is_cogroup else ["count", "aggregate"]
+    if flow.values == "text" and not is_cogroup:
+        choices.append("reduce")
+    op = draw.pick(choices)
     store = draw.store()
     if store and store.get("store") and flow.window and flow.window["kind"] in ("time", "sliding", "session"):
         store.update(_retention(draw, flow.window))

@@ -100,8 +100,8 @@ final class CaseRunner {
         Properties properties = properties(stateDirectory.resolve(UUID.randomUUID().toString()));
         builder = SpecBuilder.of(spec);
         Topology topology = builder.build(properties);
-        boolean isRouted = !spec.path("plain").asBoolean();
-        drivers.add(new Driver(topology, properties, spec.path("wall").asLong(0), builder, isRouted));
+        boolean isPlain = spec.path("plain").asBoolean();
+        drivers.add(new Driver(topology, properties, spec.path("wall").asLong(0), builder, isPlain));
         return topology;
     }
 
