@@ -76,7 +76,16 @@ class TimestampedHolding(Holding):
 
     def hold_row(self, value: Any, timestamp: int) -> Any:
         """The same for a value and its time apart."""
-        return _new(ValueAndTimestamp, (super().hold(value), timestamp))
+        try:
+            data = self._encode(value)
+        except Exception:
+            self._explain(value)
+            raise
+        if not self.is_plain:
+            return _new(ValueAndTimestamp, (data, timestamp))
+        if type(value) is not self._type:
+            value = self._as_read(data)
+        return _new(ValueAndTimestamp, (value, timestamp))
 
     def give(self, held: Any) -> Any:
         return held if self.is_plain else ValueAndTimestamp(self._decode(held[0]), held[1])

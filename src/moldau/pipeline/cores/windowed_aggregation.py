@@ -51,6 +51,8 @@ class TimeWindowProcessor(WindowedProcessor):
         )
         self._window = self._store.window(0)
         self._encode_key = self._store.encode_key
+        self._held_row = self._store.rows.get
+        self._is_plain = self._store.holding.is_plain
         self._is_tumbling = self._size == self._advance and not self._origin
         # A cache in front of the store still shows the windows that a jump in time makes the store forget.
         self._tells_before_update = self.emits_at_close and self.has_cache
@@ -90,7 +92,9 @@ class TimeWindowProcessor(WindowedProcessor):
     def _update(self, record: Record, key_bytes: bytes, start: int) -> None:
         key, value, timestamp, headers = record
         store = self._store
-        row = store.row(start, key_bytes)
+        row = self._held_row(start, key_bytes)
+        if row is not None and not self._is_plain:
+            row = store.holding.give(row)
         if row is None:
             new = self.folding.folded(key, value, None)
         else:
