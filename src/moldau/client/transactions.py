@@ -76,16 +76,15 @@ class Transactions:
             self.abort_if_open()
             raise
 
-    def add_offsets(self, offsets: Mapping[TopicPartition, int], membership: GroupMembership, note: str = "") -> None:
+    def add_offsets(self, offsets: Mapping[TopicPartition, int], membership: GroupMembership) -> None:
         """Commit a group's offsets with this transaction: each is the offset of the next record to read.
 
-        `note` is kept with them, for whoever reads them.
         `membership` is the consumer's `group_membership()`, taken when the records were polled: a consumer that has
         lost its place in the group since is refused, and the transaction has to be aborted.
         """
         from confluent_kafka import TopicPartition as RdkafkaPartition
 
-        wanted = [RdkafkaPartition(at.topic, at.partition, offset, metadata=note) for at, offset in offsets.items()]
+        wanted = [RdkafkaPartition(at.topic, at.partition, offset) for at, offset in offsets.items()]
         self._insist(self._rdkafka.send_offsets_to_transaction, wanted, membership)
 
     def abort_if_open(self) -> None:

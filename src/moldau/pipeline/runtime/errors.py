@@ -8,7 +8,6 @@ __all__ = [
     "AlreadyRunningError",
     "CheckpointMismatchError",
     "MissingTopicError",
-    "PipelineFailedError",
     "StateLostError",
     "StreamsError",
     "TakenOverError",
@@ -37,11 +36,3 @@ class AlreadyRunningError(StreamsError):
 
 class TakenOverError(StreamsError):
     """Another instance of the application was started, and this one must end."""
-
-
-class PipelineFailedError(StreamsError):
-    """A pipeline ended because of this; `cause_text` is what Spark or Kafka said in full."""
-
-    def __init__(self, message: str, cause_text: str = "") -> None:
-        super().__init__(message)
-        self.cause_text = cause_text

@@ -9,14 +9,13 @@ Start at `GroupPresence`; why offsets outlive a stopped pipeline too is in `pinn
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.admin import Admin
 from moldau.client.connection import build
-from moldau.client.errors import ClientError, client_error
+from moldau.client.errors import client_error
 from moldau.client.given_properties import log_report
 from moldau.client.wire import WireClient
 from moldau.client.wire_admin import raise_for
@@ -28,7 +27,7 @@ from moldau.protocol.messages import Message
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError
 
-__all__ = ["GroupPresence", "committed_offsets", "pinned"]
+__all__ = ["GroupPresence", "committed_offsets", "left_behind", "member_consumer", "pinned"]
 
 logger = logging.getLogger("moldau.streams")
 
@@ -63,10 +62,10 @@ class GroupPresence:
         self._consumer.subscribe(self._subscription, on_assign=self._assigned)
         self._thread.start()
 
-    def commit_soon(self, offsets: Mapping[TopicPartition, int], note: str) -> None:
+    def commit_soon(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit these offsets, or newer ones, within moments; failures are made good by trying again."""
         with self._lock:
-            self._wanted = positions(offsets, note)
+            self._wanted = _positions(offsets)
 
     def close(self) -> None:
         """Commit what is still to be committed, and stop being there; the place stays taken for a session's length."""
@@ -132,10 +131,8 @@ def member_consumer(settings: StreamsSettings, extra: Mapping[str, str]) -> Cons
 _NOT_OURS = frozenset({"max.poll.records", "auto.offset.reset", "group.protocol", "partition.assignment.strategy"})
 
 
-def committed_offsets(
-    settings: StreamsSettings, partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, tuple[int, str]]:
-    """The group's offsets with the notes they were committed with."""
+def committed_offsets(settings: StreamsSettings, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+    """The group's offsets; partitions without one are left out."""
     from confluent_kafka import KafkaException
     from confluent_kafka import TopicPartition as Position
 
@@ -149,17 +146,17 @@ def committed_offsets(
         raise client_error(error.args[0], about=f"offsets of group {settings.application_id}") from None
     finally:
         consumer.close()
-    return {TopicPartition(at.topic, at.partition): (at.offset, at.metadata or "") for at in found if at.offset >= 0}
+    return {TopicPartition(at.topic, at.partition): at.offset for at in found if at.offset >= 0}
 
 
-def positions(offsets: Mapping[TopicPartition, int], note: str) -> list[Any]:
-    """Offsets as librdkafka takes them, each with a note of who committed it."""
+def _positions(offsets: Mapping[TopicPartition, int]) -> list[Any]:
+    """Offsets as librdkafka takes them. Without metadata: the binding reads that of others beyond its end."""
     from confluent_kafka import TopicPartition as Position
 
-    return [Position(at.topic, at.partition, offset, metadata=note) for at, offset in offsets.items()]
+    return [Position(at.topic, at.partition, offset) for at, offset in offsets.items()]
 
 
-def pinned(admin: Admin, group_id: str, offsets: Mapping[TopicPartition, int], note: str) -> None:
+def pinned(admin: Admin, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Take a stopped application's member out of its group, and commit its offsets so that they do not expire.
 
     Brokers forget the offsets of a group without members after a week. An old version of the request says how long
@@ -170,7 +167,7 @@ def pinned(admin: Admin, group_id: str, offsets: Mapping[TopicPartition, int], n
         topics: dict[str, list[Message]] = {}
         for at, offset in offsets.items():
             topics.setdefault(at.topic, []).append(
-                Message(partition_index=at.partition, committed_offset=offset, committed_metadata=note)
+                Message(partition_index=at.partition, committed_offset=offset, committed_metadata="")
             )
         request = Message(
             group_id=group_id,
@@ -186,6 +183,12 @@ def pinned(admin: Admin, group_id: str, offsets: Mapping[TopicPartition, int], n
             raise_for(one.error_code, about=f"{topic.name}-{one.partition_index}")
 
 
+def left_behind(admin: Admin, group_id: str) -> None:
+    """Take out the member that a killed instance left behind; a living one would come back at once."""
+    with admin.wire(_coordinator(admin, group_id)) as client:
+        _leave(client, group_id)
+
+
 def _leave(client: WireClient, group_id: str) -> None:
     """Static members stay in a group when they close, for their session's length; the next start is not that soon."""
     member = Message(member_id="", group_instance_id=group_id, reason="closed")
@@ -199,11 +202,3 @@ def _coordinator(admin: Admin, group_id: str) -> int:
     raise_for(found.error_code, found.error_message)
     node: int = found.node_id
     return node
-
-
-def topic_pattern(pattern: str | None) -> re.Pattern[str] | None:
-    """A source's pattern, compiled; raises `ClientError` where it is none."""
-    try:
-        return None if pattern is None else re.compile(pattern)
-    except re.error as error:
-        raise ClientError(f"{pattern!r} is no pattern of topics: {error}") from None

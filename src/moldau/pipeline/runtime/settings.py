@@ -63,6 +63,7 @@ class StreamsSettings:
     commit_interval_ms: int | None
     threads: int | None
     max_batch_records: int
+    fails_on_data_loss: bool
     offset_reset: OffsetReset
     application_server: tuple[str, int] | None
     dead_letter_topic: str | None
@@ -90,6 +91,7 @@ class StreamsSettings:
             threads=_number(config, "num.stream.threads", None, least=1),
             max_batch_records=_number(config, "moldau.batch.max.records", DEFAULT_BATCH_RECORDS, least=1)
             or DEFAULT_BATCH_RECORDS,
+            fails_on_data_loss=_flag(config, "moldau.fail.on.data.loss", default=True),
             offset_reset=_offset_reset(config),
             application_server=_server(config.get("application.server")),
             dead_letter_topic=config.get("errors.dead.letter.queue.topic.name") or None,
@@ -169,6 +171,15 @@ def _number(config: Mapping[str, Any], key: str, default: int | None, *, least: 
     if number < least:
         raise InvalidConfigError(f"{key}: {number} is less than {least}")
     return number
+
+
+def _flag(config: Mapping[str, Any], key: str, *, default: bool) -> bool:
+    given = config.get(key, default)
+    if isinstance(given, bool):
+        return given
+    if str(given).lower() not in ("true", "false"):
+        raise InvalidConfigError(f"{key}: {given!r} is not true or false")
+    return str(given).lower() == "true"
 
 
 def _server(given: Any) -> tuple[str, int] | None:

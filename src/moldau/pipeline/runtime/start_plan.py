@@ -31,8 +31,6 @@ class Facts:
     last_planned: int | None
     progress: Progress | None
     group_offsets: Offsets
-    are_offsets_ours: bool
-    """Whether a run of this application committed them, and not a person who chose where to begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +78,11 @@ def _without_checkpoint(facts: Facts) -> StartPlan:
             f"application {facts.application_id} has committed results, and the state behind them is not in "
             f"{facts.state_dir}; start it with the state.dir it had before, {_or_reset(facts)}"
         )
-    if facts.are_offsets_ours and not facts.is_stateless:
+    if facts.group_offsets and not facts.is_stateless and not facts.is_exactly_once:
+        # Whoever committed them: going on from there with empty tables would give wrong results for ever.
         return StartPlan(
-            warning=f"the state of application {facts.application_id} is not in {facts.state_dir}; it is built anew, "
-            "and results are written again"
+            warning=f"application {facts.application_id} has committed offsets and no state in {facts.state_dir}; "
+            "state is built anew from the topics, and results are written again"
         )
     return StartPlan(starting_offsets=facts.group_offsets)
 

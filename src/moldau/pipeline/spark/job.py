@@ -5,16 +5,26 @@ Made by `pipeline.runtime`, which knows clusters and checkpoints. Start at `Job`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from moldau.pipeline.ir.nodes import OffsetReset
 
 __all__ = ["Job", "SourceOptions"]
 
-SourceOptions = Callable[[tuple[str, ...], str | None, OffsetReset | None], dict[str, str]]
-"""All options of a Kafka source: of these topics, or of a pattern, with this reset where the topology names one."""
+
+class SourceOptions(Protocol):
+    """How topics are read."""
+
+    def __call__(
+        self, topics: tuple[str, ...] | None, pattern: str | None, reset: OffsetReset | None, *, is_global: bool
+    ) -> dict[str, str]:
+        """All options of a Kafka source: of these topics or a pattern, with the reset that the topology names.
+
+        A global table's topic is read from its beginning.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

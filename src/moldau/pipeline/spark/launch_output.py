@@ -17,6 +17,9 @@ __all__ = ["LaunchOutput"]
 
 STDERR = 2
 KEPT_LINES = 40
+CHATTER = (b"Starting Streaming TransformWithState", b"Streaming TransformWithState")
+"""How lines begin that PySpark's own workers print about themselves; an empty one follows each."""
+
 LAST_WORDS_S = 1.0
 
 
@@ -55,9 +58,14 @@ class LaunchOutput:
 
     def _relay(self, reading: int, original: int) -> None:
         with os.fdopen(reading, "rb") as source, os.fdopen(original, "wb", buffering=0) as target:
+            was_chatter = False
             for line in source:
                 if not self._is_released.is_set():
                     self._lines.append(line.decode(errors="replace"))
+                    continue
+                is_chatter = line.startswith(CHATTER) or (was_chatter and not line.strip())
+                was_chatter = is_chatter and bool(line.strip())
+                if is_chatter:
                     continue
                 try:
                     target.write(line)

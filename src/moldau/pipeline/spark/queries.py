@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["Query", "failure_lines", "start_query", "start_realtime_query"]
+__all__ = ["OnBatch", "Query", "start_query", "start_realtime_query"]
 
 OnBatch = Callable[["pa.Table", int], None]
 """Gets a batch's rows and its number; what it raises ends the query."""
@@ -23,25 +22,32 @@ OnBatch = Callable[["pa.Table", int], None]
 REALTIME_BATCH = "5 seconds"
 
 
+class BatchFailedError(Exception):
+    """What Spark is told of a failure; `Query.failure` has the failure itself."""
+
+
 class Query:
     """A running query."""
 
-    def __init__(self, started: StreamingQuery) -> None:
+    def __init__(self, started: StreamingQuery, failures: Sequence[BaseException] = ()) -> None:
         self._query = started
+        self._failures = failures
 
     @property
     def is_active(self) -> bool:
         return bool(self._query.isActive)
 
-    def failure(self) -> str | None:
-        """What ended the query, in Spark's words; None where it runs or was stopped."""
+    def failure(self) -> BaseException | str | None:
+        """What ended the query: a batch's own exception, or Spark's words; None where it runs or was stopped."""
+        if self._failures:
+            return self._failures[0]
         error = self._query.exception()
         return None if error is None else str(error)
 
     def wait(self, timeout_s: float) -> bool:
         """Whether the query has ended within this time."""
         try:
-            return bool(self._query.awaitTermination(timeout_s))
+            return bool(self._query.awaitTermination(timeout_s))  # type: ignore[arg-type]
         except Exception:
             return True
 
@@ -60,22 +66,24 @@ class Query:
 def start_query(frame: DataFrame, *, name: str, checkpoint: str, interval_ms: int | None, on_batch: OnBatch) -> Query:
     """Start a query that hands each batch, whole and in order, to `on_batch` on the driver."""
 
+    failures: list[BaseException] = []
+
     def deliver(batch: DataFrame, number: int) -> None:
-        on_batch(batch.toArrow(), number)
+        try:
+            on_batch(batch.toArrow(), number)
+        except BaseException as error:
+            failures.append(error)
+            # Spark searches the text of what comes back with a pattern that long ones overflow its stack with.
+            raise BatchFailedError(f"batch {number}: {type(error).__name__}") from None
 
     writer = frame.writeStream.queryName(name).option("checkpointLocation", checkpoint).outputMode("append")
-    return Query(writer.foreachBatch(deliver).trigger(processingTime=f"{interval_ms or 0} milliseconds").start())
+    started = writer.foreachBatch(deliver).trigger(processingTime=f"{interval_ms or 0} milliseconds").start()
+    return Query(started, failures)
 
 
 def start_realtime_query(frame: DataFrame, *, name: str, checkpoint: str, options: Mapping[str, str]) -> Query:
     """Start a query whose records go to Kafka one by one, without waiting for a batch to end."""
     columns = frame.select("topic", "key", "value", "headers", "partition")
     writer = columns.writeStream.queryName(name).option("checkpointLocation", checkpoint).outputMode("update")
-    return Query(writer.format("kafka").options(**options).trigger(realTime=REALTIME_BATCH).start())
-
-
-def failure_lines(text: str) -> list[str]:
-    """The lines of a Spark failure that people can use: errors without frames, the innermost last."""
-    lines = [line.strip() for line in text.splitlines()]
-    kept = [line for line in lines if line and not re.match(r"(at |File \"|\.\.\. \d+ more|===|\^+$|~)", line)]
-    return [line.removeprefix("Caused by: ") for line in kept]
+    to_kafka: Any = writer.format("kafka").options(**options)
+    return Query(to_kafka.trigger(realTime=REALTIME_BATCH).start())

@@ -122,7 +122,8 @@ def _started(settings: Mapping[str, str]) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", settings.get("spark.driver.bindAddress", "0.0.0.0"))
     # PySpark prints every failed query as a page of JSON; failures are reported by whoever runs the query.
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    for name in ("SQLQueryContextLogger", "py4j"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     wanted = dict(settings)
     if not _is_submitted():
         wanted["spark.jars"] = ",".join([*map(str, fetched()), *filter(None, [settings.get("spark.jars")])])

@@ -1,0 +1,81 @@
+"""Why a query ended: the one sentence for people, and whether waiting helps.
+
+Spark reports failures as pages of nested traces. Failures of a user's function arrive with their line; those of the
+cluster pass when it is back. Start at `diagnosed`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from moldau.client.errors import ClientError, UnreachableError
+from moldau.core.errors import MoldauError
+from moldau.pipeline.runtime.errors import StreamsError
+from moldau.pipeline.spark.failures import cause_of
+
+__all__ = ["Diagnosis", "diagnosed"]
+
+_PASSING = re.compile(
+    r"kafka\.common\.errors\.(Timeout|Disconnect|Network|NotLeaderOrFollower|LeaderNotAvailable|"
+    r"CoordinatorNotAvailable|BrokerNotAvailable|Retriable)\w*Exception"
+    r"|Timeout of \d+ms expired before"
+    r"|Timed out waiting for a node assignment"
+    r"|Call\(callName=\w+.*timed out"
+)
+_SPARK_GONE = re.compile(
+    r"Answer from Java side is empty|An error occurred while trying to connect to the Java server|"
+    r"Error while sending or receiving|Connection refused|Broken pipe|Connection reset"
+)
+_DATA_LOSS = re.compile(r"KAFKA_DATA_LOSS|Some data may have been lost")
+_CAUSE = re.compile(r"^(?:Caused by: )?((?:[\w$]+\.)+[\w$]*(?:Exception|Error)\b.*)$", re.MULTILINE)
+_PYTHON = re.compile(r"^(?:[\w.]*\.)?(\w*(?:Error|Exception): .*)$", re.MULTILINE)
+_LONGEST = 1000
+
+
+class Diagnosis(NamedTuple):
+    """What to tell, and whether a restart will do once the trouble is over."""
+
+    error: MoldauError
+    is_passing: bool
+    is_spark_gone: bool = False
+
+
+def diagnosed(error: BaseException | str) -> Diagnosis:
+    """Find out what a failure means."""
+    if isinstance(error, ClientError):
+        passes = isinstance(error, UnreachableError) or error.is_retriable or error.requires_abort
+        return Diagnosis(error, passes)
+    if isinstance(error, MoldauError):
+        return Diagnosis(error, is_passing=False)
+    text = str(error)
+    if (told := cause_of(text)) is not None:
+        return Diagnosis(told, is_passing=False)
+    if _DATA_LOSS.search(text):
+        return Diagnosis(_data_loss(text), is_passing=False)
+    if isinstance(error, OSError) or type(error).__module__.startswith("py4j") or _SPARK_GONE.search(text):
+        return Diagnosis(StreamsError(f"Spark's process has ended: {_shortened(text)}"), True, is_spark_gone=True)
+    sentence = _sentence(text)
+    return Diagnosis(StreamsError(sentence), is_passing=_PASSING.search(text) is not None)
+
+
+def _data_loss(text: str) -> StreamsError:
+    place = re.search(r"[Pp]artition\s+([\w.-]+-\d+)", text)
+    where = f" of {place.group(1)}" if place else ""
+    return StreamsError(
+        f"records{where} were deleted before the pipeline had read them; to go on with what is left, set "
+        "moldau.fail.on.data.loss=false"
+    )
+
+
+def _sentence(text: str) -> str:
+    """The innermost cause: of a Python worker where there is one, else of Java."""
+    if "PythonException" in text and (found := _PYTHON.findall(text)):
+        return _shortened(found[-1])
+    causes = _CAUSE.findall(text)
+    return _shortened(causes[-1] if causes else text)
+
+
+def _shortened(text: str) -> str:
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "no reason was given")
+    return line[:_LONGEST]

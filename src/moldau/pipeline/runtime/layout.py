@@ -1,0 +1,66 @@
+"""What a checkpoint was made for: a topology, its partition counts, the number of Spark's state partitions.
+
+State is kept by node and partition, so a checkpoint fits only what it was made for; anything else is refused before it
+reads the wrong state. Start at `Layout.check`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from moldau.pipeline.runtime.errors import CheckpointMismatchError
+from moldau.pipeline.runtime.files import Files
+
+__all__ = ["Layout"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Everything that the form of an application's state depends on."""
+
+    description: str
+    partitions: Mapping[str, int]
+    """Of the topics that are read; empty for stateless topologies, where nothing depends on it."""
+    state_partitions: int
+
+    @classmethod
+    def load(cls, file: str, files: Files) -> Layout | None:
+        """What was written at the first start; None where there was none."""
+        text = files.read(file)
+        if text is None:
+            return None
+        facts = json.loads(text)
+        return cls(facts["description"], facts["partitions"], facts["state_partitions"])
+
+    def save(self, file: str, files: Files) -> None:
+        facts = {
+            "version": 1,
+            "description": self.description,
+            "partitions": dict(self.partitions),
+            "state_partitions": self.state_partitions,
+        }
+        files.write(file, json.dumps(facts, indent=1))
+
+    def check(self, now: Layout, application_id: str, location: str) -> None:
+        """Raise `CheckpointMismatchError`, with the first difference, where `now` cannot go on from here."""
+        difference = self._difference(now)
+        if difference is not None:
+            raise CheckpointMismatchError(
+                f"the checkpoint in {location} was made for another topology: {difference}. Give the new one another "
+                f"application.id, or begin anew: moldau streams reset --application-id {application_id}"
+            )
+
+    def _difference(self, now: Layout) -> str | None:
+        if self.description != now.description:
+            changed = difflib.ndiff(self.description.splitlines(), now.description.splitlines())
+            lines = [f"{line[0]} {line[2:].strip()}" for line in changed if line[0] in "+-"]
+            return "; ".join(lines[:2])
+        for topic, count in self.partitions.items():
+            if (there := now.partitions.get(topic)) != count:
+                return f"topic {topic} had {count} partitions and has {there or 'none'} now"
+        if self.partitions and self.state_partitions != now.state_partitions:
+            return f"spark.sql.shuffle.partitions was {self.state_partitions} and is {now.state_partitions} now"
+        return None

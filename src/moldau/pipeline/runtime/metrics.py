@@ -1,0 +1,132 @@
+"""What a pipeline is doing, in numbers: rates, batch time, state, lag. Start at `PipelineMetrics`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from moldau.core.ids import TopicPartition
+
+__all__ = ["MetricsSnapshot", "PipelineMetrics"]
+
+Offsets = Mapping[TopicPartition, int]
+RATE_WINDOW_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsSnapshot:
+    """The numbers of one moment."""
+
+    batch: int | None
+    """Number of the last batch; None before the first."""
+    records_in: int
+    records_out: int
+    """Since the start of this process, replays left out."""
+    input_rate: float
+    output_rate: float
+    """Records per second, over the last ten seconds."""
+    batch_ms: float
+    """How long the last batch took."""
+    state_records: int
+    state_bytes: int
+    lag: int
+    """Records that are in the topics and not yet in a finished batch."""
+    lag_by_partition: Mapping[TopicPartition, int] = field(default_factory=dict)
+    restarts: int
+
+    def as_dict(self) -> dict[str, float | int | None]:
+        """By Kafka-like names, for printing and export."""
+        return {
+            "batch": self.batch,
+            "records-in-total": self.records_in,
+            "records-out-total": self.records_out,
+            "process-rate": round(self.input_rate, 1),
+            "send-rate": round(self.output_rate, 1),
+            "batch-time-ms": self.batch_ms,
+            "state-records": self.state_records,
+            "state-bytes": self.state_bytes,
+            "records-lag": self.lag,
+            "restarts": self.restarts,
+        }
+
+
+class PipelineMetrics:
+    """Counts as batches finish; may be read by any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._batch: int | None = None
+        self._ends: dict[TopicPartition, int] = {}
+        self._records_in = 0
+        self._records_out = 0
+        self._recent: deque[tuple[float, int, int]] = deque()
+        self._batch_ms = 0.0
+        self._state_records = 0
+        self._state_bytes = 0
+        self.restarts = 0
+
+    def begins_at(self, offsets: Offsets) -> None:
+        """From where the first batch counts."""
+        with self._lock:
+            self._ends = {**offsets, **self._ends}
+
+    @property
+    def ends(self) -> dict[TopicPartition, int]:
+        """How far finished batches have come."""
+        with self._lock:
+            return dict(self._ends)
+
+    @property
+    def has_batch(self) -> bool:
+        """Whether a batch has finished in this process."""
+        return self._batch is not None
+
+    def batch_done(self, batch: int, ends: Offsets, written: int) -> None:
+        now = time.monotonic()
+        with self._lock:
+            read = sum(max(0, end - self._ends.get(place, end)) for place, end in ends.items())
+            self._batch = batch
+            self._ends.update(ends)
+            self._records_in += read
+            self._records_out += written
+            self._recent.append((now, read, written))
+            self._forget(now)
+
+    def progressed(self, progress: Mapping[str, Any]) -> None:
+        """Take over what Spark says of its last batch."""
+        operators = progress.get("stateOperators") or ()
+        with self._lock:
+            self._batch_ms = float(progress.get("batchDuration") or 0)
+            self._state_records = sum(int(one.get("numRowsTotal") or 0) for one in operators)
+            self._state_bytes = sum(int(one.get("memoryUsedBytes") or 0) for one in operators)
+
+    def snapshot(self, latest: Offsets) -> MetricsSnapshot:
+        """The numbers now, with the lag behind these ends of the topics."""
+        now = time.monotonic()
+        with self._lock:
+            self._forget(now)
+            began = self._recent[0][0] if self._recent else now
+            # A single batch says nothing about how long its records took to come.
+            seconds = max(now - began, self._batch_ms / 1000, 1.0)
+            lags = {place: max(0, end - self._ends.get(place, end)) for place, end in latest.items()}
+            return MetricsSnapshot(
+                batch=self._batch,
+                records_in=self._records_in,
+                records_out=self._records_out,
+                input_rate=sum(read for _, read, _ in self._recent) / seconds,
+                output_rate=sum(written for _, _, written in self._recent) / seconds,
+                batch_ms=self._batch_ms,
+                state_records=self._state_records,
+                state_bytes=self._state_bytes,
+                lag=sum(lags.values()),
+                lag_by_partition=lags,
+                restarts=self.restarts,
+            )
+
+    def _forget(self, now: float) -> None:
+        while self._recent and now - self._recent[0][0] > RATE_WINDOW_S:
+            self._recent.popleft()

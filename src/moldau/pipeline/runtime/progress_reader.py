@@ -1,0 +1,65 @@
+"""The last progress record of an application, read from its topic. Start at `read_progress`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.client.errors import client_error
+from moldau.core.errors import ErrorCode
+from moldau.pipeline.runtime.group_presence import member_consumer
+from moldau.pipeline.runtime.progress import Progress, progress_topic
+from moldau.pipeline.runtime.settings import StreamsSettings
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+__all__ = ["read_progress"]
+
+TAIL = 200
+"""The last record is among the last few: each transaction adds one, and a marker behind it."""
+
+CALL_S = 15.0
+
+
+def read_progress(settings: StreamsSettings) -> Progress | None:
+    """What the last committed transaction said; None where there is no topic or no record.
+
+    Raises `ClientError` where the cluster does not answer.
+    """
+    from confluent_kafka import KafkaException, TopicPartition
+
+    consumer = member_consumer(settings, {"enable.partition.eof": "true", "auto.offset.reset": "earliest"})
+    place = TopicPartition(progress_topic(settings.application_id), 0)
+    try:
+        low, high = consumer.get_watermark_offsets(place, CALL_S)
+        for start in dict.fromkeys((max(low, high - TAIL), low)):
+            if high > start and (found := _last(consumer, place, start)) is not None:
+                return found
+    except KafkaException as error:
+        failure = client_error(error.args[0], about=f"Topic {place.topic}")
+        if failure.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return None
+        raise failure from None
+    finally:
+        consumer.close()
+    return None
+
+
+def _last(consumer: Consumer, place: object, start: int) -> Progress | None:
+    """The last record from an offset on; an empty value, written by a reset, is none."""
+    from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+    assert isinstance(place, TopicPartition)
+    consumer.assign([TopicPartition(place.topic, place.partition, start)])
+    found: bytes | None = None
+    while True:
+        message = consumer.poll(CALL_S)
+        if message is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        error = message.error()
+        if error is None:
+            found = message.value()
+        elif error.code() == KafkaError._PARTITION_EOF:
+            return None if not found else Progress.decoded(found)
+        else:
+            raise KafkaException(error)

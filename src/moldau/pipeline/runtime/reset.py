@@ -1,0 +1,71 @@
+"""Beginning anew: what an application has left behind, on this machine and in the cluster, is removed.
+
+Start at `reset_application`.
+"""
+
+from __future__ import annotations
+
+from moldau.client.errors import ClientError
+from moldau.client.groups import Groups
+from moldau.core.errors import ErrorCode
+from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.runtime.application_folder import ApplicationFolder
+from moldau.pipeline.runtime.cluster import Cluster
+from moldau.pipeline.runtime.errors import StreamsError
+from moldau.pipeline.runtime.progress import progress_topic
+from moldau.pipeline.runtime.settings import StreamsSettings
+
+__all__ = ["reset_application"]
+
+
+def reset_application(settings: StreamsSettings, topology: Topology | None = None) -> list[str]:
+    """Delete an application's state directory, its group and its progress; returns what was removed.
+
+    Raises `AlreadyRunningError` or `StreamsError` where it is running.
+    """
+    folder = ApplicationFolder(settings)
+    folder.acquire()
+    try:
+        cluster = Cluster(settings)
+        counts = cluster.partition_counts()
+        removed = _forget_group(cluster, settings.application_id)
+        own = progress_topic(settings.application_id)
+        if own in counts:
+            cluster.admin.delete_topics([own])
+            removed.append(f"topic {own}")
+        if folder.is_local:
+            folder.delete()
+        else:
+            _delete_elsewhere(folder, settings)
+        removed.append(f"state in {folder.location}")
+    finally:
+        folder.release()
+    return removed
+
+
+def _forget_group(cluster: Cluster, group_id: str) -> list[str]:
+    from moldau.pipeline.runtime.group_presence import left_behind
+
+    groups = Groups(cluster.admin)
+    try:
+        left_behind(cluster.admin, group_id)
+        outcome = groups.delete([group_id])[group_id]
+    except ClientError as error:
+        outcome = error
+    if outcome is None:
+        return [f"group {group_id}"]
+    if outcome.error_code in _NOT_THERE:
+        return []
+    if outcome.error_code is ErrorCode.NON_EMPTY_GROUP:
+        raise StreamsError(f"application {group_id} is running somewhere; stop it first")
+    raise outcome
+
+
+_NOT_THERE = frozenset({ErrorCode.GROUP_ID_NOT_FOUND})
+
+
+def _delete_elsewhere(folder: ApplicationFolder, settings: StreamsSettings) -> None:
+    from moldau.pipeline.runtime.engine import shared_engine
+    from moldau.pipeline.spark.hadoop_files import HadoopFiles
+
+    folder.delete(HadoopFiles(shared_engine(settings.spark, settings.threads).session()))

@@ -1,0 +1,306 @@
+"""One life of a pipeline's query: from checks and compilation to its end. `pipeline` starts another when it fails.
+
+What must be in this order is in `Run.start`: the predecessor is fenced before its progress is read, and the progress
+is read before Spark may plan a batch. Start there.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from moldau.client.errors import ClientError
+from moldau.core.ids import TopicPartition
+from moldau.pipeline.cores.task import is_stateless
+from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.runtime.application_folder import ApplicationFolder
+from moldau.pipeline.runtime.at_least_once_sink import AtLeastOnceSink
+from moldau.pipeline.runtime.checkpoint import Checkpoint, end_offsets
+from moldau.pipeline.runtime.cluster import Cluster
+from moldau.pipeline.runtime.engine import Engine
+from moldau.pipeline.runtime.errors import AlreadyRunningError, StateLostError, StreamsError
+from moldau.pipeline.runtime.exactly_once_sink import ExactlyOnceSink
+from moldau.pipeline.runtime.files import Files, LocalFiles
+from moldau.pipeline.runtime.group_presence import GroupPresence, committed_offsets
+from moldau.pipeline.runtime.layout import Layout
+from moldau.pipeline.runtime.metrics import PipelineMetrics
+from moldau.pipeline.runtime.progress import Progress
+from moldau.pipeline.runtime.settings import Latency, StreamsSettings
+from moldau.pipeline.runtime.sinks import Sink, planned_batch
+from moldau.pipeline.runtime.source_options import SourceReading, connector_properties
+from moldau.pipeline.runtime.start_plan import Facts, StartPlan, start_plan
+from moldau.pipeline.runtime.store_database import StoreDatabase
+from moldau.pipeline.spark.job import Job
+from moldau.pipeline.spark.queries import Query, start_query, start_realtime_query
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from moldau.pipeline.spark.compiler import Compiled
+
+__all__ = ["Run", "StoppedError"]
+
+logger = logging.getLogger("moldau.streams")
+
+PREDECESSOR_S = 30.0
+"""How long a killed driver's Java process may take to end."""
+
+REFRESH_S = 3600.0
+"""Brokers forget transactional ids and offsets after days of silence, so an idle pipeline speaks every hour."""
+
+EARLIEST, LATEST = -2, -1
+
+
+class StoppedError(StreamsError):
+    """A batch came after the pipeline was told to stop; it will be done at the next start."""
+
+
+class Run:
+    """A query and everything that belongs to it."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        settings: StreamsSettings,
+        engine: Engine,
+        folder: ApplicationFolder,
+        *,
+        presence: GroupPresence,
+        stores: StoreDatabase,
+        metrics: PipelineMetrics,
+    ) -> None:
+        self._topology = topology
+        self._settings = settings
+        self._engine = engine
+        self._folder = folder
+        self._presence = presence
+        self._stores = stores
+        self._metrics = metrics
+        self._cluster = Cluster(settings)
+        self._batch_lock = threading.Lock()
+        self._is_stopping = False
+        self._last_word = time.monotonic()
+        self._sink: Sink | None = None
+        self._lock: object | None = None
+        self._identity: str | None = None
+        self._committed: Mapping[TopicPartition, int] = {}
+        self.query: Query | None = None
+        self.compiled: Compiled | None = None
+
+    def start(self) -> Query:
+        """Check, compile and start. Raises what a person can mend as a `MoldauError`."""
+        from moldau.pipeline.spark.compiler import compile_topology
+
+        counts = self._cluster.prepared(self._topology)
+        spark = self._pipeline_session(self._engine.session())
+        files = self._files(spark)
+        checkpoint = self._folder.checkpoint(files)
+        progress = self._open_sink()
+        plan = self._plan(checkpoint, progress, counts)
+        self._begin(plan, checkpoint)
+        self._check_layout(spark, files, counts, checkpoint)
+        reading = SourceReading(self._settings, counts, plan.starting_offsets)
+        job = Job(
+            application_id=self._settings.application_id,
+            partition_counts=counts,
+            settings=self._settings.given,
+            source_options=reading,
+        )
+        self.compiled = compile_topology(spark, self._topology, job)
+        self._metrics.begins_at(self._begins_at(plan, checkpoint, counts))
+        self._recommit(checkpoint, progress)
+        self.query = self._started(self.compiled, checkpoint)
+        return self.query
+
+    def stop(self, timeout_s: float) -> None:
+        """Let the batch under way finish, if that takes no longer than this, and end the query."""
+        self._is_stopping = True
+        if self._batch_lock.acquire(timeout=timeout_s):
+            self._batch_lock.release()
+        if self.query is not None:
+            try:
+                self.query.stop()
+            except Exception as error:
+                logger.debug("the query could not be stopped: %s", error)
+
+    def close(self) -> None:
+        """Let go of connections and locks; the query must have ended."""
+        if self._sink is not None:
+            try:
+                self._sink.close()
+            except ClientError as error:
+                logger.debug("while closing: %s", error)
+            self._sink = None
+        release = getattr(self._lock, "release", None)
+        if release is not None:
+            release()
+
+    def refresh_if_idle(self) -> None:
+        """Say something to the brokers where there has been nothing to say for long."""
+        if time.monotonic() - self._last_word < REFRESH_S or not self._batch_lock.acquire(blocking=False):
+            return
+        try:
+            if self._sink is not None:
+                self._sink.refresh()
+            self._last_word = time.monotonic()
+        finally:
+            self._batch_lock.release()
+
+    # Starting
+
+    def _pipeline_session(self, spark: SparkSession) -> SparkSession:
+        from moldau.pipeline.spark.process_lock import ProcessLock
+        from moldau.pipeline.spark.session import new_pipeline_session
+
+        lock = ProcessLock(spark, self._folder.process_lock_file)
+        if not lock.acquire(PREDECESSOR_S):
+            raise AlreadyRunningError(
+                f"a Spark process of application {self._settings.application_id} still works in "
+                f"{self._folder.local}; wait for its end, or stop it"
+            )
+        self._lock = lock
+        frozen = self._frozen_state_partitions(self._files(spark))
+        own = {"spark.sql.shuffle.partitions": frozen} if frozen else {}
+        return new_pipeline_session(spark, {**self._engine.settings, **own, **self._settings.spark})
+
+    def _frozen_state_partitions(self, files: Files) -> str | None:
+        before = Layout.load(self._folder.layout_file, files)
+        return None if before is None else str(before.state_partitions)
+
+    def _files(self, spark: SparkSession) -> Files:
+        from moldau.pipeline.spark.hadoop_files import HadoopFiles
+
+        return LocalFiles() if self._folder.is_local else HadoopFiles(spark)
+
+    def _open_sink(self) -> Progress | None:
+        if not self._settings.is_exactly_once:
+            self._sink = AtLeastOnceSink(self._settings, self._presence)
+            return None
+        sink = ExactlyOnceSink(self._settings)
+        self._sink = sink
+        return sink.open()
+
+    def _plan(self, checkpoint: Checkpoint, progress: Progress | None, counts: Mapping[str, int]) -> StartPlan:
+        self._committed = committed_offsets(self._settings, self._read_partitions(counts))
+        return start_plan(
+            Facts(
+                application_id=self._settings.application_id,
+                state_dir=self._folder.location,
+                is_exactly_once=self._settings.is_exactly_once,
+                is_stateless=self._is_stateless,
+                checkpoint=checkpoint.identity,
+                last_planned=checkpoint.last_planned,
+                progress=progress,
+                group_offsets=self._committed,
+            )
+        )
+
+    def _begin(self, plan: StartPlan, checkpoint: Checkpoint) -> None:
+        if plan.warning is not None:
+            logger.warning(plan.warning)
+        if plan.restored is not None:
+            checkpoint.restore_entry(plan.restored.batch, plan.restored.entry)
+        identity, done = checkpoint.identity, checkpoint.last_committed
+        if identity is None or done is None:
+            self._stores.clear()
+            return
+        last = self._stores.last_batch(identity)
+        if self._stores.stores and (last is None or last < done):
+            raise StateLostError(
+                f"{self._folder.stores_file} is missing or older than the checkpoint beside it, so stores would be "
+                "incomplete; restore it, or begin anew: "
+                f"moldau streams reset --application-id {self._settings.application_id}"
+            )
+
+    def _check_layout(
+        self, spark: SparkSession, files: Files, counts: Mapping[str, int], checkpoint: Checkpoint
+    ) -> None:
+        partitions = {at.topic: counts[at.topic] for at in self._read_partitions(counts)}
+        now = Layout(
+            self._topology.describe(),
+            {} if self._is_stateless else partitions,
+            int(spark.conf.get("spark.sql.shuffle.partitions") or 1),
+        )
+        before = Layout.load(self._folder.layout_file, files)
+        if before is not None and checkpoint.last_planned is not None:
+            before.check(now, self._settings.application_id, self._folder.location)
+        elif before != now:
+            now.save(self._folder.layout_file, files)
+
+    def _begins_at(
+        self, plan: StartPlan, checkpoint: Checkpoint, counts: Mapping[str, int]
+    ) -> dict[TopicPartition, int]:
+        done = checkpoint.last_committed
+        entry = None if done is None else checkpoint.entry(done)
+        if entry is not None:
+            return end_offsets(entry)
+        which = EARLIEST if self._settings.offset_reset.value == "earliest" else LATEST
+        asked = self._cluster.admin.try_list_offsets(dict.fromkeys(self._read_partitions(counts), which))
+        found = {place: offset for place, offset in asked.items() if isinstance(offset, int)}
+        return {**found, **plan.starting_offsets}
+
+    def _recommit(self, checkpoint: Checkpoint, progress: Progress | None) -> None:
+        """Offsets may have expired while the application was down: let lag be seen again before the next batch."""
+        if progress is not None and self._sink is not None:
+            if any(offset != self._committed.get(place) for place, offset in progress.ends.items()):
+                self._sink.refresh()
+        elif not self._settings.is_exactly_once and checkpoint.last_committed is not None:
+            self._presence.commit_soon(self._metrics.ends)
+
+    def _started(self, compiled: Compiled, checkpoint: Checkpoint) -> Query:
+        name = self._settings.application_id
+        if self._settings.latency is Latency.REALTIME:
+            refusal = getattr(compiled, "native_refusal", None)
+            if refusal is not None or self._settings.is_exactly_once:
+                raise StreamsError(
+                    f"moldau.latency=realtime is not possible: {refusal or 'it is at-least-once only'}; "
+                    "leave the setting out for micro-batches"
+                )
+            options = connector_properties(self._settings, "producer")
+            return start_realtime_query(compiled.frame, name=name, checkpoint=checkpoint.location, options=options)
+        return start_query(
+            compiled.frame,
+            name=name,
+            checkpoint=checkpoint.location,
+            interval_ms=self._settings.commit_interval_ms,
+            on_batch=lambda rows, number: self._on_batch(rows, number, checkpoint),
+        )
+
+    # Batches
+
+    def _on_batch(self, rows: pa.Table, number: int, checkpoint: Checkpoint) -> None:
+        with self._batch_lock:
+            if self._is_stopping:
+                raise StoppedError("the pipeline is stopping")
+            self._deliver(rows, number, checkpoint)
+
+    def _deliver(self, rows: pa.Table, number: int, checkpoint: Checkpoint) -> None:
+        assert self._sink is not None
+        self._identity = self._identity or checkpoint.identity
+        batch = planned_batch(checkpoint, self._identity or "", number)
+        written = self._sink.deliver(rows, batch)
+        if self._stores.stores:
+            # After the commit, so that nobody is told what is not there yet.
+            self._stores.apply(batch.checkpoint, number, rows)
+        self._last_word = time.monotonic()
+        self._metrics.batch_done(number, batch.ends, written)
+
+    # Facts
+
+    @property
+    def _is_stateless(self) -> bool:
+        return all(is_stateless(piece) for piece in self._topology.subtopologies)
+
+    def _read_partitions(self, counts: Mapping[str, int]) -> list[TopicPartition]:
+        import re
+
+        found: dict[str, int] = {}
+        for source in self._topology.sources:
+            found.update({topic: counts[topic] for topic in source.topics})
+            if source.topic_pattern is not None:
+                found.update({t: n for t, n in counts.items() if re.fullmatch(source.topic_pattern, t)})
+        return [TopicPartition(topic, number) for topic, count in found.items() for number in range(count)]

@@ -1,0 +1,61 @@
+"""Serdes that a configuration names: objects, classes, Kafka's class names or short words. Start at `default_serde`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from moldau.core.errors import InvalidConfigError
+from moldau.pipeline.ir.serdes import (
+    BooleanSerde,
+    BytesSerde,
+    DoubleSerde,
+    FloatSerde,
+    IntegerSerde,
+    JsonSerde,
+    LongSerde,
+    Serde,
+    ShortSerde,
+    StringSerde,
+    UuidSerde,
+    VoidSerde,
+)
+
+__all__ = ["default_serde"]
+
+_BY_WORD: Mapping[str, Callable[[], Serde]] = {
+    "string": StringSerde,
+    "bytearray": BytesSerde,
+    "bytebuffer": BytesSerde,
+    "bytes": BytesSerde,
+    "short": ShortSerde,
+    "integer": IntegerSerde,
+    "int": IntegerSerde,
+    "long": LongSerde,
+    "float": FloatSerde,
+    "double": DoubleSerde,
+    "boolean": BooleanSerde,
+    "uuid": UuidSerde,
+    "void": VoidSerde,
+    "json": JsonSerde,
+}
+
+
+def default_serde(config: Mapping[str, Any], part: str) -> Serde | None:
+    """What `default.key.serde` or `default.value.serde` means; None where it is not set."""
+    key = f"default.{part}.serde"
+    given = config.get(key)
+    if given is None:
+        return None
+    if isinstance(given, str):
+        # Kafka writes org.apache.kafka.common.serialization.Serdes$StringSerde.
+        word = given.replace("$", ".").rpartition(".")[2].lower().removesuffix("serde")
+        if word not in _BY_WORD:
+            known = ", ".join(_BY_WORD)
+            raise InvalidConfigError(f"{key}: no serde is called {given!r}; known are {known}, or give an object")
+        return _BY_WORD[word]()
+    made: Any = given() if isinstance(given, type) else given
+    if not callable(getattr(made, "serialize", None)) or not callable(getattr(made, "deserialize", None)):
+        raise InvalidConfigError(f"{key}: {given!r} has no serialize and deserialize")
+    serde: Serde = made
+    return serde

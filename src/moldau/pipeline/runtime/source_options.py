@@ -1,0 +1,83 @@
+"""How Spark's Kafka connector is told to read: where, from which offsets, how much. Start at `SourceReading`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from moldau.core.ids import TopicPartition
+from moldau.pipeline.ir.nodes import OffsetReset
+from moldau.pipeline.runtime.settings import StreamsSettings
+
+__all__ = ["SourceReading", "connector_properties"]
+
+LATEST, EARLIEST = -1, -2
+"""The connector's numbers for the two ends of a partition."""
+
+_DEFAULTS: Mapping[str, str] = {
+    # A consumer that has read all there is waits this long for more, and the next batch waits with it.
+    "fetch.max.wait.ms": "10",
+    "max.partition.fetch.bytes": "10485760",
+}
+
+_NOT_THEIRS = frozenset(
+    """auto.offset.reset client.id enable.auto.commit group.id interceptor.classes key.deserializer max.poll.records
+    group.protocol value.deserializer key.serializer value.serializer heartbeat.interval.ms session.timeout.ms
+    max.poll.interval.ms""".split()  # noqa: SIM905, a list of 13 lines says no more
+)
+"""Settings that the connector decides itself, or refuses."""
+
+
+def connector_properties(settings: StreamsSettings, kind: str) -> dict[str, str]:
+    """The application's client properties in the connector's form, where Java's clients read them as they are."""
+    given = {key: value for key, value in settings.client_properties(kind).items() if key not in _NOT_THEIRS}
+    return {f"kafka.{key}": value for key, value in given.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReading:
+    """Reads the topics of one application; `starts` holds offsets that replace `auto.offset.reset`."""
+
+    settings: StreamsSettings
+    partition_counts: Mapping[str, int]
+    starts: Mapping[TopicPartition, int]
+
+    def __call__(
+        self, topics: tuple[str, ...] | None, pattern: str | None, reset: OffsetReset | None, *, is_global: bool
+    ) -> dict[str, str]:
+        """All options for these topics, or for those that match a pattern."""
+        first = OffsetReset.EARLIEST if is_global else reset or self.settings.offset_reset
+        isolation = "read_committed" if self.settings.is_exactly_once else "read_uncommitted"
+        wanted = {"subscribePattern": pattern} if pattern is not None else {"subscribe": ",".join(topics or ())}
+        return {
+            **{f"kafka.{key}": value for key, value in _DEFAULTS.items()},
+            "kafka.isolation.level": isolation,
+            **connector_properties(self.settings, "consumer"),
+            **wanted,
+            "startingOffsets": self._starting_offsets(self._known(topics, pattern), first, is_global),
+            "maxOffsetsPerTrigger": str(self.settings.max_batch_records),
+            "failOnDataLoss": "true" if self.settings.fails_on_data_loss else "false",
+            "includeHeaders": "true",
+        }
+
+    def _known(self, topics: tuple[str, ...] | None, pattern: str | None) -> list[str]:
+        if pattern is None:
+            return list(topics or ())
+        return [topic for topic in self.partition_counts if re.fullmatch(pattern, topic)]
+
+    def _starting_offsets(self, topics: list[str], reset: OffsetReset, is_global: bool) -> str:
+        if is_global or not any(at.topic in topics for at in self.starts):
+            return reset.value
+        # The connector wants to be told about every partition, or about none.
+        otherwise = LATEST if reset is OffsetReset.LATEST else EARLIEST
+        return json.dumps(
+            {
+                topic: {
+                    str(number): self.starts.get(TopicPartition(topic, number), otherwise)
+                    for number in range(self.partition_counts[topic])
+                }
+                for topic in topics
+            }
+        )

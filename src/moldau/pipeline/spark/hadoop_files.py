@@ -1,0 +1,57 @@
+"""Files of a checkpoint on any file system that Spark knows, through its own Hadoop client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["HadoopFiles"]
+
+
+class HadoopFiles:
+    """What `pipeline.runtime.files.Files` asks for, by URI."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm: Any = spark.sparkContext._jvm
+        self._settings = spark.sparkContext._jsc.hadoopConfiguration()
+
+    def read(self, path: str) -> str | None:
+        """A file's text, or None where there is none."""
+        system, place = self._at(path)
+        if not system.exists(place):
+            return None
+        stream = system.open(place)
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def write(self, path: str, text: str) -> None:
+        """Put a file in place as a whole."""
+        system, place = self._at(path)
+        _, part = self._at(f"{path}.part")
+        stream = system.create(part, True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+        system.delete(place, False)
+        system.rename(part, place)
+
+    def names(self, folder: str) -> list[str]:
+        """What a folder holds; nothing where there is none."""
+        system, place = self._at(folder)
+        if not system.exists(place):
+            return []
+        return [str(status.getPath().getName()) for status in system.listStatus(place)]
+
+    def delete(self, path: str) -> None:
+        """Remove a file or a folder with all it holds, if it is there."""
+        system, place = self._at(path)
+        system.delete(place, True)
+
+    def _at(self, path: str) -> tuple[Any, Any]:
+        place = self._jvm.org.apache.hadoop.fs.Path(path)
+        return place.getFileSystem(self._settings), place

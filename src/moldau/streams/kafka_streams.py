@@ -1,0 +1,177 @@
+"""Running a topology: `KafkaStreams`, as in Kafka Streams, on Spark.
+
+The work is done by `pipeline.runtime`; this is the part people program against. Start at `KafkaStreams`.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Mapping
+from types import FrameType, TracebackType
+from typing import Any
+
+from moldau.core.errors import MoldauError
+from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.runtime.engine import Engine, shared_engine
+from moldau.pipeline.runtime.errors import StreamsError
+from moldau.pipeline.runtime.metrics import MetricsSnapshot
+from moldau.pipeline.runtime.pipeline import Handler, Pipeline, Response
+from moldau.pipeline.runtime.serdes import default_serde
+from moldau.pipeline.runtime.settings import StreamsSettings
+from moldau.pipeline.runtime.states import State, StateListener
+
+__all__ = ["KafkaStreams", "Response", "State"]
+
+DEFAULT_CLOSE_S = 60.0
+
+
+class KafkaStreams:
+    """An application: a topology, and where and how to run it.
+
+        streams = KafkaStreams(builder.build(), {"application.id": "wordcount", "bootstrap.servers": "localhost:9092"})
+        streams.start()
+        streams.wait()
+
+    topology: what to do, from `StreamsBuilder.build`.
+    config: Kafka's `StreamsConfig` keys, and any `spark.*` setting. `application.id` and `bootstrap.servers` are
+        needed; `processing.guarantee=exactly_once_v2` makes every result count once, whatever is killed when.
+        Keys without effect are logged once.
+    engine: where to run, for programs that keep more than one Spark driver; by default the process has one, which
+        starts with the first application and ends with the process.
+
+    Raises `InvalidConfigError` for settings that make no sense.
+    """
+
+    def __init__(self, topology: Topology, config: Mapping[str, Any], *, engine: Engine | None = None) -> None:
+        self.settings = StreamsSettings.of(config)
+        complete = topology.with_default_serdes(key=default_serde(config, "key"), value=default_serde(config, "value"))
+        self._pipeline = Pipeline(
+            complete, self.settings, engine or shared_engine(self.settings.spark, self.settings.threads)
+        )
+        self._former_handlers: dict[signal.Signals, Any] = {}
+
+    @property
+    def state(self) -> State:
+        """What the application is doing."""
+        return self._pipeline.states.state
+
+    @property
+    def failure(self) -> MoldauError | None:
+        """What ended the application, once its state is ERROR."""
+        return self._pipeline.failure
+
+    def set_state_listener(self, listener: StateListener) -> None:
+        """Be told of each change: the new state, then the old. Before `start`."""
+        self._check_not_started()
+        self._pipeline.states.listener = listener
+
+    def set_uncaught_exception_handler(self, handler: Handler) -> None:
+        """Decide what follows a failure; gets the error. Before `start`.
+
+        `Response.REPLACE_THREAD` tries again from the failed batch, after a pause that grows; `SHUTDOWN_CLIENT` and
+        `SHUTDOWN_APPLICATION` end the application in state ERROR. Without a handler it ends. Troubles that pass, such
+        as a cluster that does not answer, are waited out and never come here.
+        """
+        self._check_not_started()
+        self._pipeline.handler = handler
+
+    def start(self) -> None:
+        """Check everything, then run in the background.
+
+        Raises `MoldauError` with what is wrong: a topic that does not exist, inputs of a join with different partition
+        counts, a checkpoint of another topology, another process on the same state, no broker, no Java. In the main
+        thread SIGTERM and SIGINT stop the application in good order from now on.
+        """
+        self._check_not_started()
+        self._pipeline.start()
+        self._handle_signals()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until the application has ended, by `close`, a signal or a failure; the failure is raised here.
+
+        False where it has not ended within `timeout_s`.
+        """
+        ended = self._pipeline.states.wait_for(lambda state: state.is_final, timeout_s)
+        if ended and self.failure is not None:
+            raise self.failure
+        return ended
+
+    def wait_until_running(self, timeout_s: float = DEFAULT_CLOSE_S) -> bool:
+        """Wait until records are being read; a failure on the way is raised here."""
+        reached = self._pipeline.states.wait_for(lambda s: s is State.RUNNING or s.is_final, timeout_s)
+        if self.failure is not None:
+            raise self.failure
+        return reached
+
+    def close(self, timeout_s: float = DEFAULT_CLOSE_S) -> bool:
+        """Let the batch under way finish and stop; False where that takes longer. May be called again."""
+        ended = self._pipeline.stop(timeout_s)
+        self._restore_signals()
+        return ended
+
+    def clean_up(self) -> None:
+        """Forget everything: state, checkpoint, committed offsets. The next start begins as if it were the first.
+
+        State is kept nowhere but in `state.dir`, so it is built anew from the topics and results are written again.
+        Only while the application does not run.
+        """
+        from moldau.pipeline.runtime.reset import reset_application
+
+        if self.state not in (State.CREATED, State.NOT_RUNNING, State.ERROR):
+            raise StreamsError(f"application {self.settings.application_id} is {self.state.value}; close it first")
+        reset_application(self.settings, self._pipeline.topology)
+
+    def store(self, name: str) -> Any:
+        """A store with a name of its own, to be read: by key, range or window, as of the last committed batch.
+
+        Raises `UnknownStoreError` where the topology names no such store.
+        """
+        return self._pipeline.views.store(name)
+
+    def metrics(self) -> MetricsSnapshot:
+        """Rates, batch time, size of state and lag."""
+        return self._pipeline.metrics()
+
+    def explain(self) -> str:
+        """Which path each operator takes on Spark, and why; once the application runs."""
+        return self._pipeline.explain()
+
+    def __enter__(self) -> KafkaStreams:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check_not_started(self) -> None:
+        if self.state is not State.CREATED:
+            raise StreamsError(
+                f"application {self.settings.application_id} is {self.state.value} and was started before; "
+                "make a new KafkaStreams"
+            )
+
+    def _handle_signals(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._former_handlers[number] = signal.signal(number, self._told_to_stop)
+
+    def _told_to_stop(self, number: int, frame: FrameType | None) -> None:
+        # Closing waits for threads, which a signal handler must not.
+        threading.Thread(target=self._pipeline.stop, args=(DEFAULT_CLOSE_S,), name="stop", daemon=True).start()
+        former = self._former_handlers.get(signal.Signals(number))
+        if callable(former) and former is not signal.default_int_handler:
+            former(number, frame)
+
+    def _restore_signals(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number, former in self._former_handlers.items():
+            if signal.getsignal(number) == self._told_to_stop:
+                signal.signal(number, former)
+        self._former_handlers.clear()
+
+
+Listener = Callable[[State, State], None]
