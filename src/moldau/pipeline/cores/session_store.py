@@ -8,7 +8,7 @@ for there are few, and they are always looked for together. Retention works as i
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import Any
 
@@ -52,6 +52,8 @@ class SessionStore(Store):
         self._shown_ms = retention_ms - 1 if shown_ms is None else shown_ms
         self._interval_ms = segment_interval(retention_ms)
         self._oldest_segment = self._first_live_segment()
+        self._ends: list[tuple[int, int, bytes]] | None = None
+        """End, start and key of all sessions in order, made when somebody first asks for sessions by their end."""
         self._told: dict[tuple[bytes, Window], Any] = {}
 
     # --- by key bytes, for cores
@@ -80,10 +82,13 @@ class SessionStore(Store):
             return False
         sessions = list(self._sessions(key_bytes))
         position = bisect_left(sessions, (end, start), key=_order)
-        if position < len(sessions) and sessions[position][:2] == (end, start):
+        is_known = position < len(sessions) and sessions[position][:2] == (end, start)
+        if is_known:
             del sessions[position]
         if held is not None:
             sessions.insert(position, (end, start, held))
+        if self._ends is not None and is_known != (held is not None):
+            self._reorder((end, start, key_bytes), is_gone=is_known)
         self._cache.put(key_bytes, sessions or None)
         if self.is_queryable:
             self._told[key_bytes, window] = held
@@ -91,14 +96,24 @@ class SessionStore(Store):
 
     def ending_between(self, first_end: int, last_end: int) -> list[tuple[bytes, Window, Any]]:
         """Sessions of all keys that end between two times, both included; by end, then start, then key."""
-        found = [
-            (end, start, key, held)
-            for key, sessions in self._cache.sorted_items()
-            for end, start, held in sessions
-            if first_end <= end <= last_end
-        ]
-        found.sort(key=lambda session: session[:2])
-        return [(key, Window(start, end), held) for end, start, key, held in found]
+        if self._ends is None:
+            self._ends = sorted(
+                (end, start, key) for key, sessions in self._cache.sorted_items() for end, start, _ in sessions
+            )
+        ends = self._ends
+        found = ends[bisect_left(ends, (first_end,)) : bisect_left(ends, (last_end + 1,))]
+        return [(key, Window(start, end), self._held(key, end, start)) for end, start, key in found]
+
+    def _held(self, key_bytes: bytes, end: int, start: int) -> Any:
+        sessions = self._sessions(key_bytes)
+        return sessions[bisect_left(sessions, (end, start), key=_order)][2]
+
+    def _reorder(self, session: tuple[int, int, bytes], *, is_gone: bool) -> None:
+        assert self._ends is not None
+        if is_gone:
+            del self._ends[bisect_left(self._ends, session)]
+        else:
+            insort(self._ends, session)
 
     # --- by key, for processors
 
@@ -181,6 +196,8 @@ class SessionStore(Store):
             return
         self._oldest_segment = segment
         first_end = segment * self._interval_ms
+        if self._ends is not None:
+            del self._ends[: bisect_left(self._ends, (first_end,))]
         for key, sessions in self._cache.sorted_items():
             alive = [session for session in sessions if session[0] >= first_end]
             if len(alive) < len(sessions):
