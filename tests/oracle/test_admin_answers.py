@@ -20,7 +20,15 @@ from moldau.testing import Broker
 pytestmark = pytest.mark.java
 
 SETTINGS = {"log.retention.hours": "100", "log.segment.bytes": "1000000000", "node.id": "1"}
-OURS_ONLY = {"moldau.flush.on.ack", "moldau.validate.records"}
+OURS_ONLY = {
+    "moldau.flush.on.ack",
+    "moldau.validate.records",
+    "confluent.key.schema.validation",
+    "confluent.key.subject.name.strategy",
+    "confluent.value.schema.validation",
+    "confluent.value.subject.name.strategy",
+}
+"""Two of our own, and four that only Confluent's broker knows."""
 NOT_ALIKE = {"local.retention.ms", "local.retention.bytes", "min.insync.replicas"}
 """Tiered storage's broker-wide defaults do not exist here, so the first two have no synonym. Kafka 4.3 sets the
 third for the whole cluster when it formats with eligible leader replicas."""

@@ -1,30 +1,38 @@
 """Opening a batch: what only its records can tell, and packing them anew in the topic's codec.
 
-For compacted topics, recompression, lowered bounds on timestamps and `moldau.validate.records`; all other batches are
-appended unopened. Pure but slow, so `broker.produce` runs it on a thread of its own. Start at `opened`.
+For compacted topics, recompression, schema ids, lowered bounds on timestamps and `moldau.validate.records`; all other
+batches are appended unopened. Pure but slow, so `broker.body_opening` runs it on a thread. Start at `opened`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from moldau.broker.batch_rules import BatchRules, RefusedBatchError
+from moldau.broker.batch_rules import BatchRules, RefusedBatchError, record_errors
+from moldau.broker.schema_rules import SchemaClaims, SchemaRules, claims_of
 from moldau.core.errors import ErrorCode
-from moldau.protocol.produce import RecordError
 from moldau.protocol.record_batch import BatchHeader
 from moldau.protocol.records import InvalidRecordError, Record, encode_batch, validated_records
 
-__all__ = ["opened"]
-
-MAX_RECORD_ERRORS = 100
-"""More would only repeat themselves."""
+__all__ = ["OpenedBatch", "opened"]
 
 
-def opened(batch: bytearray, fields: tuple[int, ...], rules: BatchRules, now_ms: int) -> bytearray:
-    """Check the records of one batch and return what to append: the same bytes, or new ones in the topic's codec.
+class OpenedBatch(NamedTuple):
+    batch: bytearray
+    """What to append: the same bytes, or new ones in the topic's codec."""
+    claims: Sequence[SchemaClaims] = ()
+    """The schema ids in it, where the topic has them checked; that is still to be done."""
 
-    Raises `RefusedBatchError`.
-    """
+
+def opened(
+    batch: bytearray,
+    fields: tuple[int, ...],
+    rules: BatchRules,
+    now_ms: int,
+    schema_rules: SchemaRules | None = None,
+) -> OpenedBatch:
+    """Check the records of one batch; raises `RefusedBatchError`."""
     header = BatchHeader._make(fields)
     try:
         records = validated_records(batch, header)
@@ -40,9 +48,10 @@ def opened(batch: bytearray, fields: tuple[int, ...], rules: BatchRules, now_ms:
         )
     if not rules.uses_append_time:
         _check_timestamps(records, header, rules, now_ms)
+    claims = () if schema_rules is None else claims_of(records, schema_rules)
     if rules.codec is None or rules.codec == header.codec:
-        return batch
-    return _recompressed(records, header, rules)
+        return OpenedBatch(batch, claims)
+    return OpenedBatch(_recompressed(records, header, rules), claims)
 
 
 def _check_timestamps(records: Sequence[Record], header: BatchHeader, rules: BatchRules, now_ms: int) -> None:
@@ -71,7 +80,7 @@ def _refuse(
 ) -> None:
     wrong = [index for index, record in enumerate(records) if is_wrong(record)]
     if wrong:
-        errors = [RecordError(index, f"record {index} has {why}") for index in wrong[:MAX_RECORD_ERRORS]]
+        errors = record_errors(dict.fromkeys(wrong, why))
         message = f"{len(wrong)} of {len(records)} records refused: {why}"
         raise RefusedBatchError(code, message, errors, counter=counter)
 

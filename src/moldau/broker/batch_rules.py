@@ -6,7 +6,7 @@ Start at `checked_header`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,13 +26,16 @@ from moldau.protocol.record_batch import (
     MAGIC,
 )
 
-__all__ = ["BatchRules", "RefusedBatchError", "checked_header", "stamp_append_time"]
+__all__ = ["BatchRules", "RefusedBatchError", "checked_header", "record_errors", "stamp_append_time"]
 
 ZSTD: Final = 4
 FIRST_WITH_ZSTD: Final = 7
 MAGIC_OFFSET: Final = 16
 _ODD_ATTRIBUTES: Final = ~0x17
 """Everything but codec and the transactional bit needs a closer look."""
+
+WORDED_ERRORS: Final = 100
+"""Of more refused records only the places are told: the words would only repeat themselves."""
 
 _unpack_header = HEADER.unpack_from
 
@@ -53,6 +56,14 @@ class RefusedBatchError(MoldauError):
         self.record_errors = record_errors
         self.counter = counter
         """Which of `BrokerStats` counts refusals of this kind."""
+
+
+def record_errors(complaints: Mapping[int, str]) -> list[RecordError]:
+    """What the producer is told of each refused record, by its place; all of them, so that it can send the others."""
+    return [
+        RecordError(place, f"record {place}: {complaints[place]}" if told < WORDED_ERRORS else None)
+        for told, place in enumerate(sorted(complaints))
+    ]
 
 
 @dataclass(frozen=True, slots=True)

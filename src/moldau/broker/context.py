@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from moldau.broker.metrics import Metrics
     from moldau.broker.partitions import Partitions
     from moldau.broker.producer_ids import ProducerIds
+    from moldau.broker.schema_rules import SchemaIds
     from moldau.controller.controller import Controller
     from moldau.controller.image import MetadataImage
     from moldau.core.clock import Clock
@@ -71,6 +72,8 @@ class Broker:
     metrics: Metrics
     clock: Clock
     listeners: Mapping[str, Listener]
+    schema_ids: SchemaIds
+    """What a schema registry says of the ids in records."""
     stats: BrokerStats = field(default_factory=BrokerStats)
     data_plane: DataPlane = field(init=False)
     """Sets itself here."""

@@ -10,6 +10,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from moldau.broker.batch_rules import BatchRules
+from moldau.broker.schema_rules import SchemaRules
 from moldau.broker.stats import TopicStats
 from moldau.controller.image import INTERNAL_TOPICS
 from moldau.core.ids import TopicPartition
@@ -36,6 +37,7 @@ class Topic:
         "partitions",
         "replies",
         "rules",
+        "schema_rules",
         "stats",
         "topic_id",
     )
@@ -50,6 +52,7 @@ class Topic:
         self.stats = TopicStats()
         self.config = config
         self.rules = BatchRules.of(config)
+        self.schema_rules = SchemaRules.of(name, config)
         self.replies: dict[int, OnePartitionReply] = {}
         """The prepared produce reply for each version that was asked for."""
 
@@ -57,6 +60,7 @@ class Topic:
         """Take a new configuration, for all partitions at once."""
         self.config = config
         self.rules = BatchRules.of(config)
+        self.schema_rules = SchemaRules.of(self.name, config)
         for partition in self.partitions.values():
             partition.log.config = config
             partition.settle()

@@ -1,8 +1,8 @@
 """Produce, the careful way: any number of partitions, any kind of topic, and every reason to refuse.
 
 A request becomes items, one for each partition. Items are checked, their bodies opened where the topic wants that
-(large or compressed ones in a thread), appended in order, and answered when the disk has what it must have. The
-short way that most requests take is `broker.handlers.api_00_produce`. Start at `CarefulProduce.handle`.
+(`broker.body_opening`), appended in order, and answered when the disk has what it must have. The short way that most
+requests take is `broker.handlers.api_00_produce`. Start at `CarefulProduce.handle`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ import asyncio
 import logging
 import struct
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from moldau.broker.batch_rules import RefusedBatchError, checked_header, stamp_append_time
+from moldau.broker.body_opening import BodyOpening, Refusals
 from moldau.broker.context import Broker
 from moldau.broker.group_commit import GroupCommit
 from moldau.broker.leaders import leader_endpoints
 from moldau.broker.parked_fetches import ParkedFetches
-from moldau.broker.partition import Partition, Topic
+from moldau.broker.partition import Partition
+from moldau.broker.produce_item import ProduceItem
 from moldau.broker.slow_appends import SlowAppends, sleeps
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.net.replies import CloseConnectionError, Handled, ReplySlot
@@ -31,7 +32,7 @@ from moldau.protocol.produce import (
     ProduceRequest,
     encode_produce_response,
 )
-from moldau.protocol.record_batch import CODEC_MASK, HEADER, TRANSACTIONAL_BIT
+from moldau.protocol.record_batch import TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
     from moldau.net.connection import Connection
@@ -41,49 +42,8 @@ __all__ = ["CarefulProduce"]
 log = logging.getLogger(__name__)
 
 ADMIN_CLIENT_ID = b"__admin_client"
-INLINE_BODY_BYTES = 8 * 1024
-"""Uncompressed bodies up to this size are opened on the spot: a thread would cost more."""
-
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _client_id_length = struct.Struct(">h").unpack_from
-
-
-class _Item:
-    """One partition of a request, on its way from bytes to an outcome."""
-
-    __slots__ = (
-        "batch",
-        "error",
-        "header",
-        "index",
-        "is_appended",
-        "is_body_wanted",
-        "outcome",
-        "partition",
-        "topic",
-        "topic_key",
-    )
-
-    def __init__(self, topic_key: bytes, topic: Topic | None, index: int) -> None:
-        self.topic_key = topic_key
-        self.topic = topic
-        self.index = index
-        self.partition: Partition | None = None
-        self.batch: memoryview | bytearray = bytearray()
-        self.header: tuple[int, ...] = ()
-        self.is_body_wanted = False
-        self.is_appended = False
-        self.error: MoldauError | None = None
-        """Why the log did not take it."""
-        self.outcome: ProducedPartition | None = None
-
-    def refuse(self, error: MoldauError) -> None:
-        if isinstance(error, RefusedBatchError):
-            self.outcome = ProducedPartition(
-                self.index, error.error_code, record_errors=error.record_errors, error_message=str(error)
-            )
-        else:
-            self.outcome = ProducedPartition(self.index, error.code, error_message=str(error))
 
 
 @dataclass(slots=True)
@@ -97,9 +57,9 @@ class _Call:
     is_admin: bool
     now_ms: int
     transactional_id: bytes | None
-    items: list[_Item] = field(default_factory=list)
+    items: list[ProduceItem] = field(default_factory=list)
 
-    def pending(self) -> list[_Item]:
+    def pending(self) -> list[ProduceItem]:
         return [item for item in self.items if item.outcome is None]
 
 
@@ -119,7 +79,7 @@ class CarefulProduce:
         self._parked = parked
         self._group_commit = group_commit
         self._slow_appends = slow_appends
-        self._body_threads: ThreadPoolExecutor | None = None
+        self._bodies = BodyOpening(loop, broker.schema_ids)
 
     def handle(  # noqa: PLR0917
         self,
@@ -139,51 +99,46 @@ class CarefulProduce:
         for topic_key, batches in topics:
             topic = by_key.get(topic_key)
             for index, first, last in batches:
-                item = _Item(topic_key, topic, index)
+                item = ProduceItem(topic_key, topic, index)
                 call.items.append(item)
                 try:
                     _check(call, item, view, first, last)
                 except RefusedBatchError as error:
                     self._refuse(item, error, last - first)
         _refuse_strange_transactions(call)
-        if any(_wants_thread(item) for item in call.pending()):
-            return self._open_in_thread(connection, call)
-        for item in call.pending():
-            if item.is_body_wanted:
-                self._open(item, now_ms)
+        return self._open_and_append(connection, call)
+
+    def _open_and_append(self, connection: Connection, call: _Call) -> Handled:
+        opening = call.pending()
+        if not any(item.is_body_wanted for item in opening):
+            return self._append_and_answer(connection, call)
+        slot: ReplySlot | None = None
+
+        def later(done: asyncio.Task[Refusals]) -> None:
+            assert slot is not None
+            self._bodies_opened(done, slot, call)
+
+        refused = self._bodies.open(opening, call.now_ms, later)
+        if refused is None:
+            # What follows on this connection waits, so that its order is kept.
+            slot = ReplySlot(connection, holds_back=True)
+            return slot
+        self._refuse_all(refused)
         return self._append_and_answer(connection, call)
 
-    # Bodies
-
-    def _open_in_thread(self, connection: Connection, call: _Call) -> ReplySlot:
-        """Open bodies off the loop; what follows on this connection waits, so that its order is kept."""
-        slot = ReplySlot(connection, holds_back=True)
-        opening = call.pending()
-        for item in opening:
-            # The frame is only lent to us.
-            item.batch = bytearray(item.batch)
-        if self._body_threads is None:
-            self._body_threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="moldau-batch-bodies")
-        future = self._loop.run_in_executor(self._body_threads, _open_all, opening, call.now_ms)
-        future.add_done_callback(lambda done: self._bodies_opened(done, slot, call))
-        return slot
-
-    def _bodies_opened(
-        self, done: asyncio.Future[list[tuple[_Item, RefusedBatchError]]], slot: ReplySlot, call: _Call
-    ) -> None:
+    def _bodies_opened(self, done: asyncio.Task[Refusals], slot: ReplySlot, call: _Call) -> None:
         if done.cancelled():
             return
 
         def answer() -> Handled:
-            for item, error in done.result():
-                self._refuse(item, error, len(item.batch))
+            self._refuse_all(done.result())
             return self._append_and_answer(slot.connection, call, slot)
 
         _complete(slot, answer)
 
-    def _open(self, item: _Item, now_ms: int) -> None:
-        for refused, error in _open_all([item], now_ms):
-            self._refuse(refused, error, len(item.batch))
+    def _refuse_all(self, refused: Refusals) -> None:
+        for item, error in refused:
+            self._refuse(item, error, len(item.batch))
 
     # Appending and answering
 
@@ -226,7 +181,7 @@ class CarefulProduce:
         return self._answer(connection, call, items, slot)
 
     def _append_in_thread(
-        self, connection: Connection, call: _Call, items: list[_Item], slot: ReplySlot | None
+        self, connection: Connection, call: _Call, items: list[ProduceItem], slot: ReplySlot | None
     ) -> ReplySlot:
         """Let the thread append while the kernel makes writers wait; later requests line up behind this one."""
         waiting = slot or ReplySlot(connection, holds_back=self._slow_appends.is_full)
@@ -245,7 +200,7 @@ class CarefulProduce:
         self._slow_appends.submit(append, answer, sum(len(item.batch) for item in items))
         return waiting
 
-    def _answer(self, connection: Connection, call: _Call, items: list[_Item], slot: ReplySlot | None) -> Handled:
+    def _answer(self, connection: Connection, call: _Call, items: list[ProduceItem], slot: ReplySlot | None) -> Handled:
         """Let readers see what was appended, and answer once the disk has what it must have."""
         unflushed = []
         for item in items:
@@ -266,7 +221,7 @@ class CarefulProduce:
         self._group_commit.flush_then(unflushed, lambda: waiting.complete(reply))
         return waiting
 
-    def _publish(self, partition: Partition, item: _Item) -> None:
+    def _publish(self, partition: Partition, item: ProduceItem) -> None:
         if partition.is_alone:
             partition.log.high_watermark = partition.log.log_end_offset
         if partition.waiting:
@@ -276,7 +231,7 @@ class CarefulProduce:
         stats.messages_in += item.header[12]
         stats.bytes_in += len(item.batch)
 
-    def _refuse(self, item: _Item, error: MoldauError, size: int) -> None:
+    def _refuse(self, item: ProduceItem, error: MoldauError, size: int) -> None:
         item.refuse(error)
         stats = self._broker.stats
         if isinstance(error, RefusedBatchError) and error.counter is not None:
@@ -307,11 +262,10 @@ class CarefulProduce:
         )
 
     def close(self) -> None:
-        if self._body_threads is not None:
-            self._body_threads.shutdown(wait=True)
+        self._bodies.close()
 
 
-def _check(call: _Call, item: _Item, view: memoryview, first: int, last: int) -> None:
+def _check(call: _Call, item: ProduceItem, view: memoryview, first: int, last: int) -> None:
     """Everything that can be told before appending, without opening the batch."""
     if not -1 <= call.acks <= 1:
         raise RefusedBatchError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {call.acks} is none of -1, 0 and 1")
@@ -342,7 +296,7 @@ def _check(call: _Call, item: _Item, view: memoryview, first: int, last: int) ->
     item.is_body_wanted = rules.opens_bodies or item.header[8] > call.now_ms + rules.timestamp_after_max_ms
 
 
-def _is_transactional(item: _Item) -> bool:
+def _is_transactional(item: ProduceItem) -> bool:
     return item.outcome is None and bool(item.header[5] & TRANSACTIONAL_BIT)
 
 
@@ -359,33 +313,6 @@ def _refuse_strange_transactions(call: _Call) -> None:
         item.refuse(RefusedBatchError(code, why))
 
 
-def _wants_thread(item: _Item) -> bool:
-    if not item.is_body_wanted or item.topic is None:
-        return False
-    is_compressed = item.header[5] & CODEC_MASK or item.topic.rules.codec
-    return bool(is_compressed) or len(item.batch) > INLINE_BODY_BYTES
-
-
-def _open_all(items: list[_Item], now_ms: int) -> list[tuple[_Item, RefusedBatchError]]:
-    """Open each body that has to be, replace batches that were packed anew, and tell which were refused."""
-    # Imported here: codecs bring their libraries, which most brokers never need.
-    from moldau.broker.batch_bodies import opened
-
-    refused = []
-    for item in items:
-        if not item.is_body_wanted or item.topic is None:
-            continue
-        try:
-            batch = bytearray(item.batch)
-            item.batch = opened(batch, item.header, item.topic.rules, now_ms)
-            if item.batch is not batch:
-                item.header = HEADER.unpack_from(item.batch)
-                item.topic.stats.produce_conversions += 1
-        except RefusedBatchError as error:
-            refused.append((item, error))
-    return refused
-
-
 def _complete(slot: ReplySlot, answer: Callable[[], Handled]) -> None:
     """Fill the slot with the answer, unless that has to wait for something else in the same slot."""
     try:
@@ -400,7 +327,7 @@ def _complete(slot: ReplySlot, answer: Callable[[], Handled]) -> None:
             slot.complete(answered)
 
 
-def _append(item: _Item, call: _Call) -> None:
+def _append(item: ProduceItem, call: _Call) -> None:
     """Put one batch into its log, or find out why not. The loop does this, or the thread for slow appends."""
     partition, header, now_ms = item.partition, item.header, call.now_ms
     assert partition is not None

@@ -77,6 +77,7 @@ class BrokerStats:
         self.invalid_magic_records = 0
         self.invalid_crc_records = 0
         self.invalid_offset_or_sequence_records = 0
+        self.invalid_schema_records = 0
 
     def of(self, api_key: int) -> RequestStats:
         found = self.requests.get(api_key)

@@ -24,6 +24,10 @@ class LogConfig:
     compression_gzip_level: int = -1
     compression_lz4_level: int = 9
     compression_zstd_level: int = 3
+    confluent_key_schema_validation: bool = False
+    confluent_key_subject_name_strategy: str = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
+    confluent_value_schema_validation: bool = False
+    confluent_value_subject_name_strategy: str = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
     delete_retention_ms: int = 86_400_000
     file_delete_delay_ms: int = 60_000
     flush_messages: int = INT64_MAX
@@ -75,6 +79,8 @@ class LogConfig:
         """Whether a produce must look inside the batch and not only at its header."""
         return (
             self.is_compacted
+            or self.confluent_key_schema_validation
+            or self.confluent_value_schema_validation
             or self.moldau_validate_records
             or self.compression_type != "producer"
             or self.message_timestamp_before_max_ms != INT64_MAX

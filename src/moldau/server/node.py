@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ from moldau.server.controller_start import StartedController, start_controller
 from moldau.server.directories import adopt, log_directories, metadata_directory
 from moldau.server.listeners import Listening, listen
 from moldau.server.maintenance import Maintenance
+from moldau.server.schema_ids import RegistryAddress, RegistrySchemaIds
 
 if TYPE_CHECKING:
     from moldau.log.cleaner import Cleaner, CleanerSettings
@@ -90,6 +91,7 @@ class Node:
         self._data_plane: DataPlane | None = None
         self._coordinators: Coordinators | None = None
         self._cleaner: Cleaner | None = None
+        self._schema_ids = RegistrySchemaIds(self._registry_address)
         self._listening: dict[str, Listening] = {}
         self.state = BrokerState.NOT_RUNNING
         self.metrics_port = 0
@@ -149,6 +151,7 @@ class Node:
             metrics=self._metrics,
             clock=clock,
             listeners={name: one.listener for name, one in self._listening.items()},
+            schema_ids=self._schema_ids,
         )
         publisher = MetadataPublisher(broker, topic_configs)
         publisher.on_config(lambda changed: setattr(server, "limits", Limits.of(changed.value)))
@@ -175,6 +178,15 @@ class Node:
     def _current_config(self) -> BrokerConfig:
         """With the dynamic settings, once the broker knows them."""
         return self._config if self.broker is None else self.broker.config
+
+    def _registry_address(self) -> RegistryAddress:
+        return RegistryAddress.of(self._current_config(), self._announced_registries)
+
+    def _announced_registries(self) -> Sequence[str]:
+        # Imported here: a broker that checks no schema ids starts without the code for groups.
+        from moldau.server.announced_registries import announced_registries
+
+        return () if self._coordinators is None else announced_registries(self._coordinators)
 
     def _call_on_loop(self, function: Callable[[], None]) -> None:
         self._loop.call_soon_threadsafe(self._between_appends, function)
@@ -285,6 +297,7 @@ class Node:
             self._coordinators.close()
         if self._data_plane is not None:
             await self._data_plane.close()
+        self._schema_ids.close()
         if self._server is not None:
             # One turn for the replies that the last sync has just set free.
             await asyncio.sleep(0.01)

@@ -119,6 +119,9 @@ def test_append_time_is_stamped_in_place_and_checks() -> None:
         ({"moldau_flush_on_ack": True}, True),
         ({"moldau_validate_records": True}, False),
         ({"message_timestamp_before_max_ms": 1000}, False),
+        ({"confluent_key_schema_validation": True}, False),
+        ({"confluent_value_schema_validation": True}, False),
+        ({"confluent_value_subject_name_strategy": "RecordNameStrategy"}, True),
     ],
 )
 def test_only_topics_without_wishes_take_the_short_way(config: dict[str, Any], is_plain: bool) -> None:
@@ -136,6 +139,13 @@ def test_compacted_topics_name_the_records_without_key() -> None:
     data = bytearray(encode_batch(records, base_timestamp=NOW_MS))
     error = body_refusal(data, cleanup_policy=frozenset({"compact"}))
     assert (error.error_code, [one.batch_index for one in error.record_errors]) == (ErrorCode.INVALID_RECORD, [1, 3])
+
+
+def test_of_many_refused_records_all_are_named_and_the_first_in_words() -> None:
+    data = bytearray(encode_batch([Record(place, 0, None, b"") for place in range(250)], base_timestamp=NOW_MS))
+    errors = body_refusal(data, cleanup_policy=frozenset({"compact"})).record_errors
+    assert [one.batch_index for one in errors] == list(range(250))
+    assert [one.message is None for one in errors] == [False] * 100 + [True] * 150
 
 
 @pytest.mark.parametrize("delta", [-2000, 3_700_000])
@@ -160,7 +170,7 @@ def test_a_body_that_is_garbage_is_refused() -> None:
 def test_recompression_keeps_records_and_producer(codec: str) -> None:
     data = batch(200, producer_id=9, producer_epoch=2, base_sequence=77)
     before = BatchHeader.at(data)
-    packed = opened(data, before, rules(compression_type=codec), NOW_MS)
+    packed = opened(data, before, rules(compression_type=codec), NOW_MS).batch
     after = BatchHeader.at(packed)
     assert after.codec == ["", "gzip", "snappy", "lz4", "zstd"].index(codec)
     assert (after.producer_id, after.base_sequence, after.max_timestamp) == (9, 77, before.max_timestamp)
@@ -170,7 +180,7 @@ def test_recompression_keeps_records_and_producer(codec: str) -> None:
 
 def test_the_producers_codec_is_kept_where_it_is_the_topics() -> None:
     data = batch(codec=3)
-    assert opened(data, BatchHeader.at(data), rules(compression_type="lz4"), NOW_MS) is data
+    assert opened(data, BatchHeader.at(data), rules(compression_type="lz4"), NOW_MS).batch is data
 
 
 def test_a_batch_that_grows_past_the_limit_is_refused() -> None:

@@ -59,5 +59,6 @@ def families(broker: Broker, parts: Parts) -> Iterator[Family]:
             stats.invalid_offset_or_sequence_records,
             "Refused: offsets or sequences out of order.",
         ),
+        ("InvalidSchemaIdRecordsPerSec", stats.invalid_schema_records, "Refused: no registered schema id."),
     ):
         yield meter(GROUP, name, count, text)

@@ -7,11 +7,12 @@ from moldau.core.config.key import ConfigKey, keyed
 from moldau.core.config.log_keys import LOG_KEYS
 from moldau.core.config.network_keys import NETWORK_KEYS
 from moldau.core.config.replication_keys import REPLICATION_KEYS
+from moldau.core.config.schema_keys import SCHEMA_KEYS
 from moldau.core.config.security_keys import SECURITY_KEYS
 
 __all__ = ["BROKER_KEYS", "LISTENER_PREFIX", "base_key"]
 
-BROKER_KEYS = keyed([*NETWORK_KEYS, *LOG_KEYS, *REPLICATION_KEYS, *COORDINATOR_KEYS, *SECURITY_KEYS])
+BROKER_KEYS = keyed([*NETWORK_KEYS, *LOG_KEYS, *REPLICATION_KEYS, *COORDINATOR_KEYS, *SECURITY_KEYS, *SCHEMA_KEYS])
 
 LISTENER_PREFIX = "listener.name."
 

@@ -20,11 +20,15 @@ from moldau.core.config.key import (
     one_of,
 )
 
-__all__ = ["CLEANUP_POLICIES", "COMPRESSION_TYPES", "TIMESTAMP_TYPES", "TOPIC_KEYS"]
+__all__ = ["CLEANUP_POLICIES", "COMPRESSION_TYPES", "SUBJECT_STRATEGIES", "TIMESTAMP_TYPES", "TOPIC_KEYS"]
 
 CLEANUP_POLICIES = ("compact", "delete")
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
+_STRATEGY_PACKAGE = "io.confluent.kafka.serializers.subject."
+_STRATEGY_CLASSES = ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy")
+SUBJECT_STRATEGIES = (*(_STRATEGY_PACKAGE + name for name in _STRATEGY_CLASSES), *_STRATEGY_CLASSES)
+"""By Java's class names, whole or short; the first is the default."""
 
 BOOLEAN, STRING, INT = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
 LONG, DOUBLE, LIST = ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST
@@ -87,6 +91,29 @@ TOPIC_KEYS = keyed(
             "The level used when compression.type is zstd; negative levels are faster.",
             between(-131072, 22),
             "compression.zstd.level",
+        ),
+        *(
+            TopicConfigKey(
+                f"confluent.{side}.schema.validation",
+                BOOLEAN,
+                False,
+                f"Refuse records whose {side} does not carry the id of a schema that is registered under the subject "
+                f"which confluent.{side}.subject.name.strategy gives.",
+                None,
+                f"confluent.{side}.schema.validation",
+            )
+            for side in ("key", "value")
+        ),
+        *(
+            TopicConfigKey(
+                f"confluent.{side}.subject.name.strategy",
+                STRING,
+                SUBJECT_STRATEGIES[0],
+                f"How the subject of a {side}'s schema is named, for confluent.{side}.schema.validation.",
+                one_of(*SUBJECT_STRATEGIES),
+                f"confluent.{side}.subject.name.strategy",
+            )
+            for side in ("key", "value")
         ),
         TopicConfigKey(
             "delete.retention.ms",

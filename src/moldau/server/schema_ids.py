@@ -1,0 +1,125 @@
+"""What a schema registry said of the ids in records, remembered.
+
+The broker's check of ids (`broker.schema_rules`) relies on what is remembered here and has only unknown ids asked for,
+by `server.registry_questions`, from one thread. Start at `RegistrySchemaIds`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from moldau.broker.schema_rules import RegisteredSchema, RegistryUnreachableError, SchemaId
+from moldau.core.config import BrokerConfig
+
+if TYPE_CHECKING:
+    from moldau.server.registry_questions import RegistryQuestions
+
+__all__ = ["RegistryAddress", "RegistrySchemaIds"]
+
+SETTLED_S = 300.0
+"""How long an id that fits is taken for good: subjects are deleted rarely."""
+PAUSE_S = 1.0
+"""How long nobody asks after a registry could not be reached: producers come again anyway."""
+
+_logger = logging.getLogger("moldau.server.schema_ids")
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryAddress:
+    """Where the registry is, how to get in, and how much to remember of it."""
+
+    urls: tuple[str, ...]
+    user_info: str | None = None
+    truststore: tuple[str, str] | None = None
+    """A file and its password."""
+    missing_ttl_s: float = 1.0
+    max_ids: int = 10_000
+
+    @classmethod
+    def of(cls, config: BrokerConfig, found: Callable[[], Sequence[str]] = tuple) -> RegistryAddress:
+        """By the broker's settings; `found` gives the instances that announced themselves on this cluster."""
+        value = config.value
+        in_url = value("confluent.basic.auth.credentials.source") == "URL"
+        store = value("confluent.ssl.truststore.location")
+        return cls(
+            urls=tuple(value("confluent.schema.registry.url") or found()),
+            user_info=None if in_url else value("confluent.basic.auth.user.info"),
+            truststore=(store, value("confluent.ssl.truststore.password") or "") if store else None,
+            missing_ttl_s=value("confluent.missing.id.cache.ttl.sec"),
+            max_ids=value("confluent.schema.registry.max.cache.size"),
+        )
+
+
+class RegistrySchemaIds:
+    """A `SchemaIds`. What is remembered may be read from any thread; asking is for one at a time."""
+
+    def __init__(
+        self,
+        address: Callable[[], RegistryAddress],
+        *,
+        questions: RegistryQuestions | None = None,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._address = address
+        self._questions = questions
+        self._now_s = now_s
+        self._remembered: dict[SchemaId, tuple[RegisteredSchema, float]] = {}
+        self._failure: RegistryUnreachableError | None = None
+        self._failed_at = 0.0
+
+    def current(self, schema_id: SchemaId, fits: Callable[[RegisteredSchema], bool]) -> RegisteredSchema | None:
+        found = self._remembered.get(schema_id)
+        if found is None:
+            return None
+        schema, asked_at = found
+        good_for_s = SETTLED_S if fits(schema) else self._address().missing_ttl_s
+        return schema if self._now_s() - asked_at < good_for_s else None
+
+    def last_known(self, schema_id: SchemaId) -> RegisteredSchema | None:
+        found = self._remembered.get(schema_id)
+        return None if found is None else found[0]
+
+    def ask(self, schema_ids: Iterable[SchemaId]) -> Mapping[SchemaId, RegisteredSchema]:
+        answers = {}
+        for schema_id in schema_ids:
+            answers[schema_id] = schema = self._ask(schema_id)
+            self._remember(schema_id, schema)
+        return answers
+
+    def _ask(self, schema_id: SchemaId) -> RegisteredSchema:
+        if self._failure is not None and self._now_s() - self._failed_at < PAUSE_S:
+            raise RegistryUnreachableError(str(self._failure))
+        try:
+            schema = self._asked().registered(schema_id, self._address())
+        except RegistryUnreachableError as error:
+            if self._failure is None:
+                _logger.warning("schema ids cannot be checked: %s", error)
+            self._failure, self._failed_at = error, self._now_s()
+            raise
+        if self._failure is not None:
+            _logger.info("schema ids can be checked again")
+            self._failure = None
+        return schema
+
+    def _asked(self) -> RegistryQuestions:
+        if self._questions is None:
+            # Imported here: a broker that checks no ids starts without HTTP.
+            from moldau.server.registry_questions import RegistryQuestions
+
+            self._questions = RegistryQuestions()
+        return self._questions
+
+    def _remember(self, schema_id: SchemaId, schema: RegisteredSchema) -> None:
+        """The ids asked about longest ago make room for others."""
+        self._remembered.pop(schema_id, None)
+        self._remembered[schema_id] = schema, self._now_s()
+        while len(self._remembered) > self._address().max_ids:
+            self._remembered.pop(next(iter(self._remembered)))
+
+    def close(self) -> None:
+        if self._questions is not None:
+            self._questions.close()
