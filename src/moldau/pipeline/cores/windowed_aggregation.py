@@ -12,13 +12,15 @@ from typing import Any
 from moldau.pipeline.cores.closing_windows import END_OF_TIME, WindowedProcessor
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.folding import Folding
-from moldau.pipeline.cores.records import NO_TIMESTAMP, Record, Windowed
+from moldau.pipeline.cores.records import NO_TIMESTAMP, Record, Window, Windowed
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.windows import TimeWindow, UnlimitedWindow
 
 __all__ = ["TimeWindowProcessor"]
 
 _new = tuple.__new__
+
+WINDOWS_KEPT = 256
 
 
 class TimeWindowProcessor(WindowedProcessor):
@@ -49,7 +51,8 @@ class TimeWindowProcessor(WindowedProcessor):
             window_size_ms=self._size,
             shown_ms=self.shown_ms(retention),
         )
-        self._window = self._store.window(0)
+        self._windows: dict[int, Window] = {}
+        """Windows by start, those used lately: they need not be made for each record."""
         self._encode_key = self._store.encode_key
         self._held_row = self._store.rows.get
         self._is_plain = self._store.holding.is_plain
@@ -108,15 +111,18 @@ class TimeWindowProcessor(WindowedProcessor):
         store.put_row(start, key_bytes, new, timestamp)
         if new is None and self.is_caching:
             timestamp = record.timestamp  # see TableProcessor.emit
-        window = self._window
-        if window[0] != start:
-            window = self._window = store.window(start)
-        windowed = _new(Windowed, (key, window))
+        windowed = _new(Windowed, (key, self._windows.get(start) or self._window(start)))
         result = _new(Record, (windowed, new, timestamp, headers))
         if self.take_new_value is not None:
             self.take_new_value(result)
         else:
             self.emit((start, key_bytes), result, old)
+
+    def _window(self, start: int) -> Window:
+        if len(self._windows) > WINDOWS_KEPT:
+            self._windows.clear()
+        window = self._windows[start] = self._store.window(start)
+        return window
 
     def _old(self, start: int, key_bytes: bytes) -> Any:
         # Read anew: the user's function may have changed the aggregate it was given instead of making another one.
