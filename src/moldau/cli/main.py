@@ -32,6 +32,8 @@ COMMANDS = {
     "records": _Command("moldau.cli.records.people:main", "delete records below an offset"),
     "log-dirs": _Command("moldau.cli.log_dirs.people:main", "what each partition takes on disk"),
     "cluster": _Command("moldau.cli.cluster.people:main", "the cluster's id, brokers and what they understand"),
+    "streams": _Command("moldau.cli.streams.people:main", "run topologies on Spark, describe and reset them"),
+    "doctor": _Command("moldau.cli.doctor:main", "is everything here that moldau and its pipelines need?"),
     "perf": _Command("moldau.cli.perf.people:main", "measure producing, consuming and latency"),
     "dump-log": _Command("moldau.cli.dump_log.command:main", "look into segment, index and snapshot files"),
     "storage": _Command("moldau.cli.storage.command:main", "format and inspect data folders"),

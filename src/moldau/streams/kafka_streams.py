@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -30,8 +30,7 @@ class KafkaStreams:
     """An application: a topology, and where and how to run it.
 
         streams = KafkaStreams(builder.build(), {"application.id": "wordcount", "bootstrap.servers": "localhost:9092"})
-        streams.start()
-        streams.wait()
+        streams.run()
 
     topology: what to do, from `StreamsBuilder.build`.
     config: Kafka's `StreamsConfig` keys, and any `spark.*` setting. `application.id` and `bootstrap.servers` are
@@ -86,6 +85,14 @@ class KafkaStreams:
         self._check_not_started()
         self._pipeline.start()
         self._handle_signals()
+
+    def run(self) -> None:
+        """Start, and wait for the end: a whole program's last line. A failure is raised."""
+        self.start()
+        try:
+            self.wait()
+        finally:
+            self.close()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the application has ended, by `close`, a signal or a failure; the failure is raised here.
@@ -172,6 +179,3 @@ class KafkaStreams:
             if signal.getsignal(number) == self._told_to_stop:
                 signal.signal(number, former)
         self._former_handlers.clear()
-
-
-Listener = Callable[[State, State], None]

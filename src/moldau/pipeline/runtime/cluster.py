@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 
 from moldau.client.admin import Admin
 from moldau.client.errors import ClientError, UnreachableError
-from moldau.client.given_properties import log_report
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 from moldau.pipeline.ir.nodes import Source
 from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.runtime.client_log import report_sparingly
 from moldau.pipeline.runtime.errors import MissingTopicError, StreamsError
 from moldau.pipeline.runtime.progress import TOPIC_CONFIGS, progress_topic
 from moldau.pipeline.runtime.settings import StreamsSettings
@@ -37,7 +37,7 @@ class Cluster:
     def __init__(self, settings: StreamsSettings) -> None:
         self._settings = settings
         properties = {k: v for k, v in settings.client_properties("admin").items() if k != "bootstrap.servers"}
-        self.admin = Admin(settings.bootstrap_servers, properties, report=log_report, timeout_ms=PATIENCE_MS)
+        self.admin = Admin(settings.bootstrap_servers, properties, report=report_sparingly, timeout_ms=PATIENCE_MS)
 
     def prepared(self, topology: Topology) -> dict[str, int]:
         """Check that what is read exists, make what is written, and return every topic's partition count.

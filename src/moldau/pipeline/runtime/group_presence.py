@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from moldau.client.admin import Admin
 from moldau.client.connection import build
 from moldau.client.errors import client_error
-from moldau.client.given_properties import log_report
 from moldau.client.wire import WireClient
 from moldau.client.wire_admin import raise_for
 from moldau.core.ids import TopicPartition
+from moldau.pipeline.runtime.client_log import report_sparingly
 from moldau.pipeline.runtime.settings import StreamsSettings
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
@@ -124,7 +124,7 @@ def member_consumer(settings: StreamsSettings, extra: Mapping[str, str]) -> Cons
         **extra,
     }
     title = f"Consumer groupId={settings.application_id}"
-    consumer, _ = build(RdkafkaConsumer, "consumer", properties, report=log_report, title=title)
+    consumer, _ = build(RdkafkaConsumer, "consumer", properties, report=report_sparingly, title=title)
     return consumer
 
 

@@ -1,0 +1,149 @@
+"""`moldau doctor`: is everything here that running moldau and its pipelines needs? A table, with the way out.
+
+Nothing is changed; jars are looked for and not fetched. Start at `CHECKS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import NamedTuple
+
+from moldau.cli.people import command_parser, run_command, screen_for
+
+__all__ = ["CHECKS", "Finding", "main"]
+
+OLDEST_PYTHON = (3, 11)
+WANTED_PYSPARK = "4.2.0"
+WANTED_MEMORY_MB = 2048
+WANTED_DISK_MB = 2048
+PORTS = {9092: "broker", 8081: "schema registry"}
+OK, WARNING, PROBLEM = "ok", "warning", "problem"
+
+
+class Finding(NamedTuple):
+    """What came of one check."""
+
+    name: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+def main(argv: Sequence[str]) -> int:
+    return run_command(_parser(), argv, _doctor)
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    findings = [finding for check in CHECKS for finding in check()]
+    screen = screen_for(options)
+    screen.table(("Check", "State", "Found", "Advice"), findings)
+    problems = sum(finding.state == PROBLEM for finding in findings)
+    if problems:
+        screen.note(f"{problems} of {len(findings)} checks found a problem.")
+    return 1 if problems else 0
+
+
+def check_python() -> list[Finding]:
+    found = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < OLDEST_PYTHON:
+        return [Finding("Python", PROBLEM, found, "install Python 3.11 or newer")]
+    return [Finding("Python", OK, f"{found} in {sys.prefix}")]
+
+
+def check_java() -> list[Finding]:
+    from moldau.pipeline.spark.java import JavaMissingError, found_java
+
+    try:
+        java = found_java()
+    except JavaMissingError as error:
+        return [Finding("Java", PROBLEM, "none that Spark can use", str(error))]
+    return [Finding("Java", OK, f"{java.version} ({java.command})")]
+
+
+def check_packages() -> list[Finding]:
+    findings = []
+    for name, wanted in (("pyspark", WANTED_PYSPARK), ("pyarrow", ""), ("pandas", ""), ("protobuf", "")):
+        try:
+            found = version(name)
+        except PackageNotFoundError:
+            findings.append(Finding(name, PROBLEM, "not installed", f"pip install {name}=={wanted}".rstrip("=")))
+            continue
+        if wanted and found != wanted:
+            findings.append(
+                Finding(name, WARNING, found, f"the Kafka connector belongs to {wanted}: pip install {name}=={wanted}")
+            )
+        else:
+            findings.append(Finding(name, OK, found))
+    return findings
+
+
+def check_jars() -> list[Finding]:
+    from moldau.pipeline.spark.jars import cache_folder, locked, missing
+
+    lacking = missing()
+    found = f"{len(locked()) - len(lacking)} of {len(locked())} in {cache_folder()}"
+    if lacking:
+        return [Finding("Spark's Kafka jars", WARNING, found, "fetch them: moldau streams jars")]
+    return [Finding("Spark's Kafka jars", OK, f"{found}, checksums right")]
+
+
+def check_ports() -> list[Finding]:
+    return [_port(number, service) for number, service in PORTS.items()]
+
+
+def _port(number: int, service: str) -> Finding:
+    name = f"port {number} ({service})"
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        if probe.connect_ex(("127.0.0.1", number)) == 0:
+            return Finding(name, OK, "something answers", "a service that runs already, or another program")
+    return Finding(name, OK, "free")
+
+
+def check_disk() -> list[Finding]:
+    from moldau.pipeline.runtime.settings import default_state_dir
+
+    findings = []
+    for name, folder in (("disk for state", default_state_dir()), ("disk for temporary files", "/tmp")):
+        there = next(path for path in (Path(folder), *Path(folder).parents) if path.exists())
+        free_mb = shutil.disk_usage(there).free // 2**20
+        state = OK if free_mb >= WANTED_DISK_MB and os.access(there, os.W_OK) else WARNING
+        advice = "" if state == OK else f"make room, or set state.dir; {WANTED_DISK_MB:,} MB are a good start"
+        findings.append(Finding(name, state, f"{free_mb:,} MB free in {folder}", advice))
+    return findings
+
+
+def check_memory() -> list[Finding]:
+    try:
+        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        free_mb = int(lines["MemAvailable"].split()[0]) // 1024
+    except (OSError, KeyError, ValueError):
+        return [Finding("memory", WARNING, "unknown on this system")]
+    if free_mb < WANTED_MEMORY_MB:
+        advice = f"a pipeline on Spark takes about {WANTED_MEMORY_MB:,} MB; spark.driver.memory=512m takes less"
+        return [Finding("memory", WARNING, f"{free_mb:,} MB available", advice)]
+    return [Finding("memory", OK, f"{free_mb:,} MB available, {os.cpu_count()} cores")]
+
+
+CHECKS: tuple[Callable[[], list[Finding]], ...] = (
+    check_python,
+    check_java,
+    check_packages,
+    check_jars,
+    check_ports,
+    check_disk,
+    check_memory,
+)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = command_parser("doctor", "Look for everything that moldau and its pipelines need.", ["moldau doctor"])
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="how to show results")
+    return parser

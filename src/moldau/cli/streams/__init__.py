@@ -1,0 +1,1 @@
+"""`moldau streams`: run, describe and reset applications."""

@@ -1,0 +1,67 @@
+"""An application in the foreground: a line that tells what it is doing, until a signal ends it. Start at `run`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from moldau.pipeline.ir.topology import Topology
+
+if TYPE_CHECKING:
+    from moldau.pipeline.runtime.metrics import MetricsSnapshot
+
+__all__ = ["run"]
+
+LINE_S = 1.0
+CLEAR_LINE = "\r\x1b[2K"
+
+
+def run(topology: Topology, config: Mapping[str, Any], *, quiet: bool) -> int:
+    """Run until stopped; 0 where that was asked for, 1 after a failure, which is raised."""
+    from moldau.streams.kafka_streams import KafkaStreams
+
+    logging.basicConfig(level=logging.WARNING, format=f"{'' if quiet else CLEAR_LINE}%(levelname)s %(message)s")
+    logging.getLogger("moldau.streams").setLevel(logging.INFO)
+    streams = KafkaStreams(topology, config)
+    began = time.monotonic()
+    streams.set_state_listener(lambda new, old: _say(f"{streams.settings.application_id} is {new.value}", quiet))
+    streams.start()
+    try:
+        while not streams.wait(LINE_S):
+            if not quiet:
+                _progress(streams.metrics(), time.monotonic() - began)
+    finally:
+        streams.close()
+        if not quiet:
+            sys.stderr.write("\n")
+    _say(_summary(streams.metrics()), quiet)
+    return 0
+
+
+def _say(text: str, quiet: bool) -> None:
+    sys.stderr.write(f"{'' if quiet else CLEAR_LINE}{text}\n")
+    sys.stderr.flush()
+
+
+def _progress(numbers: MetricsSnapshot, seconds: float) -> None:
+    parts = [
+        f"{seconds:6.0f} s",
+        "waiting for records" if numbers.batch is None else f"batch {numbers.batch}",
+        f"in {numbers.input_rate:,.0f}/s",
+        f"out {numbers.output_rate:,.0f}/s",
+        f"lag {numbers.lag:,}",
+        f"{numbers.batch_ms:,.0f} ms a batch",
+    ]
+    if numbers.state_records:
+        parts.append(f"{numbers.state_records:,} in state")
+    if numbers.restarts:
+        parts.append(f"{numbers.restarts} restarts")
+    sys.stderr.write(CLEAR_LINE + " · ".join(parts))
+    sys.stderr.flush()
+
+
+def _summary(numbers: MetricsSnapshot) -> str:
+    return f"read {numbers.records_in:,} records, wrote {numbers.records_out:,}"
