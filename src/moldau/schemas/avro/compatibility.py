@@ -149,7 +149,7 @@ class _Comparison:
 
     def _symbols(self, reader: Enum, writer: Enum, path: str) -> Findings:
         known = set(reader.symbols)
-        missing = [symbol for symbol in writer.symbols if symbol not in known]
+        missing = sorted(symbol for symbol in writer.symbols if symbol not in known)
         if not missing or reader.default is not None:
             return ()
         listed = f"[{', '.join(missing)}]"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["compare_combinations"]
 
+_Branches = dict[str | int, Operand]
+
 
 def compare_combinations(comparison: Comparison, old: Shape, new: Shape, path: str) -> Findings:
     """Compare two schemas of which at least one is a combination."""
@@ -61,17 +63,29 @@ def _both(comparison: Comparison, old: Combination, new: Combination, path: str)
         found += comparison.broken("PRODUCT_TYPE_EXTENDED", path)
     elif len(olds) > len(news) and old.criterion != "allOf":
         found += comparison.broken("SUM_TYPE_NARROWED", path)
+    if _partners(comparison, olds, news, f"{path}/{old.criterion}") < min(len(olds), len(news)):
+        found += comparison.broken("COMBINED_TYPE_SUBSCHEMAS_CHANGED", path)
+    return found
+
+
+def _partners(comparison: Comparison, olds: _Branches, news: _Branches, path: str) -> int:
+    """How many branches find a successor of their own.
+
+    One that is still there word for word is its own: whatever else could follow it could then follow the one
+    that took its place. That leaves few to be compared each with each.
+    """
+    kept = {text for text in olds if text in news and not comparison.compare(olds[text], news[text], path)}
+    left = [branch for text, branch in olds.items() if text not in kept]
+    free = [branch for text, branch in news.items() if text not in kept]
     successors = [
         [
             position
-            for position, successor in enumerate(news)
-            if not comparison.compare(branch, successor, f"{path}/{old.criterion}/{index}")
+            for position, successor in enumerate(free)
+            if not comparison.compare(branch, successor, f"{path}/{index}")
         ]
-        for index, branch in enumerate(olds)
+        for index, branch in enumerate(left)
     ]
-    if _matched(comparison, successors) < min(len(olds), len(news)):
-        found += comparison.broken("COMBINED_TYPE_SUBSCHEMAS_CHANGED", path)
-    return found
+    return len(kept) + _matched(comparison, successors)
 
 
 def _criterion_may_change(old: Combination, new: Combination) -> bool:
@@ -83,12 +97,12 @@ def _criterion_may_change(old: Combination, new: Combination) -> bool:
     return len(new.branches) == 1 and old.criterion == "allOf"
 
 
-def _distinct(combination: Combination) -> list[Operand]:
-    """The branches without those that are written twice."""
-    by_text: dict[object, Operand] = {}
+def _distinct(combination: Combination) -> _Branches:
+    """The branches by their text, so without those that are written twice."""
+    by_text: _Branches = {}
     for branch in combination.branches:
         by_text.setdefault(render(branch.raw) if isinstance(branch, Place) else id(branch), branch)
-    return list(by_text.values())
+    return by_text
 
 
 def _matched(comparison: Comparison, successors: list[list[int]]) -> int:
