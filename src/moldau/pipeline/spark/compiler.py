@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING
 
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.task import store_names
-from moldau.pipeline.ir.nodes import Repartition
+from moldau.pipeline.ir.nodes import Aggregate, GlobalTableSource, Repartition, Source
 from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.spark.explain import explanation
+from moldau.pipeline.spark.native import native_frame
+from moldau.pipeline.spark.native_checks import NativeRefusalError
 from moldau.pipeline.spark.plan import Plan, Stage
 from moldau.pipeline.spark.rows import FINISHED, SCHEMA, ddl, part
 from moldau.pipeline.spark.sources import KafkaReader, Reader, source_rows, widened
@@ -38,10 +41,39 @@ class Compiled:
     frame: DataFrame
     """Columns output, topic, key, value, timestamp, headers and partition; rows of one key are in order."""
     plan: Plan
+    refusal: NativeRefusalError | None
+    """Why the topology needs Python; None where it does not."""
 
     @property
     def is_stateless(self) -> bool:
         return self.plan.is_stateless
+
+    @property
+    def is_native(self) -> bool:
+        """Whether nothing runs in Python."""
+        return self.refusal is None
+
+    @property
+    def native_refusal(self) -> str | None:
+        """Which operator needs Python, on which line, and why."""
+        return None if self.refusal is None else str(self.refusal)
+
+    @property
+    def realtime_refusal(self) -> str | None:
+        """What keeps the topology from Spark's real-time mode."""
+        for node in self.plan.topology.nodes:
+            if isinstance(node, Aggregate) and self.refusal is None:
+                return f"Aggregate {node.name} ({node.origin}): an aggregation tells its changes batch by batch"
+        return self.native_refusal
+
+    @property
+    def output_mode(self) -> str:
+        """Spark's output mode for a sink: an aggregation of Spark's own updates its rows."""
+        return "update" if self.is_native and not self.is_stateless else "append"
+
+    def explain(self) -> str:
+        """Which path each node takes, and why."""
+        return explanation(self.plan, self.refusal)
 
 
 @dataclass(frozen=True)
@@ -51,6 +83,8 @@ class TestMode:
     settings: TaskSettings
     commits_each_record: bool
     """Whether caches are forwarded after each record instead of each batch."""
+    is_native: bool = False
+    """Whether Spark may do without Python where it can; state cannot be looked at then."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +108,22 @@ def compile_topology(
     Raises `CopartitioningError` or `TopologyError` where it cannot run. Another `reader` takes Kafka's place.
     """
     settings = test.settings if test else TaskSettings.of({**job.settings, "application.id": job.application_id})
+    reader = reader or KafkaReader(spark, job)
     plan = Plan.of(topology, job.partition_counts, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
+    try:
+        if test is not None and not test.is_native:
+            raise NativeRefusalError(topology.nodes[0], "the test asks for Python")
+        return Compiled(native_frame(topology, settings, reader), plan, None)
+    except NativeRefusalError as refusal:
+        return Compiled(_hosted_frame(plan, settings, reader, test), plan, refusal)
+
+
+def _hosted_frame(plan: Plan, settings: TaskSettings, reader: Reader, test: TestMode | None) -> DataFrame:
     make = _WorkMaker(plan, settings, test)
     branches: list[Branch] = []
     for stage in plan.stages:
-        branches = _with_stage(branches, stage, source_rows(reader or KafkaReader(spark, job), plan, stage), make)
-    return Compiled(_finished(plan, _united([branch.frame.select(*FINISHED) for branch in branches])), plan)
+        branches = _with_stage(branches, stage, source_rows(reader, plan, stage), make)
+    return _finished(plan, _united([branch.frame.select(*FINISHED) for branch in branches]))
 
 
 def _with_stage(branches: list[Branch], stage: Stage, sources: list[DataFrame], make: _WorkMaker) -> list[Branch]:
@@ -160,10 +204,7 @@ class _WorkMaker:
             exports_state=self._test is not None,
         )
 
-    def _input_name(self, node: object, topic: str | None) -> InputName:
-        from moldau.pipeline.ir.nodes import GlobalTableSource, Node
-
-        assert isinstance(node, Node)
+    def _input_name(self, node: Source | Repartition, topic: str | None) -> InputName:
         if isinstance(node, Repartition):
             return InputName(node.name, self._settings.internal_topic(node.topic), False, True)
         return InputName(node.name, topic, isinstance(node, GlobalTableSource), False)

@@ -71,4 +71,5 @@ def cause_of(error: BaseException | str) -> PipelineFailedError | None:
     try:
         return PipelineFailedError(Failure(**json.loads(match.group(1))))
     except (ValueError, TypeError):
-        return None
+        # Spark's own expressions can only raise a text.
+        return PipelineFailedError(Failure("DeserializationError", match.group(1), None, None, None))
