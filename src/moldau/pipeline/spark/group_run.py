@@ -40,7 +40,7 @@ _IDLE_S = 600
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """A batch makes many tuples that live for a moment and no circles: looking for those takes up to 40 % of the time."""
+    """A batch makes many short-lived tuples and no circles: looking for circles takes up to 40 % of its time."""
     gc.disable()
     try:
         yield

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["decoded", "encoded", "is_readable"]
 
 _SIZES = {LongSerde: 8, IntegerSerde: 4, ShortSerde: 2}
-_NUMBERS = {LongSerde: "bigint", IntegerSerde: "int", ShortSerde: "int"}
 
 
 def is_readable(serde: Serde, data: Column) -> Column | None:
@@ -61,10 +60,12 @@ def decoded(serde: Serde, data: Column) -> Column:
 def _number(serde: Serde, data: Column) -> Column:
     from pyspark.sql import functions as f
 
+    # A negative target base makes 64 bits a signed number; fewer bits need their sign put on.
+    number = f.conv(f.hex(data), 16, -10).cast("bigint")
+    if isinstance(serde, LongSerde):
+        return number
     bits = 8 * _SIZES[type(serde)]  # type: ignore[index]
-    unsigned = f.conv(f.hex(data), 16, 10).cast("decimal(20,0)")
-    signed = f.when(unsigned >= 2 ** (bits - 1), unsigned - 2**bits).otherwise(unsigned)
-    return signed.cast(_NUMBERS[type(serde)])  # type: ignore[index]
+    return f.when(number >= 2 ** (bits - 1), number - 2**bits).otherwise(number).cast("int")
 
 
 def encoded(serde: Serde, value: Column, data_type: DataType | None) -> Column:
