@@ -12,8 +12,6 @@ from typing import Final
 
 from moldau.schemas.protobuf.elements import (
     MAX_FIELD_NUMBER,
-    Aggregate,
-    Constant,
     Enum,
     EnumConstant,
     Extend,
@@ -22,20 +20,18 @@ from moldau.schemas.protobuf.elements import (
     File,
     Message,
     OneOf,
-    Option,
-    OptionValue,
     Range,
     Reserved,
     Rpc,
-    Sequence,
     Service,
 )
+from moldau.schemas.protobuf.option_parser import OptionParser
 from moldau.schemas.protobuf.tokens import Tokens
 
 __all__ = ["parse_file"]
 
 _MAX_NESTING: Final = 32
-"""Messages inside messages, and options' values inside values; protoc has the same limit."""
+"""Messages inside messages; protoc has the same limit."""
 
 _LABELS: Final = ("optional", "repeated", "required")
 _MAX_ENUM_NUMBER: Final = 2**31 - 1
@@ -51,6 +47,7 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self._tokens = Tokens(text)
+        self._options = OptionParser(self._tokens)
         self._depth = 0
         self._statements: dict[str, Callable[[File], None]] = {
             "import": self._import,
@@ -102,11 +99,11 @@ class _Parser:
     def _package(self, file: File) -> None:
         if file.package:
             self._tokens.fail("there is a package already")
-        file.package = self._dotted_name()
+        file.package = self._tokens.dotted_name()
         self._tokens.expect(";")
 
     def _file_option(self, file: File) -> None:
-        file.options.append(self._option_statement())
+        file.options.append(self._options.statement())
 
     def _message(self) -> Message:
         message = Message(self._tokens.name("the name of a message"))
@@ -128,7 +125,7 @@ class _Parser:
         keyword = tokens.text
         if keyword == "option":
             tokens.advance()
-            message.options.append(self._option_statement())
+            message.options.append(self._options.statement())
         elif keyword in ("message", "enum", "oneof", "extend"):
             tokens.advance()
             if keyword == "message":
@@ -158,11 +155,11 @@ class _Parser:
             return self._group(label, groups)
         if tokens.text == "map" and tokens.next_is("<"):
             return self._map_field()
-        type_name = self._type_name()
+        type_name = self._tokens.type_name()
         name = tokens.name("the name of a field")
         tokens.expect("=")
         number = tokens.integer()
-        field = Field(name, number, type_name, label, options=self._bracketed_options())
+        field = Field(name, number, type_name, label, options=self._options.bracketed())
         tokens.expect(";")
         return field
 
@@ -172,12 +169,12 @@ class _Parser:
         tokens.expect("<")
         key = tokens.name("the type of a map's keys")
         tokens.expect(",")
-        value = self._type_name()
+        value = self._tokens.type_name()
         tokens.expect(">")
         name = tokens.name("the name of a field")
         tokens.expect("=")
         number = tokens.integer()
-        field = Field(name, number, value, map_key=key, options=self._bracketed_options())
+        field = Field(name, number, value, map_key=key, options=self._options.bracketed())
         tokens.expect(";")
         return field
 
@@ -189,7 +186,7 @@ class _Parser:
             tokens.fail(f"the name of a group must start with a capital letter, {name!r} does not")
         tokens.expect("=")
         number = tokens.integer()
-        options = self._bracketed_options()
+        options = self._options.bracketed()
         message = Message(name)
         self._message_body(message)
         groups.append(message)
@@ -204,7 +201,7 @@ class _Parser:
                 continue
             if tokens.text == "option":
                 tokens.advance()
-                oneof.options.append(self._option_statement())
+                oneof.options.append(self._options.statement())
             elif tokens.text in _LABELS:
                 tokens.fail("fields of a oneof have no label")
             else:
@@ -220,7 +217,7 @@ class _Parser:
                 continue
             if tokens.text == "option" and not tokens.next_is("="):
                 tokens.advance()
-                enum.options.append(self._option_statement())
+                enum.options.append(self._options.statement())
             elif tokens.text == "reserved" and not tokens.next_is("="):
                 tokens.advance()
                 enum.reserved.append(self._reserved(_MAX_ENUM_NUMBER))
@@ -228,13 +225,13 @@ class _Parser:
                 name = tokens.name("the name of an enum's constant")
                 tokens.expect("=")
                 number = tokens.integer()
-                enum.constants.append(EnumConstant(name, number, self._bracketed_options()))
+                enum.constants.append(EnumConstant(name, number, self._options.bracketed()))
                 tokens.expect(";")
         return enum
 
     def _extend(self, groups: list[Message]) -> Extend:
         tokens = self._tokens
-        extend = Extend(self._type_name())
+        extend = Extend(self._tokens.type_name())
         tokens.expect("{")
         while not tokens.accept("}"):
             if not tokens.accept(";"):
@@ -249,7 +246,7 @@ class _Parser:
             if tokens.accept(";"):
                 continue
             if tokens.accept("option"):
-                service.options.append(self._option_statement())
+                service.options.append(self._options.statement())
             else:
                 tokens.expect("rpc")
                 service.rpcs.append(self._rpc())
@@ -266,7 +263,7 @@ class _Parser:
             while not tokens.accept("}"):
                 if not tokens.accept(";"):
                     tokens.expect("option")
-                    rpc.options.append(self._option_statement())
+                    rpc.options.append(self._options.statement())
         else:
             tokens.expect(";")
         return rpc
@@ -277,7 +274,7 @@ class _Parser:
         streams = tokens.text == "stream" and not tokens.next_is(")")
         if streams:
             tokens.advance()
-        name = self._type_name()
+        name = self._tokens.type_name()
         tokens.expect(")")
         return streams, name
 
@@ -300,7 +297,7 @@ class _Parser:
         ranges = [self._range(MAX_FIELD_NUMBER)]
         while self._tokens.accept(","):
             ranges.append(self._range(MAX_FIELD_NUMBER))
-        options = self._bracketed_options()
+        options = self._options.bracketed()
         self._tokens.expect(";")
         return Extensions(tuple(ranges), options)
 
@@ -310,112 +307,6 @@ class _Parser:
         if not tokens.accept("to"):
             return Range(start, start)
         return Range(start, maximum if tokens.accept("max") else tokens.integer())
-
-    def _bracketed_options(self) -> list[Option]:
-        tokens = self._tokens
-        if not tokens.accept("["):
-            return []
-        options = [self._option()]
-        while tokens.accept(","):
-            options.append(self._option())
-        tokens.expect("]")
-        return options
-
-    def _option_statement(self) -> Option:
-        option = self._option()
-        self._tokens.expect(";")
-        return option
-
-    def _option(self) -> Option:
-        name = self._option_name()
-        self._tokens.expect("=")
-        return Option(name, self._option_value())
-
-    def _option_name(self) -> str:
-        parts = [self._option_name_part()]
-        while self._tokens.accept("."):
-            parts.append(self._option_name_part())
-        return ".".join(parts)
-
-    def _option_name_part(self) -> str:
-        tokens = self._tokens
-        if not tokens.accept("("):
-            return tokens.name("the name of an option")
-        name = self._type_name()
-        tokens.expect(")")
-        return f"({name})"
-
-    def _option_value(self) -> OptionValue:
-        tokens = self._tokens
-        if tokens.text == "{" and tokens.kind == "symbol":
-            return self._aggregate("}")
-        if tokens.text == "[" and tokens.kind == "symbol":
-            return self._sequence()
-        return self._constant()
-
-    def _constant(self) -> Constant:
-        tokens = self._tokens
-        if tokens.kind == "string":
-            return Constant("string", tokens.string())
-        sign = "-" if tokens.accept("-") else ""
-        if not sign:
-            tokens.accept("+")
-        if tokens.kind in ("int", "float"):
-            return Constant("number", sign + tokens.advance())
-        return Constant("name", sign + self._dotted_name())
-
-    def _aggregate(self, end: str) -> Aggregate:
-        """Protobuf's text format: `name: value`, `name { … }`, with or without commas between."""
-        tokens = self._tokens
-        self._descend()
-        tokens.advance()
-        entries: list[tuple[str, OptionValue]] = []
-        while not tokens.accept(end):
-            name = self._aggregate_name()
-            has_colon = tokens.accept(":")
-            if tokens.text == "<" and tokens.kind == "symbol":
-                entries.append((name, self._aggregate(">")))
-            elif has_colon or tokens.text in ("{", "["):
-                entries.append((name, self._option_value()))
-            else:
-                tokens.fail("expected ':'")
-            if not tokens.accept(","):
-                tokens.accept(";")
-        self._depth -= 1
-        return Aggregate(tuple(entries))
-
-    def _aggregate_name(self) -> str:
-        tokens = self._tokens
-        if not tokens.accept("["):
-            return tokens.name("the name of a field")
-        name = self._dotted_name()
-        if tokens.accept("/"):
-            name = f"{name}/{self._dotted_name()}"
-        tokens.expect("]")
-        return f"[{name}]"
-
-    def _sequence(self) -> Sequence:
-        tokens = self._tokens
-        self._descend()
-        tokens.expect("[")
-        items: list[OptionValue] = []
-        while not tokens.accept("]"):
-            items.append(self._option_value())
-            if tokens.text != "]":
-                tokens.expect(",")
-        self._depth -= 1
-        return Sequence(tuple(items))
-
-    def _type_name(self) -> str:
-        return ("." if self._tokens.accept(".") else "") + self._dotted_name()
-
-    def _dotted_name(self) -> str:
-        tokens = self._tokens
-        parts = [tokens.name()]
-        while tokens.text == "." and tokens.kind == "symbol":
-            tokens.advance()
-            parts.append(tokens.name())
-        return ".".join(parts)
 
     def _descend(self) -> None:
         self._depth += 1

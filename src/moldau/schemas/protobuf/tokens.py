@@ -62,6 +62,17 @@ class Tokens:
             self.fail(f"expected {what}")
         return self.advance()
 
+    def type_name(self) -> str:
+        """A name with dots in it and, where it is meant from the root, one before it."""
+        return ("." if self.accept(".") else "") + self.dotted_name()
+
+    def dotted_name(self) -> str:
+        parts = [self.name()]
+        while self.text == "." and self.kind == "symbol":
+            self.advance()
+            parts.append(self.name())
+        return ".".join(parts)
+
     def integer(self) -> int:
         is_negative = self.accept("-")
         if self.kind != "int" or len(self.text) > 25:
