@@ -165,6 +165,7 @@ def test_bare_bytes_have_no_length_before_them() -> None:
     codec = avro("bytes")
     assert codec.encode(b"\x00\xff") == b"\x00\xff"
     assert codec.decode(b"\x00\xff") == b"\x00\xff"
+    assert codec_of(parse("AVRO", '"bytes"'), reader=parse("AVRO", '["null","string"]')).decode(b"abc") == "abc"
     with pytest.raises(InvalidValueError):
         codec.encode("text")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import fastavro
 
-from moldau.schemas.avro.binary import MAX_DEPTH, BinaryReader, skip
+from moldau.schemas.avro.binary import MAX_DEPTH, BinaryReader, long_bytes, skip
 from moldau.schemas.avro.json_encoding import from_binary, to_binary
 from moldau.schemas.avro.printer import canonical_text
 from moldau.schemas.avro.schema import AvroSchema
@@ -48,10 +48,11 @@ class AvroCodec:
             return body
         if self._needs_a_look:
             skip(BinaryReader(body), self._schema.type)
-        source = io.BytesIO(body)
+        source = io.BytesIO(long_bytes(len(body)) + body if self._is_bare_bytes else body)
         return _guarded(
             "are no data of the Avro schema",
             lambda: fastavro.schemaless_reader(source, self._parsed, self._parsed_reader),
+            "the bytes",
         )
 
     def encode_text(self, text: str) -> bytes:
