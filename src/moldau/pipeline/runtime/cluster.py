@@ -25,7 +25,7 @@ __all__ = ["Cluster"]
 
 logger = logging.getLogger("moldau.streams")
 
-PATIENCE_MS = 15_000
+PATIENCE_MS = 8_000
 LEADERS_S = 30.0
 LEADERS_PAUSE_S = 0.02
 EARLIEST = -2
