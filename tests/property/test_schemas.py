@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message_factory import GetMessageClass
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from tests.property.avro_schemas import changed, schemas, values
 from tests.property.json_schemas import changed_json, json_schemas, json_values
@@ -25,7 +25,10 @@ from moldau.schemas.protobuf.schema import ProtobufSchema, parse_protobuf
 from moldau.schemas.schema import ParsedSchema, SchemaType, parse
 from moldau.schemas.values import codec_of, unframed
 
-few = settings(max_examples=60, deadline=None)
+
+def tries(count: int) -> settings:
+    """So many examples, however slow the machine is and however many of them turn out to be beside the point."""
+    return settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @st.composite
@@ -46,7 +49,7 @@ texts = st.one_of(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@tries(250)
 @given(avro_versions(), st.data())
 def test_what_is_called_backward_compatible_fastavro_can_resolve(
     versions: tuple[AvroSchema, AvroSchema], data: st.DataObject
@@ -58,7 +61,7 @@ def test_what_is_called_backward_compatible_fastavro_can_resolve(
     AvroCodec(new).encode(seen)
 
 
-@settings(max_examples=150, deadline=None)
+@tries(150)
 @given(json_schemas(), st.data())
 def test_what_is_called_backward_compatible_accepts_what_was_accepted(old: Any, data: st.DataObject) -> None:
     new = data.draw(changed_json(old))
@@ -72,7 +75,7 @@ def test_what_is_called_backward_compatible_accepts_what_was_accepted(old: Any, 
         codec_of(now).encode(value)
 
 
-@few
+@tries(60)
 @given(proto_files(), st.data())
 def test_what_is_called_backward_compatible_protobuf_reads(file: Any, data: st.DataObject) -> None:
     old = parse_protobuf(canonical_text(file))
@@ -100,7 +103,7 @@ def _fill(message: Any, descriptor: Descriptor, data: st.DataObject, depth: int)
             setattr(message, field.name, data.draw(st.integers(0, 1)))
 
 
-@settings(max_examples=150, deadline=None)
+@tries(150)
 @given(texts)
 def test_the_canonical_text_means_the_same_schema(text: tuple[str, str]) -> None:
     schema = parse(*text)
@@ -111,7 +114,7 @@ def test_the_canonical_text_means_the_same_schema(text: tuple[str, str]) -> None
     assert again.normalized().canonical == schema.normalized().canonical
 
 
-@settings(max_examples=100, deadline=None)
+@tries(100)
 @given(texts)
 def test_a_schema_may_follow_itself_and_its_normal_form(text: tuple[str, str]) -> None:
     schema, copy = parse(*text), parse(*text)
@@ -120,7 +123,7 @@ def test_a_schema_may_follow_itself_and_its_normal_form(text: tuple[str, str]) -
     assert check(CompatibilityLevel.FULL, schema.normalized(), [schema]) == []
 
 
-@few
+@tries(60)
 @given(proto_files())
 def test_the_compiled_form_means_the_same_schema(file: Any) -> None:
     schema = parse_protobuf(canonical_text(file))
@@ -129,7 +132,7 @@ def test_the_compiled_form_means_the_same_schema(file: Any) -> None:
     assert compiled.normalized().canonical == schema.normalized().canonical
 
 
-@few
+@tries(60)
 @given(schemas(), st.data())
 def test_values_survive_avros_json_encoding(schema: Any, data: st.DataObject) -> None:
     try:
@@ -176,7 +179,7 @@ DECODED: list[ParsedSchema] = [
 
 
 @pytest.mark.parametrize("schema", DECODED, ids=["linked", "rich", "union", "json", "protobuf"])
-@settings(max_examples=150, deadline=None)
+@tries(150)
 @given(st.one_of(st.binary(max_size=60), st.lists(st.sampled_from([0, 1, 2, 4, 6, 10, 255]), max_size=200).map(bytes)))
 def test_decoders_answer_noise_with_our_errors_only(schema: ParsedSchema, noise: bytes) -> None:
     codec = codec_of(schema)
@@ -185,7 +188,7 @@ def test_decoders_answer_noise_with_our_errors_only(schema: ParsedSchema, noise:
             decode(noise)
 
 
-@settings(max_examples=150, deadline=None)
+@tries(150)
 @given(texts, st.data())
 def test_parsers_answer_damaged_texts_with_our_errors_only(text: tuple[str, str], data: st.DataObject) -> None:
     schema_type, source = text
@@ -203,7 +206,7 @@ def test_parsers_answer_damaged_texts_with_our_errors_only(text: tuple[str, str]
 
 
 @pytest.mark.parametrize("schema_type", list(SchemaType))
-@settings(max_examples=100, deadline=None)
+@tries(100)
 @given(st.text(max_size=40))
 def test_parsers_answer_noise_with_our_errors_only(schema_type: SchemaType, noise: str) -> None:
     with suppress(InvalidSchemaError):
