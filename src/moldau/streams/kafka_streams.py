@@ -76,15 +76,17 @@ class KafkaStreams:
         self._pipeline.handler = handler
 
     def start(self) -> None:
-        """Check everything, then run in the background.
+        """Check everything and run in the background; returns when records are being read.
 
-        Raises `MoldauError` with what is wrong: a topic that does not exist, inputs of a join with different partition
-        counts, a checkpoint of another topology, another process on the same state, no broker, no Java. In the main
-        thread SIGTERM and SIGINT stop the application in good order from now on.
+        The first application of a process waits for Spark, a few seconds. Raises `MoldauError` with what is wrong: a
+        topic that does not exist, inputs of a join with different partition counts, a checkpoint of another topology,
+        another process on the same state, no broker, no Java. In the main thread SIGTERM and SIGINT stop the
+        application in good order from now on.
         """
         self._check_not_started()
         self._pipeline.start()
         self._handle_signals()
+        self.wait_until_running(None)
 
     def run(self) -> None:
         """Start, and wait for the end: a whole program's last line. A failure is raised."""
@@ -104,8 +106,8 @@ class KafkaStreams:
             raise self.failure
         return ended
 
-    def wait_until_running(self, timeout_s: float = DEFAULT_CLOSE_S) -> bool:
-        """Wait until records are being read; a failure on the way is raised here."""
+    def wait_until_running(self, timeout_s: float | None = DEFAULT_CLOSE_S) -> bool:
+        """Wait until records are being read, as after a failure that is waited out; other failures are raised."""
         reached = self._pipeline.states.wait_for(lambda s: s is State.RUNNING or s.is_final, timeout_s)
         if self.failure is not None:
             raise self.failure

@@ -254,11 +254,10 @@ class Run:
     def _started(self, compiled: Compiled, checkpoint: Checkpoint) -> Query:
         name = self._settings.application_id
         if self._settings.latency is Latency.REALTIME:
-            refusal = getattr(compiled, "native_refusal", None)
-            if refusal is not None or self._settings.is_exactly_once:
+            refusal = "it is at-least-once" if self._settings.is_exactly_once else compiled.realtime_refusal
+            if refusal is not None:
                 raise StreamsError(
-                    f"moldau.latency=realtime is not possible: {refusal or 'it is at-least-once only'}; "
-                    "leave the setting out for micro-batches"
+                    f"moldau.latency=realtime is not possible: {refusal}; leave the setting out for micro-batches"
                 )
             options = connector_properties(self._settings, "producer")
             return start_realtime_query(compiled.frame, name=name, checkpoint=checkpoint.location, options=options)
@@ -266,6 +265,7 @@ class Run:
             compiled.frame,
             name=name,
             checkpoint=checkpoint.location,
+            mode=compiled.output_mode,
             interval_ms=self._settings.commit_interval_ms,
             on_batch=lambda rows, number: self._on_batch(rows, number, checkpoint),
         )

@@ -57,7 +57,8 @@ class SourceReading:
             **connector_properties(self.settings, "consumer"),
             **wanted,
             "startingOffsets": self._starting_offsets(self._known(topics, pattern), first, is_global),
-            "maxOffsetsPerTrigger": str(self.settings.max_batch_records),
+            # A global table is there as a whole before the first record meets it.
+            **({} if is_global else {"maxOffsetsPerTrigger": str(self.settings.max_batch_records)}),
             "failOnDataLoss": "true" if self.settings.fails_on_data_loss else "false",
             "includeHeaders": "true",
         }

@@ -63,7 +63,9 @@ class Query:
         return last if isinstance(last, dict) else dict(json.loads(last.json))
 
 
-def start_query(frame: DataFrame, *, name: str, checkpoint: str, interval_ms: int | None, on_batch: OnBatch) -> Query:
+def start_query(
+    frame: DataFrame, *, name: str, checkpoint: str, mode: str, interval_ms: int | None, on_batch: OnBatch
+) -> Query:
     """Start a query that hands each batch, whole and in order, to `on_batch` on the driver."""
 
     failures: list[BaseException] = []
@@ -76,7 +78,7 @@ def start_query(frame: DataFrame, *, name: str, checkpoint: str, interval_ms: in
             # Spark searches the text of what comes back with a pattern that long ones overflow its stack with.
             raise BatchFailedError(f"batch {number}: {type(error).__name__}") from None
 
-    writer = frame.writeStream.queryName(name).option("checkpointLocation", checkpoint).outputMode("append")
+    writer = frame.writeStream.queryName(name).option("checkpointLocation", checkpoint).outputMode(mode)
     started = writer.foreachBatch(deliver).trigger(processingTime=f"{interval_ms or 0} milliseconds").start()
     return Query(started, failures)
 
