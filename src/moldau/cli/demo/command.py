@@ -32,6 +32,7 @@ __all__ = ["main"]
 PARTITIONS = 2
 REFRESH_S = 0.25
 LINE_EVERY_S = 2.0
+START_S = 120.0
 CATCH_UP_S = 60.0
 FIRST_COUNT_S = 120.0
 TOP = 8
@@ -98,6 +99,7 @@ def _pipeline(bootstrap: str, folder: Path, window_ms: int, console: Console) ->
     began = time.monotonic()
     with console.status("starting Spark …"):
         streams.start()
+        streams.wait_until_running(START_S)
     console.print(f"pipeline [bold]{APPLICATION}[/] running on Spark after {time.monotonic() - began:.1f} s\n")
     try:
         yield
