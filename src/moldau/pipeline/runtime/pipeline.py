@@ -220,6 +220,7 @@ class Pipeline:
             self._presence.close()
             if not self._taken_over.is_set():
                 self._pin_offsets()
+            self.views.close()
             self._stores.close()
         except Exception as error:
             logger.debug("%s: while closing: %s", self.settings.application_id, error)

@@ -190,6 +190,7 @@ class StoreViews:
         self._stores = stores
         self._application_id = application_id
         self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
 
     @property
     def names(self) -> list[str]:
@@ -215,6 +216,14 @@ class StoreViews:
         if connection is None:
             if not self._path.exists():
                 raise StreamsError("the pipeline has not started yet, so its stores hold nothing")
-            connection = sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True, isolation_level=None)
+            location = f"{self._path.absolute().as_uri()}?mode=ro"
+            connection = sqlite3.connect(location, uri=True, isolation_level=None, check_same_thread=False)
             self._local.connection = connection
+            self._opened.append(connection)
         return connection
+
+    def close(self) -> None:
+        """Close every thread's connection; a view that is asked afterwards opens it again."""
+        self._local = threading.local()
+        while self._opened:
+            self._opened.pop().close()

@@ -1,0 +1,72 @@
+"""Pages of Spark's traces become one sentence, and it is known whether waiting helps."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from moldau.client.errors import ClientError, UnreachableError
+from moldau.pipeline.runtime.diagnosis import diagnosed
+from moldau.pipeline.runtime.errors import StateLostError
+
+TIMEOUT = """[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted
+JVM stacktrace:
+org.apache.spark.SparkException: Job aborted
+\tat org.apache.spark.sql.X.run(X.scala:1)
+Caused by: java.util.concurrent.ExecutionException: org.apache.kafka.common.errors.TimeoutException: Timed out
+\tat java.base/x
+Caused by: org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment. Call: listOffsets
+"""
+LOSS = """org.apache.spark.SparkException: [KAFKA_DATA_LOSS.START_OFFSET_RESET] Some data may have been lost because
+they are not available in Kafka any more: partition clicks-1's starting offset was changed from 3 to 9"""
+
+
+def test_a_users_mistake_has_its_line() -> None:
+    facts = {"kind": "ProcessingError", "message": "app.py:12: oh no", "node": "n", "file": "app.py", "line": 12}
+    found = diagnosed(RuntimeError(f"pages <moldau-failure>{json.dumps(facts)}</moldau-failure> of text"))
+
+    assert str(found.error) == "app.py:12: oh no"
+    assert not found.is_passing
+
+
+def test_a_cluster_that_does_not_answer_is_waited_for() -> None:
+    found = diagnosed(TIMEOUT)
+
+    assert found.is_passing
+    assert str(found.error).startswith("org.apache.kafka.common.errors.TimeoutException: Timed out waiting")
+
+
+@pytest.mark.parametrize("error", [UnreachableError("nobody"), ClientError("busy")])
+def test_a_client_that_may_try_again_does(error: ClientError) -> None:
+    error.is_retriable = True
+
+    assert diagnosed(error).is_passing
+
+
+def test_what_we_refuse_ourselves_stays_refused() -> None:
+    refusal = StateLostError("state is gone")
+
+    assert diagnosed(refusal) == (refusal, False, False)
+
+
+def test_deleted_records_are_told_with_the_way_out() -> None:
+    found = diagnosed(LOSS)
+
+    assert not found.is_passing
+    assert "records of clicks-1 were deleted" in str(found.error)
+    assert "moldau.fail.on.data.loss=false" in str(found.error)
+
+
+def test_a_dead_java_process_is_replaced() -> None:
+    found = diagnosed(ConnectionRefusedError("[Errno 111] Connection refused"))
+
+    assert found.is_passing
+    assert found.is_spark_gone
+
+
+def test_an_unknown_failure_ends_the_application_with_its_innermost_cause() -> None:
+    found = diagnosed("java.lang.A Exception\nCaused by: java.lang.IllegalStateException: the reason\n\tat x")
+
+    assert str(found.error) == "java.lang.IllegalStateException: the reason"
+    assert not found.is_passing

@@ -1,0 +1,45 @@
+"""A checkpoint is used only for what it was made for, and the first difference is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from moldau.pipeline.runtime.errors import CheckpointMismatchError
+from moldau.pipeline.runtime.files import LocalFiles
+from moldau.pipeline.runtime.layout import Layout
+
+BEFORE = Layout("Source: a\n  --> b\nSink: b", {"in": 3}, 2)
+
+
+def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
+    file = str(tmp_path / "deep" / "topology.json")
+
+    BEFORE.save(file, LocalFiles())
+
+    assert Layout.load(file, LocalFiles()) == BEFORE
+    assert Layout.load(f"{file}.other", LocalFiles()) is None
+
+
+def test_the_same_layout_is_accepted() -> None:
+    BEFORE.check(BEFORE, "app", "/state")
+
+
+@pytest.mark.parametrize(
+    ("now", "difference"),
+    [
+        (replace(BEFORE, description="Source: a\n  --> c\nSink: b"), r"- --> b; \+ --> c"),
+        (replace(BEFORE, partitions={"in": 4}), "topic in had 3 partitions and has 4 now"),
+        (replace(BEFORE, partitions={}), "topic in had 3 partitions and has none now"),
+        (replace(BEFORE, state_partitions=4), r"spark\.sql\.shuffle\.partitions was 2 and is 4 now"),
+    ],
+)
+def test_another_layout_is_refused_with_the_difference(now: Layout, difference: str) -> None:
+    with pytest.raises(CheckpointMismatchError, match=difference):
+        BEFORE.check(now, "app", "/state")
+
+
+def test_without_state_the_number_of_its_partitions_is_nothing() -> None:
+    replace(BEFORE, partitions={}).check(replace(BEFORE, partitions={}, state_partitions=9), "app", "/state")
