@@ -1,4 +1,4 @@
-"""The two C load clients: compiled on first use, run as processes, their JSON read back.
+"""The C load clients: compiled on first use, run as processes, their JSON read back.
 
 C because librdkafka's Python binding would be what we measure. Both brokers get the very same binaries.
 Start at `run`.
@@ -21,7 +21,7 @@ __all__ = ["ClientError", "command", "librdkafka_version", "run"]
 
 SOURCES = Path(__file__).parent / "clients"
 TIMEOUT_S = 600
-LIBRARIES = {"rdkafka_load": ["-lrdkafka", "-lpthread"], "socket_load": []}
+LIBRARIES = {"rdkafka_load": ["-lrdkafka", "-lpthread"], "socket_load": [], "http_load": []}
 
 
 class ClientError(Exception):

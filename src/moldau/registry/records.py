@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 from moldau.registry.entities import AVRO, SchemaReference, SchemaVersion
@@ -134,10 +133,10 @@ def encode_value(record: Record, *, names_avro: bool = True) -> bytes | None:
 def decode(key: bytes | None, value: bytes | None, timestamp_ms: int | None = None) -> Record | None:
     """Read a record; `None` where its key or value makes no sense to us."""
     try:
-        known = _decoded_key(json.loads(key or b""))
+        known = _decoded_key(json.loads((key or b"").decode()))
         if known is None or value is None:
             return None if known is None else Record(known)
-        return Record(known, _decoded_value(known, json.loads(value), timestamp_ms))
+        return Record(known, _decoded_value(known, json.loads(value.decode()), timestamp_ms))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, RegistryError):
         return None
 
@@ -198,24 +197,26 @@ def _decoded_value(key: Key, document: Mapping[str, Any], timestamp_ms: int | No
 
 
 def _decoded_schema(key: SchemaKey, document: Mapping[str, Any], timestamp_ms: int | None) -> SchemaVersion:
-    references = tuple(
-        SchemaReference(str(entry["name"]), str(entry["subject"]), _whole(entry["version"]))
-        for entry in document.get("references") or ()
-    )
-    schema = SchemaVersion(
+    text = document["schema"]
+    if not isinstance(text, str):
+        raise TypeError("the schema is not text")
+    references = document.get("references")
+    return SchemaVersion(
         subject=key.subject,
         version=key.version,
         id=_whole(document["id"]),
         schema_type=document.get("schemaType") or AVRO,
-        schema=document["schema"],
-        references=references,
+        schema=text,
+        references=tuple(map(_decoded_reference, references)) if references else (),
         metadata=checked_metadata(document.get("metadata")) or None,
         rule_set=checked_rule_set(document.get("ruleSet")) or None,
         is_deleted=bool(document.get("deleted", False)),
+        timestamp_ms=timestamp_ms,
     )
-    if not isinstance(schema.schema, str):
-        raise TypeError("the schema is not text")
-    return replace(schema, timestamp_ms=timestamp_ms)
+
+
+def _decoded_reference(entry: Mapping[str, Any]) -> SchemaReference:
+    return SchemaReference(str(entry["name"]), str(entry["subject"]), _whole(entry["version"]))
 
 
 def _whole(number: object) -> int:

@@ -83,14 +83,14 @@ class State:
         return [refusal for record in records if (refusal := self.apply(record)) is not None]
 
     def _apply_schema(self, key: SchemaKey, record: Record) -> Refusal | None:
-        old, new = self.version(*key), record.value
+        new = record.value
         if not isinstance(new, SchemaVersion):
             self._remove(key)
             return None
-        if self._is_taken(key, new):
-            return Refusal(record, old)
-        self._remove(key)
         context = self._context(key.subject)
+        if new.id in context.users and self._is_taken(key, new):
+            return Refusal(record, self.version(*key))
+        self._remove(key)
         context.ids[new.identity] = new.id
         context.users.setdefault(new.id, {})[key] = None
         context.max_id = max(context.max_id, new.id)
@@ -138,7 +138,11 @@ class State:
             self.named_contexts.pop(context, None)
 
     def _context(self, subject: str) -> _Context:
-        return self._contexts.setdefault(context_of(subject), _Context())
+        name = context_of(subject)
+        found = self._contexts.get(name)
+        if found is None:
+            found = self._contexts[name] = _Context()
+        return found
 
     # Questions
 
