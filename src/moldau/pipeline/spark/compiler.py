@@ -7,18 +7,19 @@ DataFrames; rows that a step has no business with pass it by. Start at `compile_
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.task import store_names
-from moldau.pipeline.ir.nodes import Aggregate, GlobalTableSource, Repartition, Source
+from moldau.pipeline.ir.nodes import Aggregate, Repartition
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.spark.explain import explanation
 from moldau.pipeline.spark.native import native_frame
 from moldau.pipeline.spark.native_checks import NativeRefusalError
-from moldau.pipeline.spark.plan import Plan, Stage
+from moldau.pipeline.spark.plan import InputPoint, Plan, Stage
 from moldau.pipeline.spark.rows import FINISHED, SCHEMA, ddl, part
 from moldau.pipeline.spark.sources import KafkaReader, Reader, source_rows, widened
 from moldau.pipeline.spark.work import InputName, Parcel, StageWork
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from moldau.pipeline.spark.job import Job
 
-__all__ = ["Compiled", "TestMode", "compile_topology"]
+__all__ = ["Compiled", "TestMode", "compile_topology", "work_of"]
 
 ENDED = -1
 """Among the targets of a branch: rows that have left the topology."""
@@ -119,23 +120,26 @@ def compile_topology(
 
 
 def _hosted_frame(plan: Plan, settings: TaskSettings, reader: Reader, test: TestMode | None) -> DataFrame:
-    make = _WorkMaker(plan, settings, test)
+    identity = uuid.uuid4().hex
     branches: list[Branch] = []
     for stage in plan.stages:
-        branches = _with_stage(branches, stage, source_rows(reader, plan, stage), make)
+        make = partial(work_of, plan, stage, settings, test=test, identity=identity)
+        branches = _with_stage(branches, plan, stage, source_rows(reader, plan, stage), make)
     return _finished(plan, _united([branch.frame.select(*FINISHED) for branch in branches]))
 
 
-def _with_stage(branches: list[Branch], stage: Stage, sources: list[DataFrame], make: _WorkMaker) -> list[Branch]:
+def _with_stage(
+    branches: list[Branch], plan: Plan, stage: Stage, sources: list[DataFrame], make: Callable[..., StageWork]
+) -> list[Branch]:
     pieces = {piece.index for piece in stage.pieces}
     entering = [branch for branch in branches if branch.targets & pieces]
     passing = frozenset[int]().union(*(branch.targets for branch in entering)) - pieces
     is_last = not passing - {ENDED} and not _repartitions_out(stage)
-    work = make.work(stage, FINISHED if is_last else tuple(SCHEMA.names))
+    work = make(columns=FINISHED if is_last else tuple(SCHEMA.names))
     if entering:
         sources = [widened(frame) for frame in sources]
     rows = _united([*sources, *(branch.frame for branch in entering)])
-    targets = frozenset(make.plan.reader_of[name].index for name in work.targets)
+    targets = frozenset(plan.reader_of[name].index for name in work.targets)
     ran = Branch(_run(rows, stage, work), passing | targets | {ENDED})
     return [*(branch for branch in branches if branch not in entering), ran]
 
@@ -170,44 +174,44 @@ def _finished(plan: Plan, rows: DataFrame) -> DataFrame:
     )
 
 
-class _WorkMaker:
-    """Tells workers what a stage is about."""
+def work_of(
+    plan: Plan,
+    stage: Stage,
+    settings: TaskSettings,
+    columns: tuple[str, ...],
+    *,
+    test: TestMode | None = None,
+    identity: str | None = None,
+) -> StageWork:
+    """What workers must know of a stage that gives rows with these columns."""
+    pieces = {piece.index: piece for piece in stage.pieces}
+    points = [point for point in plan.inputs if pieces.keys() & set(point.pieces)]
+    states = [name for piece in stage.pieces for name in store_names(piece, settings)]
+    return StageWork(
+        identity=f"{identity or uuid.uuid4().hex}-{stage.number}",
+        number=stage.number,
+        pieces=pieces,
+        units=stage.units,
+        circles=stage.circles,
+        inputs={point.index: _input_name(point, settings) for point in points},
+        readers={point.index: tuple(index for index in point.pieces if index in pieces) for point in points},
+        outputs={point.name: point.index for point in plan.outputs},
+        dynamic_topics=frozenset(point.name for point in plan.outputs if point.topic is None),
+        targets={name: plan.targets(name) for name in _repartitions_out(stage)},
+        counts=dict(plan.counts),
+        settings=settings,
+        columns=columns,
+        states=() if stage.is_stateless else tuple(dict.fromkeys(states)),
+        commits_each_record=test is not None and test.commits_each_record,
+        exports_state=test is not None,
+    )
 
-    def __init__(self, plan: Plan, settings: TaskSettings, test: TestMode | None) -> None:
-        self.plan = plan
-        self._settings = settings
-        self._test = test
-        self._identity = uuid.uuid4().hex
 
-    def work(self, stage: Stage, columns: tuple[str, ...]) -> StageWork:
-        """What workers must know of a stage that gives rows with these columns."""
-        plan = self.plan
-        pieces = {piece.index: piece for piece in stage.pieces}
-        points = [point for point in plan.inputs if pieces.keys() & set(point.pieces)]
-        states = [name for piece in stage.pieces for name in store_names(piece, self._settings)]
-        return StageWork(
-            identity=f"{self._identity}-{stage.number}",
-            number=stage.number,
-            pieces=pieces,
-            units=stage.units,
-            circles=stage.circles,
-            inputs={point.index: self._input_name(point.node, point.topic) for point in points},
-            readers={point.index: tuple(index for index in point.pieces if index in pieces) for point in points},
-            outputs={point.name: point.index for point in plan.outputs},
-            dynamic_topics=frozenset(point.name for point in plan.outputs if point.topic is None),
-            targets={name: plan.targets(name) for name in _repartitions_out(stage)},
-            counts=dict(plan.counts),
-            settings=self._settings,
-            columns=columns,
-            states=() if stage.is_stateless else tuple(dict.fromkeys(states)),
-            commits_each_record=self._test is not None and self._test.commits_each_record,
-            exports_state=self._test is not None,
-        )
-
-    def _input_name(self, node: Source | Repartition, topic: str | None) -> InputName:
-        if isinstance(node, Repartition):
-            return InputName(node.name, self._settings.internal_topic(node.topic), False, True)
-        return InputName(node.name, topic, isinstance(node, GlobalTableSource), False)
+def _input_name(point: InputPoint, settings: TaskSettings) -> InputName:
+    node = point.node
+    if isinstance(node, Repartition):
+        return InputName(node.name, settings.internal_topic(node.topic), False, True)
+    return InputName(node.name, point.topic, point.is_global, False)
 
 
 def _repartitions_out(stage: Stage) -> list[str]:

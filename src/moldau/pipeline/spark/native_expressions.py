@@ -150,7 +150,7 @@ def _arithmetic(call: Call, arguments: list[Column], types: Sequence[DataType | 
             # Python's remainder has the divisor's sign, Java's that of the dividend.
             return (one % divisor + divisor) % divisor
         case "//" if all(each in _WHOLE for each in types):
-            return ((one - (one % divisor + divisor) % divisor) / divisor).cast("bigint")
+            return f.call_function("div", one - (one % divisor + divisor) % divisor, divisor)
         case _:
             raise NotNativeError(f"{call.function} of DOUBLE has no native form")
 

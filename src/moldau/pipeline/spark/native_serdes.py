@@ -32,7 +32,8 @@ def is_readable(serde: Serde, data: Column) -> Column | None:
         case LongSerde() | IntegerSerde() | ShortSerde():
             return data.isNull() | (f.octet_length(data) == _SIZES[type(serde)])
         case JsonSerde():
-            # A document that is no JSON gives a struct of nulls; only this function tells it from one that is.
+            # A document that is no JSON gives a struct of nulls; only this function tells it from one that is. Unlike
+            # Python it does not mind what follows a complete document.
             return data.isNull() | f.try_parse_json(data.cast("string")).isNotNull()
         case _:
             raise NotNativeError(f"{type(serde).__name__} has no native form")
@@ -60,12 +61,12 @@ def decoded(serde: Serde, data: Column) -> Column:
 def _number(serde: Serde, data: Column) -> Column:
     from pyspark.sql import functions as f
 
+    size = _SIZES[type(serde)]  # type: ignore[index]
     # A negative target base makes 64 bits a signed number; fewer bits need their sign put on.
-    number = f.conv(f.hex(data), 16, -10).cast("bigint")
+    number = f.conv(f.hex(f.when(f.octet_length(data) == size, data)), 16, -10).cast("bigint")
     if isinstance(serde, LongSerde):
         return number
-    bits = 8 * _SIZES[type(serde)]  # type: ignore[index]
-    return f.when(number >= 2 ** (bits - 1), number - 2**bits).otherwise(number).cast("int")
+    return f.when(number >= 2 ** (8 * size - 1), number - 2 ** (8 * size)).otherwise(number).cast("int")
 
 
 def encoded(serde: Serde, value: Column, data_type: DataType | None) -> Column:

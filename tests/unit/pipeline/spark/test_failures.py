@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from moldau.pipeline.cores.failures import ProcessingError, RecordPlace
+from moldau.pipeline.ir.origin import Origin
+from moldau.pipeline.spark.failures import WorkerError, cause_of, told_home
+
+
+def test_a_failure_survives_what_spark_makes_of_it() -> None:
+    error = ProcessingError("topic t, partition 1, offset 7: boom", RecordPlace("t", 1, 7), "MAP", Origin("app.py", 12))
+    with pytest.raises(WorkerError) as raised, told_home():
+        raise error
+
+    found = cause_of(f"org.apache.spark.SparkException: Job aborted\n  {raised.value}\n\tat java.lang.Thread")
+
+    assert found is not None
+    assert str(found) == "topic t, partition 1, offset 7: boom"
+    assert (found.kind, found.node, found.file, found.line) == ("ProcessingError", "MAP", "app.py", 12)
+
+
+def test_what_spark_raises_itself_is_a_text() -> None:
+    found = cause_of(
+        "[USER_RAISED_EXCEPTION] <moldau-failure>topic t: the key cannot be read</moldau-failure> SQLSTATE"
+    )
+    assert str(found) == "topic t: the key cannot be read"
+
+
+def test_other_exceptions_are_not_ours_to_explain() -> None:
+    assert cause_of(ValueError("disk full")) is None
+
+
+def test_a_bug_keeps_its_traceback() -> None:
+    with pytest.raises(ZeroDivisionError), told_home():
+        _ = 1 / 0

@@ -1,0 +1,149 @@
+"""Groups run without Spark: its state is a dictionary here, and workers come and go as a test says."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pytest
+
+from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.spark import group_run
+from moldau.pipeline.spark.compiler import work_of
+from moldau.pipeline.spark.group_run import GroupRun
+from moldau.pipeline.spark.plan import Plan
+from moldau.pipeline.spark.rows import FINISHED, SCHEMA, packed
+from moldau.streams import Consumed, LongSerde, Produced, StreamsBuilder, StringSerde, Topology
+
+TEXT = StringSerde()
+
+
+class Spark:
+    """The state of one group, as batches that succeed leave it."""
+
+    def __init__(self) -> None:
+        self.entries: dict[tuple[str, bytes], bytes] = {}
+        self.gets = 0
+
+    def channel(self, client: object) -> Spark:
+        return self
+
+    def get(self, state: str, key: bytes) -> bytes | None:
+        self.gets += 1
+        return self.entries.get((state, key))
+
+    def get_many(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self.get(state, key) for key in keys]
+
+    def write(self, state: str, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        for key, value in changes:
+            if value is None:
+                self.entries.pop((state, key), None)
+            else:
+                self.entries[state, key] = value
+
+    def items(self, state: str) -> Iterator[tuple[bytes, bytes]]:
+        return iter([(key, value) for (name, key), value in self.entries.items() if name == state])
+
+
+@pytest.fixture
+def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
+    state = Spark()
+    monkeypatch.setattr(group_run, "StateChannel", state.channel)
+    monkeypatch.setattr(group_run, "_kept", {})
+    return state
+
+
+def counting() -> Topology:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", Consumed.with_(TEXT, TEXT))
+    stream.group_by_key().count().to_stream().to("out", Produced.with_(TEXT, LongSerde()))
+    return builder.build()
+
+
+PLAN = Plan.of(counting(), {"in": 1}, 1)
+(STAGE,) = PLAN.stages
+(SLOT,) = STAGE.units
+WORK = work_of(PLAN, STAGE, TaskSettings.of({"statestore.cache.max.bytes": "0"}), FINISHED)
+
+
+def rows(keys: Sequence[str], first: int = 0) -> pa.RecordBatch:
+    return packed(
+        len(keys),
+        {
+            "slot": SLOT,
+            "input": 0,
+            "target": 0,
+            "lane": 0,
+            "partition": 0,
+            "offset": list(range(first, first + len(keys))),
+            "timestamp": list(range(first, first + len(keys))),
+            "key": [key.encode() for key in keys],
+            "value": [b"x"] * len(keys),
+        },
+        SCHEMA,
+    )
+
+
+def ran(*batches: pa.RecordBatch) -> list[tuple[str, int]]:
+    results = [batch for batch in GroupRun(WORK, SLOT, None).run(list(batches)) if batch.num_rows]
+    return [
+        (key.decode(), int.from_bytes(value, "big"))
+        for batch in results
+        for key, value in zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True)
+    ]
+
+
+def test_counts_go_on_from_batch_to_batch(spark: Spark) -> None:
+    assert ran(rows(["a", "b", "a"])) == [("a", 1), ("b", 1), ("a", 2)]
+    assert ran(rows(["a"], 3)) == [("a", 3)]
+
+
+def test_a_worker_that_knows_its_state_asks_spark_for_nothing_but_the_stamp(spark: Spark) -> None:
+    ran(rows(["a", "b"]))
+    spark.gets = 0
+    ran(rows(["b", "a"], 2))
+    assert spark.gets == 1
+
+
+def test_a_new_worker_reads_what_the_old_one_wrote(spark: Spark) -> None:
+    ran(rows(["a", "b", "a"]))
+    group_run._kept.clear()
+    assert ran(rows(["a", "b"], 3)) == [("a", 3), ("b", 2)]
+
+
+def test_a_batch_that_spark_gave_up_leaves_no_trace(spark: Spark) -> None:
+    ran(rows(["a"]))
+    before = dict(spark.entries)
+    ran(rows(["a", "a"], 1))
+    spark.entries = before
+
+    assert ran(rows(["a", "a"], 1)) == [("a", 2), ("a", 3)]
+
+
+def test_rows_are_taken_in_order_however_they_lie(spark: Spark) -> None:
+    shuffled = rows(["a", "b", "a", "c", "b"]).take([4, 0, 3, 1, 2])
+    assert ran(shuffled) == [("a", 1), ("b", 1), ("a", 2), ("c", 1), ("b", 2)]
+
+
+def test_batches_and_workers_cut_anywhere_give_the_same(spark: Spark) -> None:
+    dice = random.Random(5)
+    keys = [dice.choice("abcdef") for _ in range(200)]
+    whole = ran(rows(keys))
+    spark.entries.clear()
+    found, at = [], 0
+    while at < len(keys):
+        size = dice.randint(1, 30)
+        found += ran(rows(keys[at : at + size], at))
+        if dice.random() < 0.4:
+            group_run._kept.clear()
+        at += size
+    assert found == whole
+
+
+def test_rows_of_other_stages_pass_by(spark: Spark) -> None:
+    foreign = packed(1, {"slot": SLOT, "input": 99, "key": [b"k"], "value": [b"v"], "timestamp": [5]})
+    (passed, *_) = GroupRun(WORK, SLOT, None).run([foreign])
+    assert passed.column("input").to_pylist() == [99]
+    assert tuple(passed.schema.names) == FINISHED

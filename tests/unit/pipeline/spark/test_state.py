@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pytest
+
+from moldau.pipeline.spark.state import Backend, GroupState
+
+
+class Channel:
+    """Spark's state as a dictionary that counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.entries: dict[tuple[str, bytes], bytes] = {}
+        self.asked: list[list[bytes]] = []
+
+    def get(self, state: str, key: bytes) -> bytes | None:
+        return self.get_many(state, [key])[0]
+
+    def get_many(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        self.asked.append(list(keys))
+        return [self.entries.get((state, key)) for key in keys]
+
+    def write(self, state: str, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        for key, value in changes:
+            if value is None:
+                self.entries.pop((state, key), None)
+            else:
+                self.entries[state, key] = value
+
+    def items(self, state: str) -> Iterator[tuple[bytes, bytes]]:
+        return iter([(key, value) for (name, key), value in self.entries.items() if name == state])
+
+
+@pytest.fixture
+def channel() -> Channel:
+    return Channel()
+
+
+def attached(channel: Channel, keys: list[bytes], prefix: bytes = b"") -> Backend:
+    backend = Backend("store", prefix)
+    backend.attach(GroupState(channel, lambda: keys))  # type: ignore[arg-type]
+    return backend
+
+
+def test_nothing_reaches_spark_before_the_batch_ends(channel: Channel) -> None:
+    backend = attached(channel, [])
+    backend.put(b"a", b"1")
+    backend.put(b"b", b"2")
+    backend.delete(b"b")
+
+    assert (backend.get(b"a"), backend.get(b"b")) == (b"1", None)
+    assert channel.entries == {}
+    assert backend.write() == {b"a": b"1", b"b": None}
+    assert channel.entries == {("store", b"a"): b"1"}
+
+
+def test_the_key_of_one_record_brings_those_of_all(channel: Channel) -> None:
+    channel.entries.update({("store", b"a"): b"1", ("store", b"c"): b"3"})
+    backend = attached(channel, [b"a", b"b", b"a", b"c"])
+
+    assert [backend.get(key) for key in (b"a", b"b", b"c")] == [b"1", None, b"3"]
+    assert channel.asked == [[b"a", b"b", b"c"]]
+
+
+def test_a_key_that_no_record_has_is_asked_for_alone(channel: Channel) -> None:
+    channel.entries["store", b"window-1"] = b"x"
+    backend = attached(channel, [b"a", b"b"])
+
+    assert backend.get(b"window-1") == b"x"
+    assert channel.asked == [[b"window-1"]]
+
+
+def test_what_was_written_is_not_read_from_what_was_read_ahead(channel: Channel) -> None:
+    channel.entries.update({("store", b"a"): b"1", ("store", b"b"): b"2"})
+    backend = attached(channel, [b"a", b"b"])
+    backend.get(b"a")
+    backend.put(b"b", b"new")
+
+    assert backend.get(b"b") == b"new"
+
+
+def test_all_entries_are_those_of_spark_with_the_changes_of_the_batch(channel: Channel) -> None:
+    channel.entries.update({("store", b"a"): b"1", ("store", b"b"): b"2", ("other", b"x"): b"9"})
+    backend = attached(channel, [])
+    backend.delete(b"a")
+    backend.put(b"c", b"3")
+
+    assert dict(backend.items()) == {b"b": b"2", b"c": b"3"}
+
+
+def test_tasks_that_share_a_state_do_not_see_each_other(channel: Channel) -> None:
+    one, other = attached(channel, [b"k"], b"1/"), attached(channel, [b"k"], b"2/")
+    one.put(b"k", b"one")
+    one.write()
+    other.put(b"k", b"other")
+    other.write()
+
+    assert dict(one.items()) == {b"k": b"one"}
+    assert other.get(b"k") == b"other"
+    assert set(channel.entries) == {("store", b"1/k"), ("store", b"2/k")}
+
+
+def test_a_new_batch_forgets_what_the_last_one_left(channel: Channel) -> None:
+    backend = attached(channel, [b"a"])
+    backend.put(b"a", b"lost")
+    backend.attach(GroupState(channel, lambda: [b"a"]))  # type: ignore[arg-type]
+
+    assert backend.get(b"a") is None
