@@ -9,7 +9,7 @@ Kafka Streams' doing, down to when it looks for windows that have closed. Start 
 from __future__ import annotations
 
 from moldau.pipeline.cores.context import TaskContext
-from moldau.pipeline.cores.held_records import LEFT, RIGHT, HeldRecords
+from moldau.pipeline.cores.held_records import LEFT, RIGHT, HeldRecord, HeldRecords
 from moldau.pipeline.cores.join_buffer import JoinBuffer
 from moldau.pipeline.cores.joiners import joiner_of
 from moldau.pipeline.cores.processor import Processor
@@ -140,7 +140,20 @@ class StreamJoinSide(Processor):
         told, shared.next_look.value = held.take_before(
             now - window.after_ms - grace_ms, now - window.before_ms - grace_ms
         )
-        for one in told:
+        for number, one in enumerate(told, 1):
             key = shared.codecs[one.side].decode_key(one.key)
             left, right = (one.value, None) if one.side == LEFT else (None, one.value)
-            self.forward(Record(key, shared.joiner(key, left, right), one.timestamp, headers))
+            try:
+                joined = shared.joiner(key, left, right)
+            except Exception:
+                self._hold_again(told[number:])
+                raise
+            self.forward(Record(key, joined, one.timestamp, headers))
+
+    def _hold_again(self, records: list[HeldRecord]) -> None:
+        """Keep what would have been told after a failure, for a pipeline that goes on without the failing record."""
+        assert self._held is not None
+        for one in records:
+            self._held.hold(one.side, one.key, one.value, one.timestamp)
+        if records:
+            self._shared.next_look.value = records[0].timestamp

@@ -117,6 +117,7 @@ class TableFilterProcessor(_RowProcessor):
     def __init__(self, node: ir.TableFilter, context: TaskContext) -> None:
         self._holds = callable_of(node.predicate, "key", "value")
         self._wanted = not node.is_negated
+        self._is_of_versions = context.traits(node.input).is_versioned
         super().__init__(node, context)
 
     def computed(self, key: Any, value: Any) -> Any:
@@ -124,7 +125,7 @@ class TableFilterProcessor(_RowProcessor):
 
     def is_silent(self, new: Any, old: Any) -> bool:
         # Without old values nobody can tell whether the row was there before, so a tombstone is sent to be safe.
-        return self.sends_old_values and new is None and old is None
+        return self.sends_old_values and new is None and old is None and not self._is_of_versions
 
 
 class TableMapValuesProcessor(_RowProcessor):
@@ -217,16 +218,19 @@ def table_source(node: ir.TableSource | ir.ToTable | ForeignKeyResolve, context:
 
 def table_filter(node: ir.TableFilter, context: TaskContext) -> Processor:
     """A filter of a table."""
-    if context.traits(node.input).is_versioned:
-        return VersionedRowProcessor(node, context)
-    return TableFilterProcessor(node, context)
+    return VersionedRowProcessor(node, context) if _has_past(node, context) else TableFilterProcessor(node, context)
 
 
 def table_map_values(node: ir.TableMapValues, context: TaskContext) -> Processor:
     """A mapping of a table's values."""
-    if context.traits(node.input).is_versioned:
-        return VersionedRowProcessor(node, context)
-    return TableMapValuesProcessor(node, context)
+    return VersionedRowProcessor(node, context) if _has_past(node, context) else TableMapValuesProcessor(node, context)
+
+
+def _has_past(node: ir.TableFilter | ir.TableMapValues, context: TaskContext) -> bool:
+    """Whether a table keeps its past; one that keeps nothing has that of the table before it."""
+    if context.traits(node).is_materialized:
+        return node.table is not None and node.table.history_ms is not None
+    return context.traits(node.input).is_versioned
 
 
 TABLE_BUILDERS: dict[type[ir.Node], Builder] = {

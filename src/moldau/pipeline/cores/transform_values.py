@@ -38,6 +38,7 @@ class TransformValuesProcessor(TableProcessor):
         self._offered = TransformContext(self, node.stores, node.connected)
         self._users = [node.supplier.call()]
         self._transform: Callable[[Any, Any], Any] = self._users[0].transform
+        self._forgets_history = node.forgets_history
         self._store = None if table is None else context.timestamped_store(table)
         if self._store is not None:
             context.views[node.name] = self._store
@@ -54,7 +55,7 @@ class TransformValuesProcessor(TableProcessor):
         store = self._store
         if store is None:
             old = self._transform(key, change.old) if self.sends_old_values else None
-            if type(change) is OutdatedChange:
+            if type(change) is OutdatedChange and not self._forgets_history:
                 self.forward(result.with_value(OutdatedChange(result.value, old)))
             else:
                 self.emit(None, result, old)

@@ -79,6 +79,9 @@ class VersionedStore(Store):
         history = self._history(key_bytes)
         index = bisect_left(history, timestamp, key=since)
         is_there = index < len(history) and since(history[index]) == timestamp
+        if value is None and is_there and self._leaves_nothing(history, index):
+            self._keep(key_bytes, history[:index])
+            return Put.LATEST
         version = (timestamp, None if value is None else self._holding.hold(value))
         history = [*history[:index], version, *history[index + is_there :]]
         self._keep(key_bytes, history)
@@ -101,8 +104,16 @@ class VersionedStore(Store):
         timestamp, held = version
         return None if held is None else ValueAndTimestamp(self._holding.give(held), timestamp)
 
+    def _leaves_nothing(self, history: History, index: int) -> bool:
+        """Whether deleting the newest version at its own time leaves no trace: where no row before it ends then."""
+        is_newest = index == len(history) - 1
+        return is_newest and (index == 0 or history[index - 1][1] is None)
+
     def _keep(self, key_bytes: bytes, history: History) -> None:
         """Hold what of a history can still be asked for."""
+        if not history:
+            self._cache.put(key_bytes, None)
+            return
         oldest = self._oldest()
         first = max(0, bisect_right(history, oldest, key=since) - 1)
         kept = history[first:]

@@ -91,20 +91,17 @@ class VersionedSourceProcessor(_VersionedProcessor):
 
 
 class VersionedRowProcessor(_VersionedProcessor):
-    """A filter or a mapping of a versioned table.
+    """A filter or a mapping that is kept with its past, or that is not kept and computed from a table that is.
 
-    A filter of such a table sends a tombstone for every row that does not pass, because an older row might have.
+    A filter of a versioned table sends a tombstone for every row that does not pass, because an older row might have.
     """
 
     def __init__(self, node: ir.TableFilter | ir.TableMapValues, context: TaskContext) -> None:
-        table = node.table if context.traits(node).is_materialized else None
-        super().__init__(node, context, table if table is not None and table.history_ms is not None else None)
+        super().__init__(node, context, node.table if context.traits(node).is_materialized else None)
         self._computed = computation(node)
-        self._rows = context.timestamped_store(table) if table is not None and self._versions is None else None
-        self._ends_history = node.table is not None
-        if self._rows is not None:
-            context.views[node.name] = self._rows
-        elif self._versions is None and node.input.name in context.views:
+        self._keeps_quiet = isinstance(node, ir.TableFilter) and not context.traits(node.input).is_versioned
+        self._forgets_history = node.forgets_history
+        if self._versions is None and node.input.name in context.views:
             context.views[node.name] = ComputedVersions(context.view(node.input), self._computed)
 
     def process(self, record: Record) -> None:
@@ -112,16 +109,13 @@ class VersionedRowProcessor(_VersionedProcessor):
         key = record.key
         result = record.with_value(None if change.new is None else self._computed(key, change.new))
         if self._versions is not None:
-            self.tell(result)
+            is_known = result.value is not None or not self._sends_old_values or self._versions.get(key) is not None
+            if is_known or not self._keeps_quiet:
+                self.tell(result)
             return
-        if self._rows is not None:
-            row = self._rows.get(key)
-            old = None if row is None else row.value
-            self._rows.put_row(self._rows.encode_key(key), result.value, record.timestamp)
-        else:
-            old = None if change.old is None else self._computed(key, change.old)
-        kind = Change if self._ends_history else type(change)
-        self.forward(result.with_value(kind(result.value, old if self._sends_old_values else None)))
+        old = None if change.old is None or not self._sends_old_values else self._computed(key, change.old)
+        kind = Change if self._forgets_history else type(change)
+        self.forward(result.with_value(kind(result.value, old)))
 
 
 class ComputedVersions:

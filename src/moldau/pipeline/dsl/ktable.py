@@ -118,6 +118,7 @@ class KTable(Hinting):
             predicate=function,
             is_negated=is_negated,
             table=table,
+            forgets_history=_forgets_history(materialized),
         )
         return self._then(node, materialized, self.values, table)
 
@@ -142,7 +143,13 @@ class KTable(Hinting):
         table = self._stored(materialized, values, burn="KTABLE-MAPVALUES-")
         name = self.graph.names.chosen(name_of(named), "KTABLE-MAPVALUES-")
         node = TableMapValues(
-            name=name, origin=callers_origin(), input=self.node, mapper=function, has_key=has_key, table=table
+            name=name,
+            origin=callers_origin(),
+            input=self.node,
+            mapper=function,
+            has_key=has_key,
+            table=table,
+            forgets_history=_forgets_history(materialized),
         )
         return self._then(node, materialized, values, table)
 
@@ -167,6 +174,7 @@ class KTable(Hinting):
             stores=owned,
             connected=connected,
             table=table,
+            forgets_history=_forgets_history(materialized),
         )
         return self._then(node, materialized, Part(), table)
 
@@ -318,3 +326,8 @@ class KTable(Hinting):
         options = materialized or Materialized()
         keys, values = self.keys.or_of(options.key_serde), values.or_of(options.value_serde)
         return KTable(self.graph, node, keys, values, store=None if table is None else table.store)
+
+
+def _forgets_history(materialized: Materialized | None) -> bool:
+    """Whether a table was asked to be another kind than a versioned one before it, be it kept under a name or not."""
+    return materialized is not None and materialized.history_ms is None

@@ -273,6 +273,8 @@ class TableFilter(OneInput):
     predicate: Function
     is_negated: bool = False
     table: Materialization | None = None
+    forgets_history: bool = False
+    """Whether changes of a versioned table's past count as changes of its row from here on."""
 
 
 @node
@@ -282,6 +284,8 @@ class TableMapValues(OneInput):
     mapper: Function
     has_key: bool = False
     table: Materialization | None = None
+    forgets_history: bool = False
+    """Whether changes of a versioned table's past count as changes of its row from here on."""
 
 
 @node
@@ -291,6 +295,8 @@ class TableTransformValues(OneInput):
     supplier: PythonFunction
     stores: tuple[StateStore, ...] = ()
     table: Materialization | None = None
+    forgets_history: bool = False
+    """Whether changes of a versioned table's past count as changes of its row from here on."""
     connected: tuple[str, ...] = ()
 
 

@@ -126,7 +126,7 @@ class _Plan:
                 return node.table.history_ms is not None
             case TableFilter() | TableMapValues() | TableTransformValues():
                 if node.table is None:
-                    return node.input.name in self.versioned
+                    return node.input.name in self.versioned and not node.forgets_history
                 return node.table.history_ms is not None
             case _:
                 return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.unit.pipeline.cores.small_topologies import STRING, Run, both, function, sink, stored, stream
 
+from moldau.pipeline.cores.handlers import log_and_continue
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.nodes import JoinKind
 from moldau.pipeline.ir.serdes import JsonSerde
@@ -294,3 +295,26 @@ def test_a_joiner_that_changes_what_it_is_given_does_not_change_what_is_remember
     run.pipe("left", "k", '{"a": 1}', 10)
     assert run.pipe("right", "k", '{"b": 2}', 11) == [("k", '{"a":1,"b":2}', 11)]
     assert run.pipe("right", "k", '{"c": 3}', 11) == [("k", '{"a":1,"c":3}', 11)]
+
+
+def test_a_joiner_that_fails_on_a_held_record_loses_only_that_one() -> None:
+    def joiner(one: str | None, other: str | None) -> str:
+        return both(one, other) if one != "bad" else str(1 / 0)
+
+    left, right = stream("left"), stream("right")
+    join = ir.StreamStreamJoin(
+        name="join",
+        left=left,
+        right=right,
+        joiner=function(joiner),
+        kind=OUTER,
+        window=JoinWindow(before_ms=5, after_ms=5, grace_ms=0),
+        left_store=stored("left-window"),
+        right_store=stored("right-window"),
+    )
+    run = Run(left, right, join, sink(join), processing_handler=log_and_continue)
+    run.pipe("left", "a", "bad", 0)
+    run.pipe("right", "b", "x", 4)
+
+    assert run.pipe("left", "c", "y", 20) == []
+    assert run.pipe("left", "c", "z", 40) == [("b", "-x", 4)]

@@ -73,6 +73,18 @@ def test_a_deletion_is_a_version() -> None:
     assert rows.get("k") == ("c", 20)
 
 
+def test_a_row_deleted_at_its_own_time_leaves_a_trace_only_if_a_row_was_before_it() -> None:
+    rows = store()
+    rows.put("k", "a", 20)
+    rows.put("k", None, 20)
+    assert rows.put("k", "late", 10) is Put.LATEST
+
+    rows.put("l", "a", 20)
+    rows.put("l", "b", 30)
+    rows.put("l", None, 30)
+    assert rows.put("l", "late", 25) is Put.OUTDATED
+
+
 def test_a_record_of_the_same_time_replaces_a_version() -> None:
     rows = store()
     rows.put("k", "a", 10)
@@ -137,6 +149,42 @@ def test_a_filter_of_a_versioned_table_sends_a_tombstone_for_every_row_that_does
     assert run.pipe("in", "k", "no", 10) == [("k", None, 10)]
     assert run.pipe("in", "k", "yes", 20) == [("k", "yes", 20)]
     assert run.pipe("in", "k", "no", 15) == [("k", None, 15)]
+
+
+def test_a_named_mapping_of_a_versioned_table_is_an_ordinary_table() -> None:
+    source = versioned("in")
+    upper = ir.TableMapValues(
+        name="upper",
+        input=source,
+        mapper=function(str.upper),
+        table=stored("upper", is_queryable=True, is_caching=True),
+    )
+    run = Run(source, upper, *table_sink(upper), is_caching=True)
+    assert run.pipe("in", "k", None, 10) == []
+    assert run.pipe("in", "k", "b", 20) == [("k", "B", 20)]
+    assert run.pipe("in", "k", "a", 15) == [("k", "A", 15)]
+
+
+def test_a_filter_may_begin_a_history_of_its_own() -> None:
+    source = table("in", is_queryable=True)
+    kept = ir.TableFilter(
+        name="kept", input=source, predicate=function(lambda key, value: value != "no"), table=history("kept", 100)
+    )
+    run = Run(source, kept, *table_sink(kept))
+    assert run.pipe("in", "k", "no", 10) == []
+    assert run.pipe("in", "k", "yes", 20) == [("k", "yes", 20)]
+    assert run.pipe("in", "k", "no", 15) == [("k", None, 15)]
+
+
+def test_a_mapping_can_forget_the_history_without_keeping_anything() -> None:
+    source = versioned("in")
+    upper = ir.TableMapValues(name="upper", input=source, mapper=function(str.upper), forgets_history=True)
+    group = ir.GroupTable(name="group", input=upper, selector=function(lambda key, value: ("all", value)))
+    last = ir.Reduce(function(lambda before, value: before + value), function(lambda text, value: text + "-"))
+    total = ir.AggregateTable(name="total", input=group, aggregator=last, table=stored("total"))
+    run = Run(source, upper, group, total, *table_sink(total))
+    assert run.pipe("in", "k", "b", 20) == [("all", "B", 20)]
+    assert run.pipe("in", "k", "a", 10) == [("all", "B-A", 20)]
 
 
 def test_joins_of_tables_leave_out_what_changes_the_past_only() -> None:
