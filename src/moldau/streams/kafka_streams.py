@@ -138,6 +138,11 @@ class KafkaStreams:
         """
         return self._pipeline.views.store(name)
 
+    @property
+    def server_port(self) -> int | None:
+        """The port on which stores answer over HTTP, where `application.server` asks for one."""
+        return self._pipeline.server_port
+
     def metrics(self) -> MetricsSnapshot:
         """Rates, batch time, size of state and lag."""
         return self._pipeline.metrics()

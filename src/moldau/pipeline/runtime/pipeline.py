@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from moldau.client.errors import ClientError
 from moldau.core.errors import MoldauError
@@ -31,6 +32,9 @@ from moldau.pipeline.runtime.settings import StreamsSettings
 from moldau.pipeline.runtime.states import State, StateMachine
 from moldau.pipeline.runtime.store_database import StoreDatabase
 from moldau.pipeline.runtime.store_views import StoreViews
+
+if TYPE_CHECKING:
+    from moldau.pipeline.runtime.query_server import QueryServer
 
 __all__ = ["Handler", "Pipeline", "Response"]
 
@@ -77,6 +81,7 @@ class Pipeline:
         self._run: Run | None = None
         self._taken_over = threading.Event()
         self._cluster: Cluster | None = None
+        self._server: QueryServer | None = None
         self._thread = threading.Thread(target=self._supervise, name=f"{settings.application_id}-supervisor")
 
     def start(self) -> None:
@@ -90,11 +95,27 @@ class Pipeline:
             self._cluster.prepared(self.topology)
             self._stores = StoreDatabase(self.folder.stores_file, self._queryable)
             self._presence = GroupPresence(self.settings, *self._subscription(), self._taken_over.set)
+            self._serve_stores()
         except BaseException:
             self.folder.release()
             raise
         self.states.move(State.REBALANCING)
         self._thread.start()
+
+    @property
+    def server_port(self) -> int | None:
+        """Where the stores answer over HTTP, if `application.server` asks for it."""
+        return None if self._server is None else self._server.port
+
+    def _serve_stores(self) -> None:
+        if self.settings.application_server is None:
+            return
+        from moldau.pipeline.runtime.query_app import Application
+        from moldau.pipeline.runtime.query_server import QueryServer
+
+        application = Application(self.settings.application_id, self.views, lambda: self.states.state, self.metrics)
+        self._server = QueryServer(*self.settings.application_server, application)
+        self._server.start()
 
     def stop(self, timeout_s: float) -> bool:
         """End it in good order; False where that took longer than allowed and goes on in the background."""
@@ -220,6 +241,8 @@ class Pipeline:
             self._presence.close()
             if not self._taken_over.is_set():
                 self._pin_offsets()
+            if self._server is not None:
+                self._server.close()
             self.views.close()
             self._stores.close()
         except Exception as error:

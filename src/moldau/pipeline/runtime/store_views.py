@@ -34,6 +34,7 @@ class View:
         topic = views.changelog_topic(store.name)
         self.name = store.name
         self.shape = store.shape
+        self.key_serde = store.table.key_serde
         self.encode_key = encoder(store.table.key_serde, topic)
         self.decode_key = decoder(store.table.key_serde, topic)
         self.decode_value = decoder(store.table.value_serde, topic)
