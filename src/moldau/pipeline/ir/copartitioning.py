@@ -62,7 +62,8 @@ def _wanted(repartition: Repartition, counts: Mapping[str, int]) -> int:
 
 def _count(origin: Source | Repartition, counts: Mapping[str, int]) -> int:
     if isinstance(origin, Repartition):
-        return counts[origin.topic]
+        # A foreign-key join asks for its right side before that side's own repartitioning has had its turn.
+        return counts[origin.topic] if origin.topic in counts else _wanted(origin, counts)
     known = [counts[topic] for topic in origin.topics if topic in counts]
     if not known and origin.topic_pattern is None:
         raise TopologyError(f"{origin.name}: nothing is known of topic {', '.join(origin.topics)}", origin.origin)
