@@ -1,19 +1,16 @@
 """A schema registry as tools ask it: schemas by id, and ids for schemas. Answers are kept, since ids never change.
 
-Over plain HTTP with the standard library; any registry with Confluent's API will do. Programs of users have
+Any registry with Confluent's API will do; the way to it is `client.registry_http`. Programs of users have
 `confluent_kafka.schema_registry`. Start at `RegistryClient.schema`.
 """
 
 from __future__ import annotations
 
-import base64
-import http.client
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, urlsplit
 
-from moldau.client.errors import ClientError, UnreachableError
+from moldau.client.registry_http import RegistryHttp, RegistryRefusalError, RegistryServers
 from moldau.core.errors import InvalidConfigError
 from moldau.schemas.identity import SchemaReference
 from moldau.schemas.schema import ParsedSchema, parse
@@ -21,17 +18,7 @@ from moldau.schemas.schema import ParsedSchema, parse
 __all__ = ["DEFAULT_URL", "RegisteredSchema", "RegistryClient", "RegistryRefusalError", "subject_name"]
 
 DEFAULT_URL = "http://localhost:8081"
-MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 TIMEOUT_S = 30.0
-
-
-class RegistryRefusalError(ClientError):
-    """The registry answered, and said no; `status` and `registry_code` are its numbers."""
-
-    def __init__(self, message: str, status: int, registry_code: int) -> None:
-        super().__init__(message)
-        self.status = status
-        self.registry_code = registry_code
 
 
 class RegisteredSchema(NamedTuple):
@@ -44,13 +31,13 @@ class RegistryClient:
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         """`schema.registry.url` may list several; `basic.auth.user.info` is sent where it is given."""
-        urls = [url.strip().rstrip("/") for url in properties.get("schema.registry.url", DEFAULT_URL).split(",")]
-        self._urls = [url for url in urls if url]
-        self._user_info = properties.get("basic.auth.user.info", "")
-        for url in self._urls:
+        urls = [url.strip() for url in properties.get("schema.registry.url", DEFAULT_URL).split(",")]
+        self._servers = RegistryServers(tuple(url for url in urls if url), properties.get("basic.auth.user.info"))
+        self._http = RegistryHttp(TIMEOUT_S)
+        for url in self._servers.urls:
             if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
                 raise InvalidConfigError(f"schema.registry.url={url}: write http://host:port, such as {DEFAULT_URL}")
-        if not self._urls:
+        if not self._servers.urls:
             raise InvalidConfigError(f"schema.registry.url is empty: write http://host:port, such as {DEFAULT_URL}")
         self._by_id: dict[int | str, RegisteredSchema] = {}
 
@@ -109,37 +96,12 @@ class RegistryClient:
             found = {**found, **self._resolved(parts), reference.name: document["schema"]}
         return found
 
-    # HTTP
-
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        failures = []
-        for url in list(self._urls):
-            try:
-                return self._ask_at(url, method, path, body)
-            except (OSError, http.client.HTTPException) as error:
-                failures.append(f"{url}: {error or type(error).__name__}")
-                self._urls.append(self._urls.pop(0))
-        raise UnreachableError(f"the schema registry cannot be reached at {'; '.join(failures)}")
-
-    def _ask_at(self, url: str, method: str, path: str, body: Any) -> Any:
-        address = urlsplit(url)
-        kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
-        connection = kind(address.hostname or "", address.port, timeout=TIMEOUT_S)
-        headers = {"Accept": MEDIA_TYPE, "Content-Type": MEDIA_TYPE, **self._authorization(address.netloc)}
-        content = None if body is None else json.dumps(body).encode()
         try:
-            connection.request(method, address.path + path, content, headers)
-            answer = connection.getresponse()
-            text = answer.read()
+            return self._http.ask(self._servers, method, path, body)
         finally:
-            connection.close()
-        return _document(url, answer.status, text)
-
-    def _authorization(self, netloc: str) -> dict[str, str]:
-        user_info = self._user_info or (unquote(netloc.rpartition("@")[0]) if "@" in netloc else "")
-        if not user_info:
-            return {}
-        return {"Authorization": f"Basic {base64.b64encode(user_info.encode()).decode()}"}
+            # A tool asks a few times and then works for hours: nobody should keep a connection for that.
+            self._http.close()
 
 
 def subject_name(strategy: str, topic: str, record_name: str | None, *, is_key: bool) -> str:
@@ -155,16 +117,3 @@ def subject_name(strategy: str, topic: str, record_name: str | None, *, is_key: 
     if not record_name:
         raise InvalidConfigError(f"{simple} needs a schema with a name, and this one has none")
     return record_name if simple == "RecordNameStrategy" else f"{topic}-{record_name}"
-
-
-def _document(url: str, status: int, text: bytes) -> Any:
-    try:
-        document = json.loads(text)
-    except ValueError:
-        raise ClientError(f"{url} answered with status {status} and no JSON: is a schema registry there?") from None
-    if status >= 400:
-        known = document if isinstance(document, dict) else {}
-        code = int(known.get("error_code", status))
-        message = known.get("message", "no reason was given")
-        raise RegistryRefusalError(f"{message} (schema registry, error code {code})", status, code)
-    return document

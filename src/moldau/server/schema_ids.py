@@ -16,6 +16,7 @@ from moldau.broker.schema_rules import RegisteredSchema, RegistryUnreachableErro
 from moldau.core.config import BrokerConfig
 
 if TYPE_CHECKING:
+    from moldau.client.registry_http import RegistryServers
     from moldau.server.registry_questions import RegistryQuestions
 
 __all__ = ["RegistryAddress", "RegistrySchemaIds"]
@@ -30,25 +31,27 @@ _logger = logging.getLogger("moldau.server.schema_ids")
 
 @dataclass(frozen=True, slots=True)
 class RegistryAddress:
-    """Where the registry is, how to get in, and how much to remember of it."""
+    """Where the registry is, and how much to remember of it."""
 
-    urls: tuple[str, ...]
-    user_info: str | None = None
-    truststore: tuple[str, str] | None = None
-    """A file and its password."""
+    servers: RegistryServers
     missing_ttl_s: float = 1.0
     max_ids: int = 10_000
 
     @classmethod
     def of(cls, config: BrokerConfig, found: Callable[[], Sequence[str]] = tuple) -> RegistryAddress:
         """By the broker's settings; `found` gives the instances that announced themselves on this cluster."""
+        # Imported here: a broker that checks no ids starts without HTTP.
+        from moldau.client.registry_http import RegistryServers
+
         value = config.value
         in_url = value("confluent.basic.auth.credentials.source") == "URL"
         store = value("confluent.ssl.truststore.location")
         return cls(
-            urls=tuple(value("confluent.schema.registry.url") or found()),
-            user_info=None if in_url else value("confluent.basic.auth.user.info"),
-            truststore=(store, value("confluent.ssl.truststore.password") or "") if store else None,
+            RegistryServers(
+                urls=tuple(value("confluent.schema.registry.url") or found()),
+                user_info=None if in_url else value("confluent.basic.auth.user.info"),
+                truststore=(store, value("confluent.ssl.truststore.password") or "") if store else None,
+            ),
             missing_ttl_s=value("confluent.missing.id.cache.ttl.sec"),
             max_ids=value("confluent.schema.registry.max.cache.size"),
         )
@@ -94,7 +97,7 @@ class RegistrySchemaIds:
         if self._failure is not None and self._now_s() - self._failed_at < PAUSE_S:
             raise RegistryUnreachableError(str(self._failure))
         try:
-            schema = self._asked().registered(schema_id, self._address())
+            schema = self._asked().registered(schema_id, self._address().servers)
         except RegistryUnreachableError as error:
             if self._failure is None:
                 _logger.warning("schema ids cannot be checked: %s", error)
@@ -107,7 +110,6 @@ class RegistrySchemaIds:
 
     def _asked(self) -> RegistryQuestions:
         if self._questions is None:
-            # Imported here: a broker that checks no ids starts without HTTP.
             from moldau.server.registry_questions import RegistryQuestions
 
             self._questions = RegistryQuestions()
