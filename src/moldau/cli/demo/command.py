@@ -65,7 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace, folder: Path, console: Console) -> int:
-    console.print("[bold]moldau demo[/]: visits to a shop, counted by page in windows, on Spark, exactly once\n")
+    console.print(
+        "[bold]moldau demo[/]: visits to a shop, counted by page in windows, on Spark, exactly once\n", soft_wrap=True
+    )
     began = time.monotonic()
     with running_broker(folder) as bootstrap:
         console.print(f"broker on {bootstrap}, ready after {(time.monotonic() - began) * 1000:.0f} ms")
@@ -80,7 +82,8 @@ def _run(options: argparse.Namespace, folder: Path, console: Console) -> int:
         return 1
     console.print(
         "\nEvery visit was counted once. A broker of your own: [bold]moldau server[/]; "
-        "pipelines to start from: [bold]examples/streams[/]."
+        "pipelines to start from: [bold]examples/streams[/].",
+        soft_wrap=True,
     )
     return 0
 
@@ -184,7 +187,7 @@ def _display(console: Console) -> Iterator[Callable[[Moment], None]]:
         nonlocal last_s
         if moment.elapsed_s - last_s >= LINE_EVERY_S:
             last_s = moment.elapsed_s
-            console.print(line(moment), highlight=False)
+            console.print(line(moment), highlight=False, soft_wrap=True)
 
     yield print_line
 
