@@ -52,15 +52,21 @@ def told_home() -> Iterator[None]:
     try:
         yield
     except MoldauError as error:
-        origin = getattr(error, "origin", None)
-        facts = {
-            "kind": type(error).__name__,
-            "message": str(error),
-            "node": getattr(error, "node", None),
-            "file": origin.file if origin is not None and origin.line else None,
-            "line": origin.line if origin is not None and origin.line else None,
-        }
-        raise WorkerError(f"<moldau-failure>{json.dumps(facts)}</moldau-failure>") from None
+        # The line that raises is in the traceback, so the marks must not be written on it.
+        raise WorkerError(_marked(error)) from None
+
+
+def _marked(error: MoldauError) -> str:
+    origin = getattr(error, "origin", None)
+    has_line = origin is not None and bool(origin.line)
+    facts = {
+        "kind": type(error).__name__,
+        "message": str(error),
+        "node": getattr(error, "node", None),
+        "file": origin.file if origin is not None and has_line else None,
+        "line": origin.line if origin is not None and has_line else None,
+    }
+    return f"<moldau-failure>{json.dumps(facts)}</moldau-failure>"
 
 
 def cause_of(error: BaseException | str) -> PipelineFailedError | None:

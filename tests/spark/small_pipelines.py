@@ -1,0 +1,65 @@
+"""Small topologies and one batch at a time, for the tests here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from moldau.pipeline.cores.records import InputRecord
+from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.spark.compiler import Compiled, TestMode, compile_topology
+from moldau.pipeline.spark.job import Job
+from moldau.pipeline.spark.memory_reader import MemoryReader
+from moldau.streams import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Output", "compiled_in_memory", "no_options", "outputs_of"]
+
+
+class Output(NamedTuple):
+    """A row that left a topology."""
+
+    output: str
+    topic: str | None
+    key: bytes | None
+    value: bytes | None
+    timestamp: int | None
+
+
+def no_options(topics: object, pattern: object, reset: object, *, is_global: bool) -> dict[str, str]:
+    return {}
+
+
+def compiled_in_memory(
+    spark: SparkSession, topology: Topology, config: dict[str, Any], *, is_native: bool
+) -> tuple[Compiled, MemoryReader]:
+    """A topology over records in memory, natively where it can or in Python."""
+    settings, reader = TaskSettings.of(config), MemoryReader(spark)
+    topics = {topic: 2 for source in topology.sources for topic in source.topics}
+    job = Job(application_id="test", partition_counts=topics, settings=config, source_options=no_options)
+    mode = TestMode(settings, commits_each_record=False, is_native=is_native)
+    return compile_topology(spark, topology, job, reader=reader, test=mode), reader
+
+
+def outputs_of(
+    compiled: Compiled, reader: MemoryReader, folder: Path, batches: Iterable[Sequence[InputRecord]]
+) -> list[list[Output]]:
+    """What comes out of each batch, state left out."""
+    found: list[list[Output]] = []
+
+    def collect(frame: DataFrame, number: int) -> None:
+        rows = frame.where("output <> 'state'").select("output", "topic", "key", "value", "timestamp").collect()
+        found.append([Output(*(bytes(cell) if isinstance(cell, bytearray) else cell for cell in row)) for row in rows])
+
+    writer = compiled.frame.writeStream.outputMode(compiled.output_mode).foreachBatch(collect)
+    query = writer.option("checkpointLocation", str(folder)).start()
+    try:
+        for batch in batches:
+            reader.add([reader.line(record) for record in batch])
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    return found
