@@ -115,6 +115,12 @@ class GroupMember:
                 break
         self.close()
 
+    def interrupt(self) -> None:
+        """From another thread: end a wait, such as for the others to join. Only `leave` makes sense after it."""
+        client = self._client
+        if client is not None:
+            client.interrupt()
+
     def close(self) -> None:
         """Drop the connection, not the membership: the next call connects again."""
         if self._client is not None:

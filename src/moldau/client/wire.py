@@ -66,6 +66,13 @@ class WireClient:
     def close(self) -> None:
         self._socket.close()
 
+    def interrupt(self) -> None:
+        """From another thread: whoever waits for an answer here gets an `UnreachableError` instead."""
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # nobody was connected any more
+
     def api_versions(self) -> dict[int, tuple[int, int]]:
         """What the broker announces: API key to lowest and highest version. Asked once per connection."""
         if self._ranges is None:

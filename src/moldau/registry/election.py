@@ -31,6 +31,7 @@ from moldau.registry.identity import (
 __all__ = ["Election"]
 
 RETRY_S = 0.25
+REJOIN_S = 0.02
 _logger = logging.getLogger("moldau.registry")
 
 
@@ -110,6 +111,8 @@ class Election:
     async def stop(self) -> None:
         """Leave the group, so that another instance takes over at once."""
         self._stopping.set()
+        self._leader = None
+        self._member.interrupt()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
 
@@ -121,12 +124,22 @@ class Election:
                 self._take_part()
             except RejoinNeededError:
                 self._tell(Assignment())
-            except MoldauError as error:
-                _logger.warning("the group %s cannot be reached: %s", self._group_id, error)
+                self._stopping.wait(REJOIN_S)
+            except Exception as error:
+                self._report(error)
                 self._member.close()
                 self._tell(None, trouble=str(error))
                 self._stopping.wait(RETRY_S)
         self._member.leave()
+
+    def _report(self, error: Exception) -> None:
+        """Once for each new trouble; nothing when the way out caused it."""
+        if self._stopping.is_set() or str(error) == self._trouble:
+            return
+        is_foreseen = isinstance(error, MoldauError)
+        _logger.warning(
+            "the group %s cannot be reached: %s", self._group_id, error, exc_info=None if is_foreseen else error
+        )
 
     def _take_part(self) -> None:
         """Join, learn who leads, and show signs of life until something changes."""
@@ -153,6 +166,8 @@ class Election:
 
     def _learn(self, assignment: Assignment | None, trouble: str | None) -> None:
         """`None` is no news: whoever leads goes on until its session is over."""
+        if self._stopping.is_set():
+            return
         self._trouble = trouble
         if assignment is not None:
             self._learn_leader(assignment)

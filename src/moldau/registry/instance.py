@@ -77,6 +77,8 @@ class RegistryInstance:
 
     async def stop(self) -> None:
         """Leave the election first, so that another instance leads while requests under way are finished."""
+        if self._registry is not None:
+            await self._registry.finish_writes()
         if self._election is not None:
             await self._election.stop()
         if self._server is not None:

@@ -84,7 +84,14 @@ class Registry:
         self.leadership = leadership
         self.parser = Parser(settings["schema.cache.size"])
         self._writing = asyncio.Lock()
+        self._is_closing = False
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="registry-decisions")
+
+    async def finish_writes(self) -> None:
+        """Wait for the write under way and begin no other: what comes later is another instance's to write."""
+        self._is_closing = True
+        async with self._writing:
+            return
 
     def close(self) -> None:
         self._workers.shutdown()
@@ -96,8 +103,8 @@ class Registry:
     async def change(self, decide: Callable[[State], Decision[Reply]]) -> Reply:
         """Decide, write, read back, reply. Only the leader may be asked."""
         async with self._writing:
-            if not self.leadership.is_leader:
-                raise UnknownLeaderError("This instance is not the leader any more; ask again in a moment")
+            if self._is_closing or not self.leadership.is_leader:
+                raise UnknownLeaderError("This instance does not lead any more; ask again in a moment")
             await self.store.catch_up()
             decision = await self.examine(decide)
             if decision.records:
@@ -109,18 +116,16 @@ class Registry:
         with self.store.frozen():
             return await asyncio.get_running_loop().run_in_executor(self._workers, question, self.state)
 
-    def known(self, subject: str, request: RegisterRequest, *, normalize: bool) -> SchemaVersion | None:
-        """The version that registering would find, where that is plain to see and the schema was parsed before."""
-        if not self.parser.knows(request.schema_type, request.schema, request.references):
-            return None
-        return registered_already(
-            self.state,
-            self.parser,
-            subject,
-            request,
-            defaults=self.settings.config_defaults,
-            normalize=normalize,
-        )
+    async def known(self, subject: str, request: RegisterRequest, *, normalize: bool) -> SchemaVersion | None:
+        """The version that registering would find, where nothing would be written: any instance can tell."""
+
+        def find(state: State) -> SchemaVersion | None:
+            defaults = self.settings.config_defaults
+            return registered_already(state, self.parser, subject, request, defaults=defaults, normalize=normalize)
+
+        if self.parser.knows(request.schema_type, request.schema, request.references):
+            return find(self.state)
+        return await self.examine(find)
 
     async def register(self, subject: str, request: RegisterRequest, *, normalize: bool, force: bool) -> SchemaVersion:
         settings = self.settings

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 
 import pytest
@@ -28,8 +29,19 @@ def settings(name: str, **more: str) -> dict[str, str]:
     return {**FAST, "kafkastore.topic": f"_schemas_{name}", "schema.registry.group.id": name, **more}
 
 
-def one_leader(registries: list[SchemaRegistry]) -> bool:
-    return sum(registry.is_leader for registry in registries) == 1
+def leader_of(https: Mapping[str, Http]) -> str:
+    """The URL of the one that leads, once all others know it: before that, a newcomer may still become the leader."""
+    found: list[str] = []
+
+    def are_agreed() -> bool:
+        health = {url: http.get("/healthz")[1] for url, http in https.items()}
+        leaders = [url for url, state in health.items() if state["is_leader"]]
+        others = [state for state in health.values() if not state["is_leader"]]
+        found[:] = leaders
+        return len(leaders) == 1 and all(state["leader"] == leaders[0] for state in others)
+
+    wait_until(are_agreed, what="an agreed leader")
+    return found[0]
 
 
 def test_writes_anywhere_are_known_everywhere(broker: Broker) -> None:
@@ -38,7 +50,7 @@ def test_writes_anywhere_are_known_everywhere(broker: Broker) -> None:
             stack.enter_context(SchemaRegistry(broker.bootstrap_servers, settings("three"))) for _ in range(3)
         ]
         https = [stack.enter_context(Http(registry.url)) for registry in registries]
-        wait_until(lambda: one_leader(registries), what="one leader")
+        leader_of({registry.url: http for registry, http in zip(registries, https, strict=True)})
         for number, http in enumerate(https):
             registered = http.register(f"s{number}", f'{{"type":"fixed","name":"F{number}","size":{number + 1}}}')
             assert registered["id"] == number + 1
@@ -58,8 +70,8 @@ def test_another_instance_leads_when_the_leader_leaves(broker: Broker) -> None:
         first, second = (
             stack.enter_context(SchemaRegistry(broker.bootstrap_servers, settings("leaving"))) for _ in range(2)
         )
-        wait_until(lambda: one_leader([first, second]), what="one leader")
-        leader, follower = (first, second) if first.is_leader else (second, first)
+        https = {one.url: stack.enter_context(Http(one.url)) for one in (first, second)}
+        leader, follower = (first, second) if leader_of(https) == first.url else (second, first)
         with Http(follower.url) as http:
             http.register("s", '"string"')
             leader.stop()
@@ -103,13 +115,8 @@ def test_a_killed_leader_is_replaced_and_nothing_is_lost(broker: Broker) -> None
         processes = {first.url: first, second.url: second}
         with Http(first.url) as one, Http(second.url) as other:
             https = {first.url: one, second.url: other}
-            wait_until(
-                lambda: [http.get("/healthz")[1]["is_leader"] for http in https.values()].count(True) == 1,
-                what="one leader",
-            )
-            leader = next(url for url, http in https.items() if http.get("/healthz")[1]["is_leader"])
+            leader = leader_of(https)
             follower = next(url for url in https if url != leader)
-            wait_until(lambda: https[follower].get("/healthz")[1]["leader"] is not None, what="the leader to be known")
             ids = [
                 https[follower].register(f"s{number}", f'{{"type":"enum","name":"E{number}","symbols":["A"]}}')["id"]
                 for number in range(5)
@@ -126,3 +133,16 @@ def test_a_killed_leader_is_replaced_and_nothing_is_lost(broker: Broker) -> None
             assert ids == [1, 2, 3, 4, 5]
         assert processes[follower].terminate() == 0
         assert "schema registry stopped" in processes[follower].output
+
+
+def test_an_instance_that_still_waits_for_others_can_be_stopped_at_once() -> None:
+    patient = {**BROKER, "group.initial.rebalance.delay.ms": "60000"}
+    impatient = {"kafkastore.timeout.ms": "200", "kafkagroup.session.timeout.ms": "60000"}
+    with Broker(patient) as broker:
+        registry = SchemaRegistry(broker.bootstrap_servers, impatient)
+        registry.start()
+        with Http(registry.url) as http:
+            assert http.post("/subjects/s/versions", '"string"') == (500, 50004)
+        began = time.monotonic()
+        registry.stop()
+        assert time.monotonic() - began < 20

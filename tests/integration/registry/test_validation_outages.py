@@ -42,13 +42,14 @@ def serving(url: str, **settings: str) -> Iterator[tuple[Broker, RawClient]]:
 
 
 def test_an_id_is_asked_about_once() -> None:
-    with StubRegistry(KNOWN) as registry, serving(registry.url) as (_, raw):
+    lasting = {"confluent.missing.id.cache.ttl.sec": "60"}
+    with StubRegistry(KNOWN) as registry, serving(registry.url, **lasting) as (_, raw):
         for _ in range(5):
             assert raw.produce("orders", batch_of(framed(7), framed(7), framed(8))).error_code == 0
         assert sorted(registry.paths) == sorted(KNOWN)
         for _ in range(5):
             assert raw.produce("orders", batch_of(framed(9))).error_code == ErrorCode.INVALID_RECORD
-        assert registry.paths.count("/schemas/ids/9/subjects") == 1, "for a second it is known to be unknown"
+        assert registry.paths.count("/schemas/ids/9/subjects") == 1, "for a minute it is known to be unknown"
 
 
 def test_known_ids_outlive_the_registry_and_unknown_ones_are_to_be_sent_again() -> None:

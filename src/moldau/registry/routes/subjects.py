@@ -120,7 +120,7 @@ class _Subjects:
         request = RegisterRequest.of(await call.document())
         subject, normalize = self._resources.subject(call), call.flag("normalize")
         registry = self._resources.registry
-        schema = registry.known(subject, request, normalize=normalize)
+        schema = await registry.known(subject, request, normalize=normalize)
         if schema is not None:
             return self._registered(call, schema, request)
         return await self._resources.writing(self._register)(call)
