@@ -87,7 +87,9 @@ def _parts(node: Node, plan: Plan) -> Iterator[Part]:
     if expand is not None:
         yield from expand(node, plan)
     else:
-        yield KafkaProcessor(node.name, tuple(source.name for source in inputs_of(node)), _own_stores(node, plan))
+        # A stream merged with itself feeds the merge once.
+        sources = tuple(dict.fromkeys(source.name for source in inputs_of(node)))
+        yield KafkaProcessor(node.name, sources, _own_stores(node, plan))
 
 
 def _own_stores(node: Node, plan: Plan) -> tuple[str, ...]:
