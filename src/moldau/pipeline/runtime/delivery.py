@@ -6,7 +6,8 @@ producers would put its key. Whether and when the rows count is decided by the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.connection import build
@@ -38,13 +39,11 @@ _DEFAULTS: Mapping[str, str] = {
 }
 
 
-def producer_for(settings: StreamsSettings, extra: Mapping[str, str], failures: list[ClientError]) -> Producer:
-    """A producer with the application's properties; what it cannot deliver is appended to `failures`."""
+def producer_for(
+    settings: StreamsSettings, extra: Mapping[str, str], failed: Callable[[KafkaError | None, Message], None]
+) -> Producer:
+    """A producer with the application's properties; `failed` hears of records that cannot be delivered."""
     from confluent_kafka import Producer as RdkafkaProducer
-
-    def failed(error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            failures.append(client_error(error, about=f"Topic {message.topic()}"))
 
     properties = {**_DEFAULTS, **settings.client_properties("producer"), **extra}
     title = f"Producer clientId={properties['client.id']}"
@@ -59,7 +58,8 @@ class Delivery:
 
     def __init__(self, settings: StreamsSettings, extra: Mapping[str, str]) -> None:
         self._failures: list[ClientError] = []
-        self.producer = producer_for(settings, extra, self._failures)
+        self._is_closed = False
+        self.producer = producer_for(settings, extra, self._failed)
 
     def send(self, rows: pa.Table) -> int:
         """Hand over all rows that have a topic; returns how many those are."""
@@ -80,8 +80,11 @@ class Delivery:
 
     def close(self) -> None:
         """Let go of what is left; a closed producer's records are nobody's business any more."""
-        self.producer.purge()
-        self.producer.flush(1)
+        self._is_closed = True
+        with suppress(Exception):
+            # In a fenced producer the binding's own calls fail; there is nothing to be done about it.
+            self.producer.purge()
+            self.producer.flush(1)
 
     def _send(self, batch: pa.RecordBatch) -> int:
         produce = self.producer.produce
@@ -113,6 +116,10 @@ class Delivery:
                 continue
             except Exception as error:
                 raise _refused(error, topic) from None
+
+    def _failed(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and not self._is_closed:
+            self._failures.append(client_error(error, about=f"Topic {message.topic()}"))
 
     def _raise_failure(self) -> None:
         if self._failures:

@@ -37,7 +37,7 @@ FOREVER_MS = 100 * 365 * 24 * 3600 * 1000
 VERSION_WITH_RETENTION = 4
 """The last version of OffsetCommit that says how long an offset is kept."""
 
-_FENCED = frozenset({"FENCED_INSTANCE_ID", "_FENCED"})
+_FATAL = frozenset({"_FATAL", "FENCED_INSTANCE_ID", "_FENCED"})
 
 
 class GroupPresence:
@@ -84,7 +84,7 @@ class GroupPresence:
         while not self._stop.is_set():
             message = self._consumer.poll(POLL_S)
             error = None if message is None else message.error()
-            if error is not None and self._is_fatal(error):
+            if error is not None and _is_fenced(error):
                 self._on_taken_over()
                 return
             self._commit()
@@ -106,9 +106,10 @@ class GroupPresence:
             if self._wanted is wanted:
                 self._wanted = []
 
-    @staticmethod
-    def _is_fatal(error: KafkaError) -> bool:
-        return error.name() in _FENCED or (error.fatal() and "fenced" in error.str().lower())
+
+def _is_fenced(error: KafkaError) -> bool:
+    """All other troubles pass by themselves."""
+    return error.name() in _FATAL and "fenced" in error.str()
 
 
 def member_consumer(settings: StreamsSettings, extra: Mapping[str, str]) -> Consumer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moldau.client.errors import client_error
-from moldau.core.errors import ErrorCode
 from moldau.pipeline.runtime.group_presence import member_consumer
 from moldau.pipeline.runtime.progress import Progress, progress_topic
 from moldau.pipeline.runtime.settings import StreamsSettings
@@ -31,15 +30,15 @@ def read_progress(settings: StreamsSettings) -> Progress | None:
     consumer = member_consumer(settings, {"enable.partition.eof": "true", "auto.offset.reset": "earliest"})
     place = TopicPartition(progress_topic(settings.application_id), 0)
     try:
+        # Asked of the cluster: not knowing a topic yet must not be taken for its absence.
+        if place.topic not in consumer.list_topics(timeout=CALL_S).topics:
+            return None
         low, high = consumer.get_watermark_offsets(place, CALL_S)
         for start in dict.fromkeys((max(low, high - TAIL), low)):
             if high > start and (found := _last(consumer, place, start)) is not None:
                 return found
     except KafkaException as error:
-        failure = client_error(error.args[0], about=f"Topic {place.topic}")
-        if failure.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return None
-        raise failure from None
+        raise client_error(error.args[0], about=f"Topic {place.topic}") from None
     finally:
         consumer.close()
     return None

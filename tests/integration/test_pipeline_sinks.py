@@ -1,0 +1,335 @@
+"""Batches into topics through both sinks: once, again, by two at a time, and by one that was fenced."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from moldau.client.admin import Admin
+from moldau.client.groups import Groups
+from moldau.client.partitioners import hashed_partition
+from moldau.core import ids
+from moldau.pipeline.runtime.at_least_once_sink import AtLeastOnceSink
+from moldau.pipeline.runtime.checkpoint import end_offsets
+from moldau.pipeline.runtime.cluster import Cluster
+from moldau.pipeline.runtime.errors import CheckpointMismatchError, TakenOverError
+from moldau.pipeline.runtime.exactly_once_sink import ExactlyOnceSink
+from moldau.pipeline.runtime.group_presence import GroupPresence, committed_offsets, pinned
+from moldau.pipeline.runtime.progress import TOPIC_CONFIGS, progress_topic
+from moldau.pipeline.runtime.progress_reader import read_progress
+from moldau.pipeline.runtime.settings import StreamsSettings
+from moldau.pipeline.runtime.sinks import Batch
+from moldau.testing import Broker
+
+PARTITIONS = 3
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+WAIT_S = 30
+
+
+@dataclass
+class Application:
+    """An application's settings and topics."""
+
+    settings: StreamsSettings
+    admin: Admin
+    input: str
+    output: str
+
+    @property
+    def id(self) -> str:
+        return self.settings.application_id
+
+    def batch(self, number: int, end: int, checkpoint: str = "checkpoint") -> Batch:
+        entry = f'v1\n{{}}\n{{"{self.input}":{{"0":{end}}}}}'
+        return Batch(checkpoint, number, entry, end_offsets(entry))
+
+    def rows(self, *values: str, **columns: Any) -> pa.Table:
+        count = len(values)
+        known: dict[str, Any] = {
+            "output": pa.array(["sink"] * count, pa.string()),
+            "topic": pa.array([self.output] * count, pa.string()),
+            "key": pa.array([value[:1].encode() for value in values], pa.binary()),
+            "value": pa.array([value.encode() for value in values], pa.binary()),
+            "timestamp": pa.array(range(1, count + 1), pa.int64()),
+            "headers": pa.array([None] * count, HEADERS),
+            "partition": pa.array([None] * count, pa.int32()),
+        }
+        return pa.table({**known, **columns})
+
+    def committed_end(self) -> int | None:
+        place = ids.TopicPartition(self.input, 0)
+        return committed_offsets(self.settings, [place]).get(place)
+
+    def records(self) -> list[Any]:
+        """What a reader of committed records sees, by partition and offset."""
+        return read(self.settings.bootstrap_servers, self.output)
+
+    def values(self) -> list[str]:
+        return sorted(record.value().decode() for record in self.records())
+
+
+def read(bootstrap: str, topic: str) -> list[Any]:
+    settings = {"bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed"}
+    consumer = Consumer({**settings, "enable.partition.eof": True, "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
+    found, ended = [], 0
+    while ended < PARTITIONS:
+        message = consumer.poll(WAIT_S)
+        assert message is not None
+        if message.error() is None:
+            found.append(message)
+        else:
+            ended += 1
+    consumer.close()
+    return sorted(found, key=lambda message: (message.partition(), message.offset()))
+
+
+@pytest.fixture
+def application(moldau_broker: Broker, request: pytest.FixtureRequest) -> Application:
+    name = request.node.name.removeprefix("test_")[:60]
+    config = {"application.id": name, "bootstrap.servers": moldau_broker.bootstrap_servers}
+    settings = StreamsSettings.of({**config, "processing.guarantee": "exactly_once_v2"})
+    made = Application(settings, Admin(moldau_broker.bootstrap_servers), f"{name}-in", f"{name}-out")
+    made.admin.create_topic(made.input, partitions=1)
+    made.admin.create_topic(made.output, partitions=PARTITIONS)
+    made.admin.create_topic(progress_topic(name), partitions=1, configs=TOPIC_CONFIGS)
+    return made
+
+
+@pytest.fixture
+def sink(application: Application) -> Iterator[ExactlyOnceSink]:
+    opened = ExactlyOnceSink(application.settings)
+    assert opened.open() is None
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def presence(application: Application) -> Iterator[GroupPresence]:
+    member = GroupPresence(application.settings, [application.input], None, lambda: None)
+    member.start()
+    yield member
+    member.close()
+
+
+def until(reached: Any) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_batch_and_its_offsets_appear_together(application: Application, sink: ExactlyOnceSink) -> None:
+    assert sink.deliver(application.rows("a1", "b1"), application.batch(0, 10)) == 2
+
+    assert application.values() == ["a1", "b1"]
+    assert application.committed_end() == 10
+
+
+def test_rows_arrive_as_they_left(application: Application, sink: ExactlyOnceSink) -> None:
+    headers = pa.array([[{"key": "h", "value": b"1"}, {"key": "h", "value": None}], None, None], HEADERS)
+    keys = pa.array([b"some key", None, b""], pa.binary())
+    values = pa.array([b"v", b"no key", None], pa.binary())
+    rows = application.rows("a", "b", "c", headers=headers, key=keys, value=values)
+
+    sink.deliver(rows, application.batch(0, 3))
+
+    by_time = {record.timestamp()[1]: record for record in application.records()}
+    assert by_time[1].headers() == [("h", b"1"), ("h", None)]
+    assert (by_time[1].partition(), by_time[1].value()) == (hashed_partition(b"some key", PARTITIONS), b"v")
+    assert (by_time[2].key(), by_time[2].value()) == (None, b"no key")
+    assert (by_time[3].key(), by_time[3].value()) == (b"", None)
+    assert by_time[3].partition() == hashed_partition(b"", PARTITIONS)
+
+
+def test_a_row_with_a_partition_keeps_it(application: Application, sink: ExactlyOnceSink) -> None:
+    partitions = pa.array([2, 0], pa.int32())
+
+    sink.deliver(application.rows("a", "a", partition=partitions), application.batch(0, 2))
+
+    assert [(record.partition(), record.timestamp()[1]) for record in application.records()] == [(0, 2), (2, 1)]
+
+
+def test_keys_keep_their_order(application: Application, sink: ExactlyOnceSink) -> None:
+    rows = application.rows(*(f"{key}{number}" for number in range(300) for key in "abc"))
+
+    sink.deliver(rows, application.batch(0, 900))
+
+    for key in "abc":
+        found = [record.value().decode() for record in application.records() if record.key() == key.encode()]
+        assert found == [f"{key}{number}" for number in range(300)]
+
+
+def test_a_batch_that_comes_again_is_left_out(application: Application, sink: ExactlyOnceSink) -> None:
+    sink.deliver(application.rows("a1"), application.batch(0, 1))
+    again = ExactlyOnceSink(application.settings)
+    progress = again.open()
+
+    assert progress is not None
+    assert progress.batch == 0
+    assert again.deliver(application.rows("a1"), application.batch(0, 1)) == 0
+    assert again.deliver(application.rows("a2"), application.batch(1, 2)) == 1
+    again.close()
+
+    assert application.values() == ["a1", "a2"]
+
+
+def test_it_is_known_after_the_groups_offsets_are_gone(application: Application, sink: ExactlyOnceSink) -> None:
+    """As after a week in which nobody committed."""
+    sink.deliver(application.rows("a1"), application.batch(0, 1))
+    assert Groups(application.admin).delete([application.id]) == {application.id: None}
+    again = ExactlyOnceSink(application.settings)
+    again.open()
+
+    assert application.committed_end() is None
+    assert again.deliver(application.rows("a1"), application.batch(0, 1)) == 0
+    again.refresh()
+    again.close()
+
+    assert application.values() == ["a1"]
+    assert application.committed_end() == 1
+
+
+def test_what_a_killed_instance_left_open_is_never_seen(application: Application) -> None:
+    killed = Producer({"bootstrap.servers": application.settings.bootstrap_servers, "transactional.id": application.id})
+    killed.init_transactions(WAIT_S)
+    killed.begin_transaction()
+    killed.produce(application.output, b"half")
+    assert killed.flush(WAIT_S) == 0
+
+    successor = ExactlyOnceSink(application.settings)
+    assert successor.open() is None
+    successor.deliver(application.rows("whole"), application.batch(0, 1))
+    successor.close()
+
+    assert application.values() == ["whole"]
+
+
+def test_a_fenced_instance_ends(application: Application, sink: ExactlyOnceSink) -> None:
+    successor = ExactlyOnceSink(application.settings)
+    successor.open()
+
+    with pytest.raises(TakenOverError, match="another instance of application"):
+        sink.deliver(application.rows("a1"), application.batch(0, 1))
+
+    successor.close()
+    assert application.values() == []
+
+
+def test_a_batch_that_was_planned_otherwise_is_refused(application: Application, sink: ExactlyOnceSink) -> None:
+    sink.deliver(application.rows("a1"), application.batch(0, 1))
+
+    with pytest.raises(CheckpointMismatchError, match="with other offsets"):
+        sink.deliver(application.rows("a1", "a2"), application.batch(0, 2))
+
+
+def test_a_batch_without_rows_moves_the_offsets(application: Application, sink: ExactlyOnceSink) -> None:
+    sink.deliver(application.rows(), application.batch(0, 5))
+
+    assert application.committed_end() == 5
+    assert read_progress(application.settings) == sink.progress
+
+
+def test_the_last_of_many_progress_records_is_found(application: Application, sink: ExactlyOnceSink) -> None:
+    for number in range(150):
+        sink.deliver(application.rows(), application.batch(number, number + 1))
+
+    progress = read_progress(application.settings)
+
+    assert progress is not None
+    assert progress.batch == 149
+
+
+def test_an_application_without_a_topic_has_no_progress(moldau_broker: Broker) -> None:
+    config = {"application.id": "never-started", "bootstrap.servers": moldau_broker.bootstrap_servers}
+
+    assert read_progress(StreamsSettings.of(config)) is None
+
+
+def test_at_least_once_writes_and_commits(application: Application, presence: GroupPresence) -> None:
+    sink = AtLeastOnceSink(application.settings, presence)
+    sink.deliver(application.rows("a1", "b1"), application.batch(0, 4))
+    sink.deliver(application.rows("a1", "b1"), application.batch(0, 4))
+    sink.close()
+
+    until(lambda: application.committed_end() == 4)
+    assert application.values() == ["a1", "a1", "b1", "b1"]
+
+
+def test_a_running_application_is_a_group_with_a_member(application: Application, presence: GroupPresence) -> None:
+    until(lambda: _state(application) == "Stable")
+
+    group = Groups(application.admin).describe(application.id)
+
+    assert group is not None
+    assert [member.instance_id for member in group.members] == [application.id]
+    assert group.members[0].assignment == (ids.TopicPartition(application.input, 0),)
+
+
+def test_exactly_once_commits_beside_the_member(
+    application: Application, presence: GroupPresence, sink: ExactlyOnceSink
+) -> None:
+    until(lambda: _state(application) == "Stable")
+
+    sink.deliver(application.rows("a1"), application.batch(0, 7))
+
+    assert application.committed_end() == 7
+
+
+def test_a_second_instance_drives_the_first_one_out(application: Application) -> None:
+    driven_out: list[str] = []
+    first = GroupPresence(application.settings, [application.input], None, lambda: driven_out.append("first"))
+    second = GroupPresence(application.settings, [application.input], None, lambda: driven_out.append("second"))
+    first.start()
+    until(lambda: _state(application) == "Stable")
+    second.start()
+
+    until(lambda: driven_out)
+    first.close()
+    second.close()
+
+    assert driven_out == ["first"]
+
+
+def test_offsets_of_a_stopped_application_stay(application: Application) -> None:
+    presence = GroupPresence(application.settings, [application.input], None, lambda: None)
+    presence.start()
+    presence.commit_soon({ids.TopicPartition(application.input, 0): 3})
+    until(lambda: application.committed_end() == 3)
+    presence.close()
+
+    pinned(application.admin, application.id, {ids.TopicPartition(application.input, 0): 4})
+
+    assert _state(application) == "Empty"
+    assert application.committed_end() == 4
+
+
+def test_topics_that_are_written_are_made(moldau_broker: Broker) -> None:
+    from moldau.streams import Consumed, StreamsBuilder, StringSerde
+
+    admin = Admin(moldau_broker.bootstrap_servers)
+    admin.create_topic("made-in", partitions=1)
+    builder = StreamsBuilder()
+    builder.stream("made-in", Consumed.with_(StringSerde(), StringSerde())).to("made-out")
+    config = {
+        "application.id": "made",
+        "bootstrap.servers": moldau_broker.bootstrap_servers,
+        "processing.guarantee": "exactly_once_v2",
+        "errors.dead.letter.queue.topic.name": "made-dead",
+    }
+
+    counts = Cluster(StreamsSettings.of(config)).prepared(builder.build())
+
+    assert {"made-in", "made-out", "made-dead", "made-progress"} <= counts.keys()
+    assert counts["made-progress"] == 1
+
+
+def _state(application: Application) -> str | None:
+    group = Groups(application.admin).describe(application.id)
+    return None if group is None else group.state
