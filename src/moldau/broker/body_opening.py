@@ -118,8 +118,8 @@ def _open_all(items: Sequence[ProduceItem], now_ms: int, schema_ids: SchemaIds) 
 
 def _judge(item: ProduceItem, claims: Sequence[SchemaClaims], schema_ids: SchemaIds) -> None:
     """Give the verdict if it can be given by what is remembered; the item keeps its claims if not."""
-    known, unsettled = look_up(claims, schema_ids)
-    if unsettled:
+    known, questions = look_up(claims, schema_ids)
+    if questions:
         item.claims = claims
     else:
         verdict(claims, item.header[12], known)

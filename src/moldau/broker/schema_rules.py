@@ -10,7 +10,7 @@ the data behind them. Pure: what is registered is told by a `SchemaIds`, which `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from moldau.protocol.records import Record
 
 __all__ = [
+    "Question",
     "RegisteredSchema",
     "RegistryUnreachableError",
     "SchemaClaims",
     "SchemaId",
     "SchemaIds",
     "SchemaRules",
+    "SubjectRule",
     "claims_of",
     "look_up",
     "settle",
@@ -58,22 +60,6 @@ UNKNOWN: Final = RegisteredSchema()
 Known: TypeAlias = Mapping[SchemaId, RegisteredSchema]
 
 
-class SchemaIds(Protocol):
-    """What is registered, as far as it is remembered, and the way to ask."""
-
-    def current(self, schema_id: SchemaId, fits: Callable[[RegisteredSchema], bool]) -> RegisteredSchema | None:
-        """What may be relied on without asking: what fits for longer, what does not for a moment only."""
-        ...
-
-    def last_known(self, schema_id: SchemaId) -> RegisteredSchema | None:
-        """What was said last, however long ago."""
-        ...
-
-    def ask(self, schema_ids: Iterable[SchemaId]) -> Mapping[SchemaId, RegisteredSchema]:
-        """Ask the registry, which may take seconds; raises `RegistryUnreachableError`."""
-        ...
-
-
 class SubjectRule(NamedTuple):
     """Where the schemas of a topic's keys, or of its values, have to be registered."""
 
@@ -102,6 +88,26 @@ class SubjectRule(NamedTuple):
         if not wanted:
             return f"schema {schema_id} of its {self.side} has no name, which {self.strategy} needs"
         return f"schema {schema_id} of its {self.side} is not registered under {' or '.join(sorted(wanted))}"
+
+
+Question: TypeAlias = tuple[SchemaId, SubjectRule]
+"""Whether an id is registered as a rule wants it."""
+
+
+class SchemaIds(Protocol):
+    """What is registered, as far as it is remembered, and the way to ask."""
+
+    def current(self, question: Question) -> RegisteredSchema | None:
+        """What may be relied on without asking: what fits for longer, what did not for a moment only."""
+        ...
+
+    def last_known(self, schema_id: SchemaId) -> RegisteredSchema | None:
+        """What was said last, however long ago."""
+        ...
+
+    def ask(self, questions: Iterable[Question]) -> Mapping[SchemaId, RegisteredSchema]:
+        """Ask the registry, which may take seconds; raises `RegistryUnreachableError`."""
+        ...
 
 
 class SchemaRules(NamedTuple):
@@ -163,32 +169,34 @@ def _schema_id(carried: bytes) -> SchemaId | None:
     return None
 
 
-def look_up(claims: Iterable[SchemaClaims], schema_ids: SchemaIds) -> tuple[Known, set[SchemaId]]:
-    """What is known of the ids without asking, and the ids that have to be asked about."""
+def look_up(
+    claims: Iterable[SchemaClaims], schema_ids: SchemaIds
+) -> tuple[dict[SchemaId, RegisteredSchema], list[Question]]:
+    """What is known of the ids without asking, and what has to be asked."""
     known: dict[SchemaId, RegisteredSchema] = {}
-    unsettled = set()
+    questions: list[Question] = []
     for claim in claims:
         for schema_id in claim.places:
             if schema_id is not None:
-                schema = schema_ids.current(schema_id, claim.rule.fits)
+                schema = schema_ids.current((schema_id, claim.rule))
                 if schema is None:
-                    unsettled.add(schema_id)
+                    questions.append((schema_id, claim.rule))
                 else:
                     known[schema_id] = schema
-    return known, unsettled
+    return known, questions
 
 
 def settle(claims: Sequence[SchemaClaims], count: int, schema_ids: SchemaIds) -> None:
-    """Ask about what is unsettled, which may take long, and give the verdict.
+    """Ask what has to be asked, which may take long, and give the verdict.
 
     With the registry out of reach, what it said before is good enough to accept a batch, and records without an id are
     refused all the same. Only where neither decides has the producer to come again.
     """
-    known, unsettled = look_up(claims, schema_ids)
+    known, questions = look_up(claims, schema_ids)
     try:
-        verdict(claims, count, {**known, **schema_ids.ask(unsettled)})
+        verdict(claims, count, {**known, **schema_ids.ask(questions)})
     except RegistryUnreachableError:
-        said_before = ((schema_id, schema_ids.last_known(schema_id)) for schema_id in unsettled)
+        said_before = ((schema_id, schema_ids.last_known(schema_id)) for schema_id, _ in questions)
         remembered = {**known, **{schema_id: schema for schema_id, schema in said_before if schema is not None}}
         if _is_acceptable(claims, remembered):
             return

@@ -7,12 +7,13 @@ by `server.registry_questions`, from one thread. Start at `RegistrySchemaIds`.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from moldau.broker.schema_rules import RegisteredSchema, RegistryUnreachableError, SchemaId
+from moldau.broker.schema_rules import Question, RegisteredSchema, RegistryUnreachableError, SchemaId
 from moldau.core.config import BrokerConfig
 
 if TYPE_CHECKING:
@@ -23,8 +24,13 @@ __all__ = ["RegistryAddress", "RegistrySchemaIds"]
 
 SETTLED_S = 300.0
 """How long an id that fits is taken for good: subjects are deleted rarely."""
+MISSING_S = 0.1
+"""How long at least an id that does not fit is refused without asking, so that nobody's mistake floods a registry."""
 PAUSE_S = 1.0
 """How long nobody asks after a registry could not be reached: producers come again anyway."""
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 _logger = logging.getLogger("moldau.server.schema_ids")
 
@@ -34,7 +40,7 @@ class RegistryAddress:
     """Where the registry is, and how much to remember of it."""
 
     servers: RegistryServers
-    missing_ttl_s: float = 1.0
+    missing_ttl_s: float = 0
     max_ids: int = 10_000
 
     @classmethod
@@ -71,26 +77,35 @@ class RegistrySchemaIds:
         self._questions = questions
         self._now_s = now_s
         self._remembered: dict[SchemaId, tuple[RegisteredSchema, float]] = {}
+        self._misfits: dict[Question, float] = {}
+        """When an answer last did not fit. By question: a topic's mistakes must not be held against another's ids."""
         self._failure: RegistryUnreachableError | None = None
         self._failed_at = 0.0
 
-    def current(self, schema_id: SchemaId, fits: Callable[[RegisteredSchema], bool]) -> RegisteredSchema | None:
-        found = self._remembered.get(schema_id)
-        if found is None:
+    def current(self, question: Question) -> RegisteredSchema | None:
+        schema_id, rule = question
+        schema, asked_at = self._remembered.get(schema_id, (None, 0.0))
+        if schema is None:
             return None
-        schema, asked_at = found
-        good_for_s = SETTLED_S if fits(schema) else self._address().missing_ttl_s
+        if rule.fits(schema):
+            good_for_s = SETTLED_S
+        else:
+            asked_at = self._misfits.get(question, -math.inf)
+            good_for_s = max(MISSING_S, self._address().missing_ttl_s)
         return schema if self._now_s() - asked_at < good_for_s else None
 
     def last_known(self, schema_id: SchemaId) -> RegisteredSchema | None:
         found = self._remembered.get(schema_id)
         return None if found is None else found[0]
 
-    def ask(self, schema_ids: Iterable[SchemaId]) -> Mapping[SchemaId, RegisteredSchema]:
-        answers = {}
-        for schema_id in schema_ids:
-            answers[schema_id] = schema = self._ask(schema_id)
-            self._remember(schema_id, schema)
+    def ask(self, questions: Iterable[Question]) -> Mapping[SchemaId, RegisteredSchema]:
+        answers: dict[SchemaId, RegisteredSchema] = {}
+        for schema_id, rule in questions:
+            if schema_id not in answers:
+                answers[schema_id] = self._ask(schema_id)
+                _put(self._remembered, schema_id, (answers[schema_id], self._now_s()), self._address().max_ids)
+            if not rule.fits(answers[schema_id]):
+                _put(self._misfits, (schema_id, rule), self._now_s(), self._address().max_ids)
         return answers
 
     def _ask(self, schema_id: SchemaId) -> RegisteredSchema:
@@ -115,13 +130,14 @@ class RegistrySchemaIds:
             self._questions = RegistryQuestions()
         return self._questions
 
-    def _remember(self, schema_id: SchemaId, schema: RegisteredSchema) -> None:
-        """The ids asked about longest ago make room for others."""
-        self._remembered.pop(schema_id, None)
-        self._remembered[schema_id] = schema, self._now_s()
-        while len(self._remembered) > self._address().max_ids:
-            self._remembered.pop(next(iter(self._remembered)))
-
     def close(self) -> None:
         if self._questions is not None:
             self._questions.close()
+
+
+def _put(memory: dict[Key, Value], key: Key, value: Value, largest: int) -> None:
+    """Keep the newest at the end; what was put in longest ago makes room."""
+    memory.pop(key, None)
+    memory[key] = value
+    while len(memory) > largest:
+        memory.pop(next(iter(memory)))

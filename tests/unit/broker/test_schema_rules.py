@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 
 from moldau.broker.batch_rules import RefusedBatchError
 from moldau.broker.schema_rules import (
+    Question,
     RegisteredSchema,
     RegistryUnreachableError,
     SchemaId,
@@ -36,14 +37,14 @@ class Registry:
         self.is_settled = True
         self.questions: list[SchemaId] = []
 
-    def current(self, schema_id: SchemaId, fits: Callable[[RegisteredSchema], bool]) -> RegisteredSchema | None:
-        return self.remembered.get(schema_id) if self.is_settled else None
+    def current(self, question: Question) -> RegisteredSchema | None:
+        return self.remembered.get(question[0]) if self.is_settled else None
 
     def last_known(self, schema_id: SchemaId) -> RegisteredSchema | None:
         return self.remembered.get(schema_id)
 
-    def ask(self, schema_ids: Iterable[SchemaId]) -> Mapping[SchemaId, RegisteredSchema]:
-        asked = list(schema_ids)
+    def ask(self, questions: Iterable[Question]) -> Mapping[SchemaId, RegisteredSchema]:
+        asked = list(dict.fromkeys(schema_id for schema_id, _ in questions))
         self.questions += asked
         if not self.is_reachable and asked:
             raise RegistryUnreachableError("gone")
@@ -182,8 +183,8 @@ def test_a_header_is_believed_before_the_prefix() -> None:
 
 def test_only_what_is_not_remembered_is_asked_about() -> None:
     registry = Registry({1: schema("orders-value")}, remembers=True)
-    known, unsettled = look_up(claims_of(values(framed(1), framed(2), None), VALUES), registry)
-    assert (known, unsettled) == ({1: schema("orders-value")}, {2})
+    known, questions = look_up(claims_of(values(framed(1), framed(2), None), VALUES), registry)
+    assert (known, questions) == ({1: schema("orders-value")}, [(2, VALUES.value)])
 
 
 def test_a_batch_of_many_ids_names_all_records_that_fail() -> None:

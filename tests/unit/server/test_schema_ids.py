@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.broker.schema_rules import RegisteredSchema, RegistryUnreachableError, SchemaId
+from moldau.broker.schema_rules import RegisteredSchema, RegistryUnreachableError, SchemaId, SubjectRule
 from moldau.client.registry_http import RegistryServers
 from moldau.core.config import BrokerConfig
 from moldau.server.registry_questions import RegistryQuestions
-from moldau.server.schema_ids import PAUSE_S, SETTLED_S, RegistryAddress, RegistrySchemaIds
+from moldau.server.schema_ids import MISSING_S, PAUSE_S, SETTLED_S, RegistryAddress, RegistrySchemaIds
 
 ORDERS = RegisteredSchema(frozenset({"orders-value"}))
+RULE = SubjectRule("orders", "value", "TopicNameStrategy")
 
 
 class Questions(RegistryQuestions):
@@ -49,38 +50,53 @@ def ids(questions: Questions, clock: Clock) -> RegistrySchemaIds:
     return RegistrySchemaIds(lambda: address, questions=questions, now_s=clock)
 
 
-def fits(schema: RegisteredSchema) -> bool:
-    return "orders-value" in schema.subjects
-
-
 def test_nothing_is_known_of_an_id_before_it_was_asked_about(ids: RegistrySchemaIds, questions: Questions) -> None:
-    assert ids.current(1, fits) is None
+    assert ids.current((1, RULE)) is None
     assert ids.last_known(1) is None
     assert not questions.asked
 
 
 def test_what_fits_is_good_for_long(ids: RegistrySchemaIds, questions: Questions, clock: Clock) -> None:
-    assert ids.ask([1]) == {1: ORDERS}
+    assert ids.ask([(1, RULE)]) == {1: ORDERS}
     clock.now_s += SETTLED_S - 1
-    assert ids.current(1, fits) == ORDERS
+    assert ids.current((1, RULE)) == ORDERS
     clock.now_s += 1
-    assert ids.current(1, fits) is None
+    assert ids.current((1, RULE)) is None
     assert ids.last_known(1) == ORDERS
     assert questions.asked == [1]
 
 
 def test_what_does_not_fit_is_asked_again_soon(ids: RegistrySchemaIds, questions: Questions, clock: Clock) -> None:
     questions.answer = RegisteredSchema()
-    ids.ask([1])
+    ids.ask([(1, RULE)])
     clock.now_s += 1.9
-    assert ids.current(1, fits) == RegisteredSchema()
+    assert ids.current((1, RULE)) == RegisteredSchema()
     clock.now_s += 0.1
-    assert ids.current(1, fits) is None
+    assert ids.current((1, RULE)) is None
+
+
+def test_one_topics_mistake_is_not_held_against_another(ids: RegistrySchemaIds, questions: Questions) -> None:
+    other = SubjectRule("payments", "value", "TopicNameStrategy")
+    assert ids.ask([(1, RULE), (1, other)]) == {1: ORDERS}
+    assert questions.asked == [1]
+    assert ids.current((1, other)) == ORDERS, "which does not fit, and was asked just now"
+    assert ids.current((1, SubjectRule("late", "value", "TopicNameStrategy"))) is None, "nobody asked for this one"
+
+
+def test_even_without_a_time_to_live_a_flood_of_mistakes_is_held_back(questions: Questions, clock: Clock) -> None:
+    address = RegistryAddress(RegistryServers(("http://registry:8081",)))
+    ids = RegistrySchemaIds(lambda: address, questions=questions, now_s=clock)
+    questions.answer = RegisteredSchema()
+    ids.ask([(1, RULE)])
+    clock.now_s += MISSING_S / 2
+    assert ids.current((1, RULE)) == RegisteredSchema()
+    clock.now_s += MISSING_S
+    assert ids.current((1, RULE)) is None
 
 
 def test_the_ids_asked_about_longest_ago_make_room(ids: RegistrySchemaIds) -> None:
     for schema_id in (1, 2, 3, 1, 4):
-        ids.ask([schema_id])
+        ids.ask([(schema_id, RULE)])
     assert [ids.last_known(schema_id) is not None for schema_id in (1, 2, 3, 4)] == [True, False, True, True]
 
 
@@ -90,12 +106,12 @@ def test_a_registry_that_is_gone_is_left_alone_for_a_moment(
     questions.answer = None
     for _ in range(3):
         with pytest.raises(RegistryUnreachableError, match="gone"):
-            ids.ask([1])
+            ids.ask([(1, RULE)])
     assert questions.asked == [1]
     clock.now_s += PAUSE_S
     questions.answer = ORDERS
-    assert ids.ask([1]) == {1: ORDERS}
-    assert ids.ask([2]) == {2: ORDERS}
+    assert ids.ask([(1, RULE)]) == {1: ORDERS}
+    assert ids.ask([(2, RULE)]) == {2: ORDERS}
 
 
 def test_the_address_is_what_the_settings_say() -> None:

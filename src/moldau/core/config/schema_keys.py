@@ -60,8 +60,9 @@ REGISTRY = [
     ConfigKey(
         "confluent.missing.id.cache.ttl.sec",
         LONG,
-        1,
-        "How long an id that is not registered as it should be is refused without asking the registry again.",
+        0,
+        "How long an id that is not registered as it should be is refused without asking the registry again. With 0 "
+        "it is asked again ten times a second at most.",
         at_least(0),
         CLUSTER,
     ),
