@@ -1,9 +1,10 @@
-"""For tests, ours and yours: a real broker in this process, and twins of clock and disk.
+"""For tests, ours and yours: a real broker and a real schema registry in this process, and twins of clock and disk.
 
 Start at `Broker`. As a pytest fixture it is called `moldau_broker`.
 """
 
 from moldau.testing.broker import Broker
 from moldau.testing.clock import ManualClock
+from moldau.testing.registry import SchemaRegistry
 
-__all__ = ["Broker", "ManualClock"]
+__all__ = ["Broker", "ManualClock", "SchemaRegistry"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 
@@ -11,6 +12,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.registry.calls import Http
 
 from moldau.core.errors import StartupError
+from moldau.registry.instance import RegistryInstance
+from moldau.registry.settings import RegistrySettings
 from moldau.testing import Broker
 from moldau.testing.registry import SchemaRegistry
 
@@ -185,3 +188,45 @@ def _until_accepted(http: Http, subject: str, schema: str) -> dict[str, object]:
             return dict(answer)
         assert status == 500
     raise AssertionError("the registry did not recover")
+
+
+def test_a_schema_of_almost_a_megabyte_is_kept_and_one_of_five_is_refused(broker: Broker) -> None:
+    with SchemaRegistry(broker.bootstrap_servers) as registry, Http(registry.url) as http:
+        assert http.register("large", _record_of(1_040_000))["id"] == 1
+        assert http.post("/subjects/huge/versions", _record_of(5_000_000)) == (422, 42209)
+        assert http.register("next", '"string"')["id"] == 2
+        registry.restart()
+        assert http.get("/subjects") == (200, ["large", "next"])
+        assert len(http.get("/schemas/ids/1")[1]["schema"]) > 1_000_000
+
+
+def _record_of(size: int) -> str:
+    """A schema of about so many bytes that is all one line of documentation."""
+    return json.dumps({"type": "record", "name": "R", "doc": "x" * size, "fields": []})
+
+
+def test_several_services_live_in_one_process(broker: Broker) -> None:
+    def instance(name: str) -> RegistryInstance:
+        properties = {
+            "listeners": "http://127.0.0.1:0",
+            "kafkastore.bootstrap.servers": broker.bootstrap_servers,
+            "kafkastore.topic": name,
+            "schema.registry.group.id": name,
+        }
+        return RegistryInstance(RegistrySettings.of(properties))
+
+    def ask(url: str) -> object:
+        with Http(url) as http:
+            return http.register("s", '"string"')["id"], http.get("/subjects")
+
+    async def story() -> list[object]:
+        services = [instance("_one"), instance("_two")]
+        try:
+            for service in services:
+                await service.start()
+            return [await asyncio.to_thread(ask, service.url) for service in services]
+        finally:
+            for service in services:
+                await service.stop()
+
+    assert asyncio.run(story()) == [(1, (200, ["s"]))] * 2

@@ -14,12 +14,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from moldau.core.errors import MoldauError
-from moldau.registry.settings import RegistrySettings
 from moldau.server.config import data_folder, load_file, parse_overrides
+from moldau.server.registry import check, run
 
 __all__ = ["moldau_registry", "schema_registry_start"]
 
-ROLE = "schema-registry"
 PREFIX = "SCHEMA_REGISTRY_"
 
 _USAGE = """\
@@ -58,23 +57,16 @@ def schema_registry_start(arguments: Sequence[str] | None = None) -> int:
 
 def _run(file: Path | None, overrides: Sequence[str], *, check_only: bool, log_format: str) -> int:
     try:
-        settings = RegistrySettings.of(_gathered(file, os.environ, overrides))
+        settings = check(_gathered(file, os.environ, overrides))
         for warning in settings.warnings:
             print(f"moldau: {warning}", file=sys.stderr)
         if check_only:
             print("The configuration is valid.")
             return 0
-        return _serve(settings, log_format)
+        return run(settings, log_format=log_format)
     except MoldauError as error:
         print(f"moldau: {error}", file=sys.stderr)
         return 1
-
-
-def _serve(settings: RegistrySettings, log_format: str) -> int:
-    from moldau.registry.instance import RegistryInstance
-    from moldau.server.services import run_services
-
-    return run_services(lambda: [RegistryInstance(settings)], roles=(ROLE,), log_format=log_format)
 
 
 def _gathered(file: Path | None, environ: Mapping[str, str], overrides: Sequence[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from moldau.cli.registry.start import ROLE
+from moldau.server.registry import ROLE
 from moldau.server.running import running_servers
 
 __all__ = ["schema_registry_stop"]
