@@ -13,6 +13,10 @@ from typing import Any
 __all__ = ["Output", "Result", "differences", "oracle_result"]
 
 
+KNOWN_FAILURES = ("segment interval has changed",)
+"""What Kafka Streams says when it fails by a fault of its own; see differences.md."""
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """One record that came out, and the number of the input that caused it."""
@@ -66,6 +70,8 @@ def differences(
 
     In one partition the order of a whole topic must be the same, with several that of each key.
     """
+    if oracle.error and any(known in oracle.error for known in KNOWN_FAILURES):
+        return []
     if bool(oracle.error) != bool(ours.error):
         return [f"{names[0]}: {oracle.error or 'no error'}", f"{names[1]}: {ours.error or 'no error'}"]
     found = []

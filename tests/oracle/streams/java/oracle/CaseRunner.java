@@ -57,7 +57,9 @@ final class CaseRunner {
         try {
             result.put("describe", runner.open(stateDirectory));
             runner.feed();
-            result.set("stores", runner.stores());
+            if (!spec.path("without_stores").asBoolean()) {
+                result.set("stores", runner.stores());
+            }
         } catch (RuntimeException error) {
             result.put("error", describe(error));
         } finally {
