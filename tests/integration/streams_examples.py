@@ -27,8 +27,10 @@ from moldau.streams import (
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "streams"
 TEXT, NUMBER, JSON = StringSerde(), LongSerde(), JsonSerde()
+BASE_MS = 1_000_000_020_000
+"""When the input begins: at a full minute, and not at zero, which clients take for "now"."""
 Piped = tuple[str, Any, Any, int]
-"""Topic, key, value, timestamp in ms."""
+"""Topic, key, value, milliseconds since the beginning."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Example:
         with TopologyTestDriver(self.topology(), {"statestore.cache.max.bytes": "0"}, engine=engine) as driver:
             topics = {topic: driver.create_input_topic(topic, *self.serdes[topic]) for topic, *_ in self.piped}
             for topic, key, value, timestamp in self.piped:
-                topics[topic].pipe_input(key, value, timestamp)
+                topics[topic].pipe_input(key, value, BASE_MS + timestamp)
             return {
                 topic: driver.create_output_topic(topic, *self.serdes[topic]).read_key_values_to_list()
                 for topic in self.outputs
@@ -71,7 +73,7 @@ def tweet(likes: int, *hashtags: str) -> dict[str, Any]:
 
 
 def minute(hashtag: str, start_ms: int) -> Windowed:
-    return Windowed(hashtag, Window(start_ms, start_ms + 60_000))
+    return Windowed(hashtag, Window(BASE_MS + start_ms, BASE_MS + start_ms + 60_000))
 
 
 EXAMPLES = [
