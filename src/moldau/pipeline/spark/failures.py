@@ -18,6 +18,9 @@ __all__ = ["PipelineFailedError", "WorkerError", "cause_of", "told_home"]
 
 _FOUND = re.compile(r"<moldau-failure>(.*?)</moldau-failure>", re.DOTALL)
 
+_TOLD_BY_SPARK = re.compile(r"topic \S+, partition \d+, offset \d+: ")
+"""What an expression raised; the expression itself is printed with every failed plan."""
+
 
 class WorkerError(Exception):
     """What a worker raises in place of a `MoldauError`: its text survives Spark."""
@@ -71,11 +74,9 @@ def _marked(error: MoldauError) -> str:
 
 def cause_of(error: BaseException | str) -> PipelineFailedError | None:
     """The failure behind an exception of Spark's, or None where no worker told one."""
-    match = _FOUND.search(str(error))
-    if match is None:
-        return None
-    try:
-        return PipelineFailedError(Failure(**json.loads(match.group(1))))
-    except (ValueError, TypeError):
-        # Spark's own expressions can only raise a text.
-        return PipelineFailedError(Failure("DeserializationError", match.group(1), None, None, None))
+    for text in _FOUND.findall(str(error)):
+        if text.startswith("{"):
+            return PipelineFailedError(Failure(**json.loads(text)))
+        if _TOLD_BY_SPARK.match(text):
+            return PipelineFailedError(Failure("DeserializationError", text, None, None, None))
+    return None

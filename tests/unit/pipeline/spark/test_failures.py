@@ -20,10 +20,14 @@ def test_a_failure_survives_what_spark_makes_of_it() -> None:
 
 
 def test_what_spark_raises_itself_is_a_text() -> None:
-    found = cause_of(
-        "[USER_RAISED_EXCEPTION] <moldau-failure>topic t: the key cannot be read</moldau-failure> SQLSTATE"
-    )
-    assert str(found) == "topic t: the key cannot be read"
+    told = "topic t, partition 1, offset 7: the key cannot be read"
+    found = cause_of(f"[USER_RAISED_EXCEPTION] <moldau-failure>{told}</moldau-failure> SQLSTATE: P0001")
+    assert str(found) == told
+
+
+def test_a_plan_that_could_raise_is_no_failure() -> None:
+    plan = "Filter raise_error(concat(<moldau-failure>topic , topic#10, , partition , offset: no</moldau-failure>))"
+    assert cause_of(f"disk full\n{plan}") is None
 
 
 def test_other_exceptions_are_not_ours_to_explain() -> None:
