@@ -6,6 +6,7 @@ import re
 import signal
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
@@ -146,3 +147,24 @@ def test_an_instance_that_still_waits_for_others_can_be_stopped_at_once() -> Non
         began = time.monotonic()
         registry.stop()
         assert time.monotonic() - began < 20
+
+
+def test_writers_everywhere_at_once_get_ids_of_their_own(broker: Broker) -> None:
+    def register(http: Http, worker: int) -> list[int]:
+        return [
+            http.register(f"s{worker}-{number}", f'{{"type":"enum","name":"E{worker}_{number}","symbols":["A"]}}')["id"]
+            for number in range(15)
+        ]
+
+    with ExitStack() as stack:
+        registries = [
+            stack.enter_context(SchemaRegistry(broker.bootstrap_servers, settings("crowd"))) for _ in range(2)
+        ]
+        https = {one.url: stack.enter_context(Http(one.url)) for one in registries}
+        leader_of(https)
+        callers = [stack.enter_context(Http(registries[worker % 2].url)) for worker in range(4)]
+        workers = stack.enter_context(ThreadPoolExecutor(4))
+        ids = [schema_id for found in workers.map(register, callers, range(4)) for schema_id in found]
+        assert sorted(ids) == list(range(1, 61))
+        for http in https.values():
+            wait_until(lambda http=http: len(http.get("/subjects")[1]) == 60, what="all subjects")

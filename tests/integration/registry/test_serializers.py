@@ -35,7 +35,7 @@ AVRO = json.dumps(
 JSON = json.dumps(
     {
         "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": "people.Person",
+        "title": "people.json.Person",
         "type": "object",
         "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
         "required": ["name"],
@@ -117,8 +117,8 @@ def test_avro_goes_there_and_back(
 def test_json_goes_there_and_back(
     moldau_broker: Broker, client: SchemaRegistryClient, topic: str, strategy: str
 ) -> None:
-    record = f"people.Person.{topic}"
-    schema = JSON.replace("people.Person", record)
+    record = f"people.json.Person.{topic}"
+    schema = JSON.replace("people.json.Person", record)
     serializer = JSONSerializer(schema, client, conf=settings(strategy))
     deserializer = JSONDeserializer(schema, schema_registry_client=client)
     sent, person = round_trip(moldau_broker, topic, serializer, deserializer, PERSON)
@@ -205,3 +205,21 @@ def test_the_client_reads_and_changes_everything_it_knows(client: SchemaRegistry
     assert client.delete_version(subject, 1) == 1
     assert client.delete_subject(subject, permanent=True) == [1]
     assert subject not in client.get_subjects()
+
+
+def test_serializers_work_with_answers_of_old_registries(moldau_broker: Broker, topic: str) -> None:
+    settings = {"moldau.registry.dialect": "7.x", "kafkastore.topic": f"_schemas_{topic}"}
+    kind = message_class("people.Person")
+    context = SerializationContext(topic, MessageField.VALUE)
+    with (
+        SchemaRegistry(moldau_broker.bootstrap_servers, {**settings, "schema.registry.group.id": topic}) as registry,
+        SchemaRegistryClient({"url": registry.url}) as writing,
+        SchemaRegistryClient({"url": registry.url}) as reading,
+    ):
+        by_name = {"subject.name.strategy": record_subject_name_strategy}
+        sent = AvroSerializer(writing, AVRO, conf=by_name)(PERSON, context)
+        assert AvroDeserializer(reading)(sent, context) == PERSON
+        sent = JSONSerializer(JSON, writing, conf=by_name)(PERSON, context)
+        assert JSONDeserializer(JSON, schema_registry_client=reading)(sent, context) == PERSON
+        sent = ProtobufSerializer(kind, writing)(kind(name="Ada"), context)
+        assert ProtobufDeserializer(kind, schema_registry_client=reading)(sent, context).name == "Ada"
