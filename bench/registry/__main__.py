@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,9 @@ from bench import clients
 from bench.brokers import Moldau
 from bench.machine import describe, settle, usage_of
 
-RESULTS = Path(__file__).parent / "results"
+FOLDER = Path(__file__).parent
+RESULTS = FOLDER / "results"
+BEGIN, END = "<!-- results: written by scripts/bench-registry -->", "<!-- end of results -->"
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 READY = re.compile(r"schema registry started: (http://\S+):(\d+)")
 
@@ -38,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=3, help="the median of so many is told")
     parser.add_argument("--settle-s", type=float, default=60, help="how long to wait for a quiet machine before a run")
     parser.add_argument("--save", action="store_true", help="keep the result in bench/registry/results")
+    parser.add_argument("--readme", action="store_true", help="put the table into bench/registry/README.md")
     arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="moldau-bench-") as folder:
         result = _measured(arguments, Path(folder))
@@ -45,7 +48,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.save:
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / f"{result['date']}.json").write_text(json.dumps(result, indent=2) + "\n")
+    if arguments.readme:
+        _update_readme(_table(result))
     return 0
+
+
+def _update_readme(table: str) -> None:
+    """Put the table between the two markers."""
+    readme = FOLDER / "README.md"
+    before, _, rest = readme.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    readme.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}")
 
 
 def _measured(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -168,6 +181,10 @@ def _median(runs: list[dict[str, float]]) -> dict[str, float]:
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
+def _machine(facts: Mapping[str, str]) -> str:
+    return f"{facts['processor']}, {facts['memory']}, {facts['system']}, Python {facts['python']}"
+
+
 def _table(result: dict[str, Any]) -> str:
     rows = [
         (f"register {result['schemas']:,} distinct schemas", result["register"], None),
@@ -175,7 +192,7 @@ def _table(result: dict[str, Any]) -> str:
         ("register a known schema", result["register_known"], result["register_known"]["cpu_us"]),
     ]
     lines = [
-        f"{result['date']}, {', '.join(result['machine'].values())}; {result['connections']} connections, "
+        f"{result['date']}, {_machine(result['machine'])}; {result['connections']} connections, "
         f"medians of {result['rounds']}",
         "",
         "| workload | requests/s | p50 ms | p99 ms | CPU µs/request |",
