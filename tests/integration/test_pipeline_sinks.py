@@ -14,13 +14,14 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from moldau.client.admin import Admin
 from moldau.client.groups import Groups
 from moldau.client.partitioners import hashed_partition
+from moldau.client.wire_groups import commit_for_good
 from moldau.core import ids
 from moldau.pipeline.runtime.at_least_once_sink import AtLeastOnceSink
 from moldau.pipeline.runtime.checkpoint import end_offsets
 from moldau.pipeline.runtime.cluster import Cluster
 from moldau.pipeline.runtime.errors import CheckpointMismatchError, TakenOverError
 from moldau.pipeline.runtime.exactly_once_sink import ExactlyOnceSink
-from moldau.pipeline.runtime.group_presence import GroupPresence, committed_offsets, pinned
+from moldau.pipeline.runtime.group_presence import GroupPresence, committed_offsets
 from moldau.pipeline.runtime.progress import TOPIC_CONFIGS, progress_topic
 from moldau.pipeline.runtime.progress_reader import read_progress
 from moldau.pipeline.runtime.settings import StreamsSettings
@@ -304,7 +305,8 @@ def test_offsets_of_a_stopped_application_stay(application: Application) -> None
     until(lambda: application.committed_end() == 3)
     presence.close()
 
-    pinned(application.admin, application.id, {ids.TopicPartition(application.input, 0): 4})
+    ends = {ids.TopicPartition(application.input, 0): 4}
+    commit_for_good(application.admin, application.id, ends, without_member=application.id)
 
     assert _state(application) == "Empty"
     assert application.committed_end() == 4

@@ -3,7 +3,7 @@
 Spark reads; the member is there for those who look: lag tools see a live group with offsets, nobody can reset the
 offsets of a running pipeline, and brokers keep offsets of a group that has members. The member is a static one, so an
 instance that comes back takes its place at once, and a second instance drives the first one out.
-Start at `GroupPresence`; why offsets outlive a stopped pipeline too is in `pinned`.
+Start at `GroupPresence`; how offsets outlive a stopped pipeline is in `client.wire_groups`.
 """
 
 from __future__ import annotations
@@ -13,29 +13,21 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from moldau.client.admin import Admin
 from moldau.client.connection import build
 from moldau.client.errors import client_error
-from moldau.client.wire import WireClient
-from moldau.client.wire_admin import raise_for
 from moldau.core.ids import TopicPartition
 from moldau.pipeline.runtime.client_log import report_sparingly
 from moldau.pipeline.runtime.settings import StreamsSettings
-from moldau.protocol.api import ApiKey
-from moldau.protocol.messages import Message
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError
 
-__all__ = ["GroupPresence", "committed_offsets", "left_behind", "member_consumer", "pinned"]
+__all__ = ["GroupPresence", "committed_offsets", "member_consumer"]
 
 logger = logging.getLogger("moldau.streams")
 
 POLL_S = 0.1
 CALL_S = 10.0
-FOREVER_MS = 100 * 365 * 24 * 3600 * 1000
-VERSION_WITH_RETENTION = 4
-"""The last version of OffsetCommit that says how long an offset is kept."""
 
 _FATAL = frozenset({"_FATAL", "FENCED_INSTANCE_ID", "_FENCED"})
 
@@ -155,51 +147,3 @@ def _positions(offsets: Mapping[TopicPartition, int]) -> list[Any]:
     from confluent_kafka import TopicPartition as Position
 
     return [Position(at.topic, at.partition, offset) for at, offset in offsets.items()]
-
-
-def pinned(admin: Admin, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Take a stopped application's member out of its group, and commit its offsets so that they do not expire.
-
-    Brokers forget the offsets of a group without members after a week. An old version of the request says how long
-    to keep an offset; brokers of today still take it. Raises `ClientError` where they do not.
-    """
-    with admin.wire(_coordinator(admin, group_id)) as client:
-        _leave(client, group_id)
-        topics: dict[str, list[Message]] = {}
-        for at, offset in offsets.items():
-            topics.setdefault(at.topic, []).append(
-                Message(partition_index=at.partition, committed_offset=offset, committed_metadata="")
-            )
-        request = Message(
-            group_id=group_id,
-            generation_id_or_member_epoch=-1,
-            member_id="",
-            group_instance_id=None,
-            retention_time_ms=FOREVER_MS,
-            topics=[Message(name=name, partitions=of) for name, of in topics.items()],
-        )
-        answer = client.send(ApiKey.OFFSET_COMMIT, request, VERSION_WITH_RETENTION)
-    for topic in answer.topics:
-        for one in topic.partitions:
-            raise_for(one.error_code, about=f"{topic.name}-{one.partition_index}")
-
-
-def left_behind(admin: Admin, group_id: str) -> None:
-    """Take out the member that a killed instance left behind; a living one would come back at once."""
-    with admin.wire(_coordinator(admin, group_id)) as client:
-        _leave(client, group_id)
-
-
-def _leave(client: WireClient, group_id: str) -> None:
-    """Static members stay in a group when they close, for their session's length; the next start is not that soon."""
-    member = Message(member_id="", group_instance_id=group_id, reason="closed")
-    client.send(ApiKey.LEAVE_GROUP, Message(group_id=group_id, members=[member]))
-
-
-def _coordinator(admin: Admin, group_id: str) -> int:
-    with admin.wire() as client:
-        answer = client.send(ApiKey.FIND_COORDINATOR, Message(key=group_id, key_type=0, coordinator_keys=[group_id]))
-    found = answer.coordinators[0] if answer.coordinators else answer
-    raise_for(found.error_code, found.error_message)
-    node: int = found.node_id
-    return node

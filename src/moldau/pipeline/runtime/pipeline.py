@@ -15,6 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from moldau.client.errors import ClientError
+from moldau.client.wire_groups import commit_for_good
 from moldau.core.errors import MoldauError
 from moldau.core.ids import TopicPartition
 from moldau.pipeline.ir.topology import Topology
@@ -24,7 +25,7 @@ from moldau.pipeline.runtime.cluster import Cluster
 from moldau.pipeline.runtime.diagnosis import Diagnosis, diagnosed
 from moldau.pipeline.runtime.engine import Engine
 from moldau.pipeline.runtime.errors import StreamsError, TakenOverError
-from moldau.pipeline.runtime.group_presence import GroupPresence, pinned
+from moldau.pipeline.runtime.group_presence import GroupPresence
 from moldau.pipeline.runtime.metrics import MetricsSnapshot, PipelineMetrics
 from moldau.pipeline.runtime.queryable_stores import queryable_stores
 from moldau.pipeline.runtime.run import Run, StoppedError
@@ -207,6 +208,7 @@ class Pipeline:
                 progress = run.query.progress()
                 if progress is not None:
                     self._metrics.progressed(progress)
+                    run.progressed(progress)
                 run.refresh_if_idle()
         return None
 
@@ -257,7 +259,8 @@ class Pipeline:
         if not ends or self._cluster is None:
             return
         try:
-            pinned(self._cluster.admin, self.settings.application_id, ends)
+            own = self.settings.application_id
+            commit_for_good(self._cluster.admin, own, ends, without_member=own)
         except ClientError as error:
             logger.debug("%s: offsets keep the broker's retention: %s", self.settings.application_id, error)
 

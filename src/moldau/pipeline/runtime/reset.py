@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from moldau.client.errors import ClientError
 from moldau.client.groups import Groups
+from moldau.client.wire_groups import remove_static_member
 from moldau.core.errors import ErrorCode
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.application_folder import ApplicationFolder
@@ -44,11 +45,9 @@ def reset_application(settings: StreamsSettings, topology: Topology | None = Non
 
 
 def _forget_group(cluster: Cluster, group_id: str) -> list[str]:
-    from moldau.pipeline.runtime.group_presence import left_behind
-
     groups = Groups(cluster.admin)
     try:
-        left_behind(cluster.admin, group_id)
+        remove_static_member(cluster.admin, group_id, group_id)
         outcome = groups.delete([group_id])[group_id]
     except ClientError as error:
         outcome = error

@@ -6,11 +6,13 @@ is read before Spark may plan a batch. Start there.
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import threading
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from moldau.client.errors import ClientError
 from moldau.core.ids import TopicPartition
@@ -87,6 +89,7 @@ class Run:
         self._sink: Sink | None = None
         self._lock: object | None = None
         self._identity: str | None = None
+        self._reported: int | None = None
         self._committed: Mapping[TopicPartition, int] = {}
         self.query: Query | None = None
         self.compiled: Compiled | None = None
@@ -149,6 +152,16 @@ class Run:
             self._last_word = time.monotonic()
         finally:
             self._batch_lock.release()
+
+    def progressed(self, progress: Mapping[str, Any]) -> None:
+        """In real-time mode no batch is handed to us, so that offsets follow what Spark reports."""
+        if self._settings.latency is not Latency.REALTIME or progress.get("batchId") == self._reported:
+            return
+        self._reported = progress.get("batchId")
+        entry = "\n\n" + "\n".join(json.dumps(source.get("endOffset") or {}) for source in progress["sources"])
+        ends = end_offsets(entry)
+        self._presence.commit_soon(ends)
+        self._metrics.batch_done(int(self._reported or 0), ends, int(progress.get("numInputRows") or 0))
 
     # Starting
 
@@ -296,8 +309,6 @@ class Run:
         return all(is_stateless(piece) for piece in self._topology.subtopologies)
 
     def _read_partitions(self, counts: Mapping[str, int]) -> list[TopicPartition]:
-        import re
-
         found: dict[str, int] = {}
         for source in self._topology.sources:
             found.update({topic: counts[topic] for topic in source.topics})

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from moldau.core.ids import TopicPartition
 from moldau.pipeline.ir.nodes import OffsetReset
-from moldau.pipeline.runtime.settings import StreamsSettings
+from moldau.pipeline.runtime.settings import Latency, StreamsSettings
 
 __all__ = ["SourceReading", "connector_properties"]
 
@@ -57,11 +57,17 @@ class SourceReading:
             **connector_properties(self.settings, "consumer"),
             **wanted,
             "startingOffsets": self._starting_offsets(self._known(topics, pattern), first, is_global),
-            # A global table is there as a whole before the first record meets it.
-            **({} if is_global else {"maxOffsetsPerTrigger": str(self.settings.max_batch_records)}),
+            **({} if is_global else self._limit()),
             "failOnDataLoss": "true" if self.settings.fails_on_data_loss else "false",
             "includeHeaders": "true",
         }
+
+    def _limit(self) -> dict[str, str]:
+        """How much one batch takes; a global table is there as a whole before the first record meets it."""
+        if self.settings.latency is Latency.REALTIME:
+            # Its batches end by the clock, and the connector refuses another end.
+            return {}
+        return {"maxOffsetsPerTrigger": str(self.settings.max_batch_records)}
 
     def _known(self, topics: tuple[str, ...] | None, pattern: str | None) -> list[str]:
         if pattern is None:
