@@ -28,7 +28,7 @@ PYTHON_GOAL = 2.0
 
 def render(document: dict[str, Any]) -> str:
     head = (
-        f"{document['date']}, {document['machine']}; {document['records']:,} records of 100 B after a warm-up of "
+        f"{document['date']}, {', '.join(document['machine'].values())}; {document['records']:,} records of 100 B after a warm-up of "
         f"100,000, 4 partitions, broker: {document['broker']}"
     )
     lines = [

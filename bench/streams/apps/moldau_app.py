@@ -18,7 +18,7 @@ from moldau.streams import (
     TimeWindowedSerde,
     TimeWindows,
     Topology,
-    upper,
+    functions,
     value,
 )
 
@@ -34,7 +34,7 @@ def topology(job: str) -> Topology:
         builder.stream("input", Consumed.with_(RAW, RAW)).to("output", Produced.with_(RAW, RAW))
     elif job == "map-filter":
         lines = builder.stream("input", Consumed.with_(TEXT, TEXT))
-        lines.filter(value != "").map_values(upper(value)).to("output", Produced.with_(TEXT, TEXT))
+        lines.filter(value != "").map_values(functions.upper(value)).to("output", Produced.with_(TEXT, TEXT))
     elif job in ("count", "count-cached", "count-eos"):
         lines = builder.stream("input", Consumed.with_(TEXT, RAW))
         counts = lines.group_by_key().count(Materialized.with_(TEXT, NUMBER))
@@ -68,7 +68,7 @@ def main(job: str, bootstrap: str, folder: str, *settings: str) -> None:
         **({"processing.guarantee": "exactly_once_v2"} if job in EXACTLY_ONCE else {}),
         **dict(setting.split("=", 1) for setting in settings),
     }
-    sys.exit(KafkaStreams(topology(job), config).run())
+    KafkaStreams(topology(job), config).run()
 
 
 if __name__ == "__main__":

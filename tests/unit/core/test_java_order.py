@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from moldau.core.java_order import java_hash_order
 from moldau.core.java_hash import java_hash
+from moldau.core.java_order import java_hash_order
 
 
 def test_the_hash_of_a_string_is_javas() -> None:

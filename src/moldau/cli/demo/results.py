@@ -64,7 +64,7 @@ class Results:
         while not self._stopping.is_set():
             for record in consumer.consume(1_000, timeout=0.1):
                 if record.error() is None:
-                    self._take(record.key(), record.value())
+                    self._take(record.key() or b"", record.value() or b"")
         consumer.close()
 
     def _take(self, key: bytes, value: bytes) -> None:
