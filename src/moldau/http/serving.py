@@ -19,6 +19,8 @@ from moldau.core.errors import StartupError
 __all__ = ["HttpServer"]
 
 BACKLOG = 2048
+IDLE_S = 75
+"""How long a silent connection is kept: longer than clients do, so that none is closed just as a request comes."""
 STARTING_POLL_S = 0.005
 
 
@@ -51,6 +53,7 @@ class HttpServer:
             date_header=False,
             backlog=BACKLOG,
             timeout_graceful_shutdown=self._drain_s,
+            timeout_keep_alive=IDLE_S,
             ws="none",
         )
         self._server = _Uvicorn(config)
