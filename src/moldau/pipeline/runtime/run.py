@@ -158,8 +158,7 @@ class Run:
         if self._settings.latency is not Latency.REALTIME or progress.get("batchId") == self._reported:
             return
         self._reported = progress.get("batchId")
-        entry = "\n\n" + "\n".join(json.dumps(source.get("endOffset") or {}) for source in progress["sources"])
-        ends = end_offsets(entry)
+        ends = end_offsets("\n\n" + "\n".join(json.dumps(source.get("endOffset")) for source in progress["sources"]))
         self._presence.commit_soon(ends)
         self._metrics.batch_done(int(self._reported or 0), ends, int(progress.get("numInputRows") or 0))
 

@@ -60,7 +60,7 @@ class Query:
         last = self._query.lastProgress
         if last is None:
             return None
-        return last if isinstance(last, dict) else dict(json.loads(last.json))
+        return dict(json.loads(last.json))
 
 
 def start_query(
