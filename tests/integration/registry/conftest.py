@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 
@@ -11,11 +12,10 @@ from moldau.testing.registry import SchemaRegistry
 @pytest.fixture(scope="module")
 def registry(moldau_broker: Broker) -> Iterator[SchemaRegistry]:
     """A registry with a topic and a group of its module's own."""
-    with SchemaRegistry(
-        moldau_broker.bootstrap_servers,
-        {"kafkastore.topic": f"_schemas_{id(moldau_broker)}_{next(_numbers)}"},
-    ) as registry:
+    name = f"_schemas_{next(_numbers)}"
+    settings = {"kafkastore.topic": name, "schema.registry.group.id": name}
+    with SchemaRegistry(moldau_broker.bootstrap_servers, settings) as registry:
         yield registry
 
 
-_numbers = iter(range(1000))
+_numbers = count()
