@@ -14,7 +14,18 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from moldau.pipeline.spark.compiler import Compiled, compile_topology
 from moldau.pipeline.spark.job import Job
 from moldau.pipeline.spark.queries import start_realtime_query
-from moldau.streams import Consumed, LongSerde, Produced, StreamsBuilder, StringSerde, Topology, key, value
+from moldau.streams import (
+    Consumed,
+    LongSerde,
+    Produced,
+    PunctuationType,
+    Record,
+    StreamsBuilder,
+    StringSerde,
+    Topology,
+    key,
+    value,
+)
 from moldau.testing import Broker
 
 if TYPE_CHECKING:
@@ -101,6 +112,39 @@ def test_headers_and_timestamps_travel_on(spark: SparkSession, broker: Broker, t
     assert {bytes(row.value) for row in rows} == {b"%d!" % number for number in range(5)}
     assert all(row.headers[0].key == "nth" and row.headers[0].value + b"!" == row.value for row in rows)
     assert all(row.timestamp > 1_600_000_000_000 for row in rows)
+
+
+class Clock:
+    """Tells the time of day once a record has come, again and again."""
+
+    def init(self, context: Any) -> None:
+        context.schedule(1, PunctuationType.WALL_CLOCK_TIME, lambda now: context.forward(Record("now", str(now), now)))
+
+    def process(self, record: Any) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def test_the_time_of_day_comes_without_records(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
+    filled(broker, "silent", records=0)
+    builder = StreamsBuilder()
+    builder.stream("silent", TEXTS).process(Clock).to("out", Produced.with_(TEXT, TEXT))
+    made = compiled(spark, broker, builder.build())
+    times: list[int] = []
+
+    def collect(frame: DataFrame, number: int) -> None:
+        times.extend(row.timestamp for row in frame.collect())
+
+    query = made.frame.writeStream.foreachBatch(collect).option("checkpointLocation", str(tmp_path)).start()
+    deadline = monotonic() + WAIT_S
+    try:
+        while len(set(times)) < 2:
+            assert monotonic() < deadline, f"the clock told {times}: {query.exception()}"
+            sleep(0.05)
+    finally:
+        query.stop()
 
 
 def test_expressions_go_from_topic_to_topic_in_real_time(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:

@@ -165,13 +165,18 @@ def _stages(pieces: tuple[SubTopology, ...], counts: Mapping[str, int], shuffle_
         inputs = [node for piece in group for node in piece.inputs]
         depth = max((depth_of[node] + 1 for node in inputs if node in depth_of), default=0)
         depth_of.update({node: depth for piece in group for node in piece.outputs if isinstance(node, Repartition)})
-        stateless = not _is_circle(group) and all(map(is_stateless, group))
+        stateless = not _is_circle(group) and all(map(_remembers_nothing, group))
         by_kind.setdefault((depth, not stateless), []).append(group)
     stages = []
     for number, ((_, has_state), groups) in enumerate(sorted(by_kind.items(), key=lambda item: item[0])):
         units = _placed(groups, counts, shuffle_partitions) if has_state else {}
         stages.append(Stage(number, tuple(groups), not has_state, units))
     return stages
+
+
+def _remembers_nothing(piece: SubTopology) -> bool:
+    """An extractor of timestamps is told the last one of its partition, which must outlive the batch."""
+    return is_stateless(piece) and not any(isinstance(node, Source) and node.timestamps for node in piece.inputs)
 
 
 def _is_circle(group: tuple[SubTopology, ...]) -> bool:

@@ -62,6 +62,12 @@ def test_sub_topologies_that_feed_each_other_share_one_slot() -> None:
     assert set(units) == {Unit(piece.index, partition) for piece in stage.pieces for partition in (0, 1)}
 
 
+def test_an_extractor_of_timestamps_remembers_the_last_one() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", TEXTS.with_timestamp_extractor(lambda record, previous: previous + 1)).to("out")
+    assert not Plan.of(builder.build(), {"in": 1}, 1).is_stateless
+
+
 def test_inputs_and_outputs_are_numbered_once() -> None:
     builder = StreamsBuilder()
     builder.stream(["a", "b"], TEXTS).merge(builder.stream("c", TEXTS)).to("out")
