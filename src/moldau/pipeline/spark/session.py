@@ -137,6 +137,9 @@ def _started(settings: Mapping[str, str]) -> SparkSession:
     try:
         with output.captured():
             SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(wanted.items())))
+        if _is_submitted():
+            # What was said on the command line of spark-submit stands.
+            wanted |= dict(SparkConf().getAll())
         builder: Any = SparkSession.builder.appName("moldau")
         for key, value in wanted.items():
             builder = builder.config(key, value)
