@@ -3,7 +3,7 @@
 Spark fixes a batch's offsets before it runs, and runs it again with the same ones until it is done. The transaction
 makes everything of a batch visible at once; the number in it tells a batch that comes again. A predecessor that was
 killed has its open transaction aborted, and one that still lives is fenced, before the number is read.
-`docs/adr` has the argument in full. Start at `ExactlyOnceSink.open`.
+`docs/adr/0009-exactly-once-by-one-transaction-a-batch.md` has the argument in full. Start at `ExactlyOnceSink.open`.
 """
 
 from __future__ import annotations
