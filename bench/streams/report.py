@@ -27,9 +27,10 @@ PYTHON_GOAL = 2.0
 
 
 def render(document: dict[str, Any]) -> str:
+    machine = ", ".join(document["machine"].values())
     head = (
-        f"{document['date']}, {', '.join(document['machine'].values())}; {document['records']:,} records of 100 B after a warm-up of "
-        f"100,000, 4 partitions, broker: {document['broker']}"
+        f"{document['date']}, {machine}; {document['records']:,} records of 100 B after a warm-up of 100,000, "
+        f"4 partitions, broker: {document['broker']}"
     )
     lines = [
         head,
