@@ -34,5 +34,7 @@ def _histories(node: Node) -> list[tuple[str, int | None]]:
     table = getattr(node, "table", None)
     if isinstance(table, Materialization):
         return [(node.name, table.history_ms)]
+    if getattr(node, "forgets_history", False):
+        return [(node.name, None)]
     inputs = inputs_of(node)
     return [found for source in inputs for found in _histories(source)] if inputs else [(node.name, None)]
