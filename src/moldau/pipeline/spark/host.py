@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from moldau.pipeline.cores.backends import MemoryBackend
 from moldau.pipeline.cores.task import Task
@@ -26,7 +27,8 @@ from moldau.pipeline.spark.work import Parcel, StageWork
 
 __all__ = ["StatelessHost", "TaskHost"]
 
-_BYTES_BY_BYTES = ("key binary", "value binary")
+_BYTES = StructType([StructField("bytes", BinaryType())])
+"""Keys and values of all state. A schema as text would be sent to Spark to be parsed, four times for each store."""
 
 
 class TaskHost(StatefulProcessor):
@@ -43,7 +45,7 @@ class TaskHost(StatefulProcessor):
         """Declare the state: one map for each store."""
         self._client = handle._statefulProcessorApiClient
         for state in (*self._parcel.opened().states, STAMP_STATE):
-            handle.getMapState(state, *_BYTES_BY_BYTES)
+            handle.getMapState(state, _BYTES, _BYTES)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         """Process the rows of one slot; rows that finished in an earlier stage only pass by."""
