@@ -186,3 +186,8 @@ class DuplicatesWindowStore(WindowStore):
     def fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Any]]:
         """Entries of all keys whose windows start between two times."""
         return ((windowed, value) for windowed, values in super().fetch_all(first, last) for value in values)
+
+    def fetch_key_range(self, low: Any, high: Any, first: int, last: int) -> Iterator[tuple[Windowed, Any]]:
+        """Entries of keys between two, whose windows start between two times."""
+        found = super().fetch_key_range(low, high, first, last)
+        return ((windowed, value) for windowed, values in found for value in values)
