@@ -17,7 +17,7 @@ from moldau.core.ids import TopicPartition
 from moldau.pipeline.ir.nodes import Source
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.client_log import report_sparingly
-from moldau.pipeline.runtime.errors import MissingTopicError, StreamsError
+from moldau.pipeline.runtime.errors import ClusterUnreachableError, MissingTopicError, StreamsError
 from moldau.pipeline.runtime.progress import TOPIC_CONFIGS, progress_topic
 from moldau.pipeline.runtime.settings import StreamsSettings
 
@@ -60,7 +60,7 @@ class Cluster:
         try:
             return self.admin.partition_counts()
         except UnreachableError:
-            raise StreamsError(
+            raise ClusterUnreachableError(
                 f"no broker answers at {self._settings.bootstrap_servers}; start one (`moldau server`), "
                 "or correct bootstrap.servers"
             ) from None

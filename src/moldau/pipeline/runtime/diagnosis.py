@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from moldau.client.errors import ClientError, UnreachableError
 from moldau.core.errors import MoldauError
-from moldau.pipeline.runtime.errors import StreamsError
+from moldau.pipeline.runtime.errors import ClusterUnreachableError, StreamsError
 from moldau.pipeline.spark.failures import cause_of
 
 __all__ = ["Diagnosis", "diagnosed"]
@@ -47,7 +47,7 @@ def diagnosed(error: BaseException | str) -> Diagnosis:
         passes = isinstance(error, UnreachableError) or error.is_retriable or error.requires_abort
         return Diagnosis(error, passes)
     if isinstance(error, MoldauError):
-        return Diagnosis(error, is_passing=False)
+        return Diagnosis(error, is_passing=isinstance(error, ClusterUnreachableError))
     text = str(error)
     if (told := cause_of(text)) is not None:
         return Diagnosis(told, is_passing=False)

@@ -7,6 +7,7 @@ from moldau.core.errors import MoldauError
 __all__ = [
     "AlreadyRunningError",
     "CheckpointMismatchError",
+    "ClusterUnreachableError",
     "MissingTopicError",
     "StateLostError",
     "StreamsError",
@@ -16,6 +17,10 @@ __all__ = [
 
 class StreamsError(MoldauError):
     """A pipeline cannot start, or cannot go on."""
+
+
+class ClusterUnreachableError(StreamsError):
+    """No broker answers: a mistake at the first start, a trouble that passes later."""
 
 
 class MissingTopicError(StreamsError):

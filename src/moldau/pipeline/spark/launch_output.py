@@ -1,7 +1,8 @@
 """What Spark's Java process says on standard error: kept while it starts, passed on afterwards.
 
 Starting Spark prints a page of advice that is not for the user of a pipeline, so it is shown only where the start
-fails. Later output passes: it is where prints of a user's functions arrive. Start at `LaunchOutput`.
+fails. Later output passes, for it is where prints of a user's functions arrive; only what PySpark's workers print about
+themselves is left out. Start at `LaunchOutput`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["LaunchOutput"]
+__all__ = ["LaunchOutput", "without_chatter"]
 
 STDERR = 2
 KEPT_LINES = 40
-CHATTER = (b"Starting Streaming TransformWithState", b"Streaming TransformWithState")
-"""How lines begin that PySpark's own workers print about themselves; an empty one follows each."""
-
 LAST_WORDS_S = 1.0
+CHATTER = (b"Starting Streaming TransformWithState", b"Streaming TransformWithState")
+"""How lines begin that workers of stateful queries print; an empty one follows each."""
+
+TRACEBACK = b"Traceback (most recent call last):"
+IDLE_WORKER_FRAME, IDLE_WORKER_END = b"/pyspark/daemon.py", b"BrokenPipeError:"
+"""A worker that had nothing to do for a minute is ended by Spark, and complains about it."""
 
 
 class LaunchOutput:
@@ -58,16 +62,36 @@ class LaunchOutput:
 
     def _relay(self, reading: int, original: int) -> None:
         with os.fdopen(reading, "rb") as source, os.fdopen(original, "wb", buffering=0) as target:
-            was_chatter = False
-            for line in source:
-                if not self._is_released.is_set():
-                    self._lines.append(line.decode(errors="replace"))
-                    continue
-                is_chatter = line.startswith(CHATTER) or (was_chatter and not line.strip())
-                was_chatter = is_chatter and bool(line.strip())
-                if is_chatter:
-                    continue
+            for line in without_chatter(self._after_start(source)):
                 try:
                     target.write(line)
                 except OSError:
                     return
+
+    def _after_start(self, source: Iterator[bytes]) -> Iterator[bytes]:
+        for line in source:
+            if self._is_released.is_set():
+                yield line
+            else:
+                self._lines.append(line.decode(errors="replace"))
+
+
+def without_chatter(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """All lines but those that PySpark's workers print about themselves."""
+    held: list[bytes] = []
+    was_chatter = False
+    for line in lines:
+        if line.startswith(CHATTER) or (was_chatter and not line.strip()):
+            was_chatter = bool(line.strip())
+            continue
+        was_chatter = False
+        if line.startswith(TRACEBACK) or (held and IDLE_WORKER_FRAME in line):
+            held.append(line)
+            continue
+        if held and len(held) > 1 and line.startswith(IDLE_WORKER_END):
+            held.clear()
+            continue
+        yield from held
+        held.clear()
+        yield line
+    yield from held

@@ -1,0 +1,51 @@
+"""What Spark's processes say reaches the user, but for what they say about themselves."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from moldau.pipeline.spark.launch_output import LaunchOutput, without_chatter
+
+STATEFUL = [b"Starting Streaming TransformWithStateInPandas Python worker.\n", b"\n"]
+IDLE = [
+    b"Traceback (most recent call last):\n",
+    b'  File "/x/pyspark.zip/pyspark/daemon.py", line 262, in manager\n',
+    b'  File "/x/pyspark.zip/pyspark/daemon.py", line 95, in worker\n',
+    b"BrokenPipeError: [Errno 32] Broken pipe\n",
+]
+OTHER = [b"Traceback (most recent call last):\n", b'  File "/x/mine.py", line 1\n', b"ValueError: oh\n", b"\n"]
+
+
+def test_workers_that_talk_of_themselves_are_not_heard() -> None:
+    assert list(without_chatter(iter([b"a\n", *STATEFUL, b"b\n", *IDLE, b"\n", b"c\n"]))) == [
+        b"a\n",
+        b"b\n",
+        b"\n",
+        b"c\n",
+    ]
+
+
+def test_other_tracebacks_are_passed_on_whole() -> None:
+    assert list(without_chatter(iter([*OTHER, *IDLE[:2]]))) == [*OTHER, *IDLE[:2]]
+
+
+def test_a_child_is_heard_only_after_its_start(capfd: pytest.CaptureFixture[str]) -> None:
+    output = LaunchOutput()
+    script = "import sys; print('early', file=sys.stderr, flush=True); input(); print('late', file=sys.stderr)"
+    with output.captured():
+        child = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE)
+    deadline = time.monotonic() + 30
+    while not output._lines:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    output.release()
+    child.communicate(b"\n")
+
+    assert output.last_words() == "early\n"
+    assert "late" in capfd.readouterr().err
+    assert os.isatty(2) in (True, False)
