@@ -218,11 +218,8 @@ class _Building:
     def _suppress(self, operator: Operator, flow: _Flow) -> _Flow:
         if "wait" not in operator:
             how = Suppressed.until_window_closes(BufferConfig.unbounded())
-        elif "max_records" in operator:
-            buffer = BufferConfig.max_records(operator["max_records"]).emit_early_when_full()
-            how = Suppressed.until_time_limit(operator["wait"], buffer)
         else:
-            how = Suppressed.until_time_limit(operator["wait"], BufferConfig.unbounded())
+            how = Suppressed.until_time_limit(operator["wait"], _buffer(operator))
         return _Flow(flow.handle.suppress(_named_option(how, operator)), flow.keys, flow.values)
 
     def _process(self, operator: Operator, flow: _Flow) -> _Flow:
@@ -328,6 +325,16 @@ def _named(operator: Operator) -> dict[str, Named]:
 
 def _named_option(option: Any, operator: Operator) -> Any:
     return option.with_name(operator["name"]) if "name" in operator else option
+
+
+def _buffer(operator: Operator) -> BufferConfig:
+    if "max_records" in operator:
+        buffer = BufferConfig.max_records(operator["max_records"])
+    elif "max_bytes" in operator:
+        buffer = BufferConfig.max_bytes(operator["max_bytes"])
+    else:
+        return BufferConfig.unbounded()
+    return buffer.shut_down_when_full() if operator.get("is_strict") else buffer.emit_early_when_full()
 
 
 def _consumed(operator: Operator) -> Consumed:

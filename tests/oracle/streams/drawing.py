@@ -165,7 +165,7 @@ class Draw:
         return self.add(operator, [], Flow("", kind), topic=topic, name=self.name(), **{"as": store}, **details)
 
     def _table_store(self, kind: str) -> Operator | None:
-        return self.versioned() if kind == "table" and self.chance(0.08) else self.store()
+        return self.versioned() if kind == "table" and self.chance(0.12) else self.store()
 
     def versioned(self) -> Operator:
         """A table that remembers what its rows were."""
@@ -290,10 +290,15 @@ class Draw:
         if until_close:
             closed = replace(flow, is_grouped_window=False)
             return self.add("suppress", [flow], closed, name=self.name())
-        limit = self.pick((1, 2, 5)) if self.chance(0.4) else None
-        waiting = self.time(0, 1, 5, 20)
-        after = replace(flow, is_grouped_window=False)
-        return self.add("suppress", [flow], after, wait=waiting, max_records=limit, name=self.name())
+        limits: Operator = {}
+        if self.chance(0.4):
+            limits = {"max_records": self.pick((1, 2, 5))}
+        elif self.chance(0.4):
+            limits = {"max_bytes": self.pick((100, 200, 500))}
+        if limits and self.chance(0.1):
+            limits["is_strict"] = True
+        after, waiting = replace(flow, is_grouped_window=False), self.time(0, 1, 5, 20)
+        return self.add("suppress", [flow], after, wait=waiting, **limits, name=self.name())
 
     def texts(self, flow: Flow) -> Flow:
         """The same flow with values that are texts."""

@@ -128,6 +128,9 @@ class _Neighbours(_Processor):
         backward = [f"{start} " for start, _ in self.store.backward_fetch(record.key, first, last)]
         # Their order depends on how the store lies on disk, so it is not compared.
         every = sorted(f"{windowed.key}{windowed.window.start} " for windowed, _ in self.store.fetch_all(first, last))
+        between = self.store.fetch_key_range(None, record.key, first, last) if first % 2 else ()
+        between = self.store.fetch_key_range(record.key, None, first, last) if first % 3 == 0 else between
+        every += sorted(f"{windowed.key}{windowed.window.start};" for windowed, _ in between)
         # By the exact time, Kafka Streams finds only the value put last where a store has room for several.
         at_first = "" if self.spec["duplicates"] else text(self.store.fetch_at(record.key, first))
         self.forward(record, value="".join([*near, "<", *backward, "*", *every, ".", at_first]))

@@ -286,6 +286,16 @@ final class Processors {
                 near.forEachRemaining(entry -> every.add(Functions.text(entry.key.key()) + entry.key.window().start() + " "));
             }
             every.stream().sorted().forEach(found::append);
+            every.clear();
+            if (from % 3 == 0 || from % 2 == 1) {
+                Object low = from % 3 == 0 ? record.key() : null;
+                Object high = from % 3 == 0 ? null : record.key();
+                try (KeyValueIterator<Windowed<Object>, Object> between = store.fetch(low, high, from, to)) {
+                    between.forEachRemaining(
+                            entry -> every.add(Functions.text(entry.key.key()) + entry.key.window().start() + ";"));
+                }
+            }
+            every.stream().sorted().forEach(found::append);
             found.append('.');
             if (!spec.get("duplicates").asBoolean()) {
                 found.append(store.fetch(record.key(), from));

@@ -1,7 +1,6 @@
 package oracle;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.time.Duration;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.kstream.Materialized;
@@ -62,17 +61,23 @@ final class Stores {
     static Suppressed<Object> suppression(JsonNode operator) {
         Suppressed<Object> suppressed;
         if (operator.has("wait")) {
-            Suppressed.EagerBufferConfig buffer = operator.has("max_records")
-                    ? Suppressed.BufferConfig.maxRecords(operator.get("max_records").asLong())
-                    : null;
-            Duration wait = Windows.milliseconds(operator, "wait");
-            suppressed = buffer == null
-                    ? Suppressed.untilTimeLimit(wait, Suppressed.BufferConfig.unbounded())
-                    : Suppressed.untilTimeLimit(wait, buffer.emitEarlyWhenFull());
+            suppressed = Suppressed.untilTimeLimit(Windows.milliseconds(operator, "wait"), buffer(operator));
         } else {
             suppressed = untilClose();
         }
         return operator.has("name") ? suppressed.withName(operator.get("name").asText()) : suppressed;
+    }
+
+    private static Suppressed.BufferConfig<?> buffer(JsonNode operator) {
+        Suppressed.EagerBufferConfig buffer;
+        if (operator.has("max_records")) {
+            buffer = Suppressed.BufferConfig.maxRecords(operator.get("max_records").asLong());
+        } else if (operator.has("max_bytes")) {
+            buffer = Suppressed.BufferConfig.maxBytes(operator.get("max_bytes").asLong());
+        } else {
+            return Suppressed.BufferConfig.unbounded();
+        }
+        return operator.path("is_strict").asBoolean() ? buffer.shutDownWhenFull() : buffer.emitEarlyWhenFull();
     }
 
     @SuppressWarnings({"unchecked", "rawtypes"})
