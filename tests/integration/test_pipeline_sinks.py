@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from moldau.pipeline.runtime.cluster import Cluster
 from moldau.pipeline.runtime.errors import CheckpointMismatchError, TakenOverError
 from moldau.pipeline.runtime.exactly_once_sink import ExactlyOnceSink
 from moldau.pipeline.runtime.group_presence import GroupPresence, committed_offsets
+from moldau.pipeline.runtime.interruptible import InterruptedDeliveryError
 from moldau.pipeline.runtime.progress import TOPIC_CONFIGS, progress_topic
 from moldau.pipeline.runtime.progress_reader import read_progress
 from moldau.pipeline.runtime.settings import StreamsSettings
@@ -251,6 +253,26 @@ def test_an_application_without_a_topic_has_no_progress(moldau_broker: Broker) -
     config = {"application.id": "never-started", "bootstrap.servers": moldau_broker.bootstrap_servers}
 
     assert read_progress(StreamsSettings.of(config)) is None
+
+
+def test_a_delivery_without_a_cluster_is_given_up_when_told() -> None:
+    with Broker() as broker:
+        config = {"application.id": "gone", "bootstrap.servers": broker.bootstrap_servers}
+        settings = StreamsSettings.of({**config, "processing.guarantee": "exactly_once_v2"})
+        alone = Application(settings, Admin(broker.bootstrap_servers), "gone-in", "gone-out")
+        for topic in ("gone-in", "gone-out", progress_topic("gone")):
+            alone.admin.create_topic(topic, partitions=1)
+        sink = ExactlyOnceSink(settings)
+        sink.open()
+        sink.deliver(alone.rows("a1"), alone.batch(0, 1))
+        broker.stop()
+        ending = threading.Timer(0.5, sink.interrupt)
+        ending.start()
+
+        with pytest.raises(InterruptedDeliveryError):
+            sink.deliver(alone.rows("a2"), alone.batch(1, 2))
+        sink.close()
+        ending.join()
 
 
 def test_at_least_once_writes_and_commits(application: Application, presence: GroupPresence) -> None:

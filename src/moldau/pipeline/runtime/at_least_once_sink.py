@@ -35,5 +35,8 @@ class AtLeastOnceSink:
     def refresh(self) -> None:
         """Nothing to do: the presence keeps the group's offsets."""
 
+    def interrupt(self) -> None:
+        self._delivery.interruptible.interrupt()
+
     def close(self) -> None:
         self._delivery.close()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from moldau.client.connection import build
 from moldau.client.errors import ClientError, client_error
 from moldau.pipeline.runtime.client_log import report_sparingly
+from moldau.pipeline.runtime.interruptible import InterruptibleProducer
 from moldau.pipeline.runtime.settings import StreamsSettings
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Delivery:
         self._failures: list[ClientError] = []
         self._is_closed = False
         self.producer = producer_for(settings, extra, self._failed)
+        self.interruptible = InterruptibleProducer(self.producer)
 
     def send(self, rows: pa.Table) -> int:
         """Hand over all rows that have a topic; returns how many those are."""
@@ -71,6 +73,7 @@ class Delivery:
     def flush(self) -> None:
         """Wait until everything handed over is stored; raises the first failure."""
         while self.producer.flush(FLUSH_SLICE_S):
+            self.interruptible.check()
             self._raise_failure()
         self._raise_failure()
 
@@ -109,6 +112,7 @@ class Delivery:
     ) -> None:
         while True:
             self.producer.poll(FULL_BUFFER_S)
+            self.interruptible.check()
             self._raise_failure()
             try:
                 return self.producer.produce(topic, value, key, partition, None, None, timestamp, headers or [])

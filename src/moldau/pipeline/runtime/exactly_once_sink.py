@@ -8,6 +8,7 @@ killed has its open transaction aborted, and one that still lives is fenced, bef
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.errors import ClientError, FencedError
@@ -16,6 +17,7 @@ from moldau.core.errors import ErrorCode
 from moldau.pipeline.runtime.delivery import Delivery
 from moldau.pipeline.runtime.errors import StreamsError, TakenOverError
 from moldau.pipeline.runtime.group_presence import member_consumer
+from moldau.pipeline.runtime.interruptible import InterruptedDeliveryError
 from moldau.pipeline.runtime.progress import Progress, progress_topic
 from moldau.pipeline.runtime.progress_reader import read_progress
 from moldau.pipeline.runtime.settings import StreamsSettings
@@ -40,9 +42,8 @@ class ExactlyOnceSink:
         timeout_ms = given.get("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS)
         own = {"transactional.id": settings.application_id, "transaction.timeout.ms": timeout_ms}
         self._delivery = Delivery(settings, own)
-        self._transactions = Transactions(
-            self._delivery.producer, self._delivery.flush, self._delivery.discard_failures, MAX_BLOCK_S
-        )
+        producer: Any = self._delivery.interruptible
+        self._transactions = Transactions(producer, self._delivery.flush, self._delivery.discard_failures, MAX_BLOCK_S)
         # A member of nothing: transactions name the group, the presence is its member.
         self._consumer = member_consumer(settings, {})
         self.progress: Progress | None = None
@@ -72,8 +73,12 @@ class ExactlyOnceSink:
         if self.progress is not None:
             self._commit(None, self.progress)
 
+    def interrupt(self) -> None:
+        self._delivery.interruptible.interrupt()
+
     def close(self) -> None:
-        self._transactions.abort_if_open()
+        with suppress(InterruptedDeliveryError):
+            self._transactions.abort_if_open()
         self._delivery.close()
         self._consumer.close()
 

@@ -48,6 +48,8 @@ HEALTHY_S = 60.0
 """A query that ran this long starts with the short pause again."""
 
 LATEST = -1
+GIVING_UP_S = 20.0
+"""How long the end may take once nothing is waited for any more."""
 
 
 class Response(Enum):
@@ -129,7 +131,11 @@ class Pipeline:
         self._stop.set()
         if threading.current_thread() is self._thread:
             return False
-        return self.states.wait_for(lambda state: state.is_final, timeout_s or None)
+        if self.states.wait_for(lambda state: state.is_final, timeout_s):
+            return True
+        if self._run is not None:
+            self._run.give_up()
+        return self.states.wait_for(lambda state: state.is_final, GIVING_UP_S)
 
     def metrics(self) -> MetricsSnapshot:
         """The numbers now; the lag is asked of the cluster where it answers."""

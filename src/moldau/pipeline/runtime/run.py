@@ -124,11 +124,18 @@ class Run:
         self._is_stopping = True
         if self._batch_lock.acquire(timeout=timeout_s):
             self._batch_lock.release()
+        else:
+            self.give_up()
         if self.query is not None:
             try:
                 self.query.stop()
             except Exception as error:
                 logger.debug("the query could not be stopped: %s", error)
+
+    def give_up(self) -> None:
+        """Wait for the cluster no longer, be it at the start or in the middle of a batch."""
+        if self._sink is not None:
+            self._sink.interrupt()
 
     def close(self) -> None:
         """Let go of connections and locks; the query must have ended."""

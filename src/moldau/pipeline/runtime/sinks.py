@@ -35,6 +35,9 @@ class Sink(Protocol):
     def refresh(self) -> None:
         """Keep alive what brokers forget about clients that say nothing for days."""
 
+    def interrupt(self) -> None:
+        """Make a delivery under way fail soon, whatever the cluster does; nothing can be delivered afterwards."""
+
     def close(self) -> None:
         """Let go of the connections; nothing is written any more."""
 
