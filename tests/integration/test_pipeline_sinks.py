@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,19 +14,21 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from moldau.client.admin import Admin
+from moldau.client.errors import ClientError
 from moldau.client.groups import Groups
 from moldau.client.partitioners import hashed_partition
-from moldau.client.wire_groups import commit_for_good
+from moldau.client.wire_groups import commit_for_good, remove_static_member
 from moldau.core import ids
 from moldau.pipeline.runtime.at_least_once_sink import AtLeastOnceSink
 from moldau.pipeline.runtime.checkpoint import end_offsets
 from moldau.pipeline.runtime.cluster import Cluster
-from moldau.pipeline.runtime.errors import CheckpointMismatchError, TakenOverError
+from moldau.pipeline.runtime.errors import CheckpointMismatchError, StreamsError, TakenOverError
 from moldau.pipeline.runtime.exactly_once_sink import ExactlyOnceSink
 from moldau.pipeline.runtime.group_presence import GroupPresence, committed_offsets
 from moldau.pipeline.runtime.interruptible import InterruptedDeliveryError
 from moldau.pipeline.runtime.progress import TOPIC_CONFIGS, progress_topic
 from moldau.pipeline.runtime.progress_reader import read_progress
+from moldau.pipeline.runtime.reset import reset_application
 from moldau.pipeline.runtime.settings import StreamsSettings
 from moldau.pipeline.runtime.sinks import Batch
 from moldau.testing import Broker
@@ -327,11 +330,37 @@ def test_offsets_of_a_stopped_application_stay(application: Application) -> None
     until(lambda: application.committed_end() == 3)
     presence.close()
 
-    ends = {ids.TopicPartition(application.input, 0): 4}
-    commit_for_good(application.admin, application.id, ends, without_member=application.id)
+    remove_static_member(application.admin, application.id, application.id, presence.member_id)
+    commit_for_good(application.admin, application.id, {ids.TopicPartition(application.input, 0): 4})
 
     assert _state(application) == "Empty"
     assert application.committed_end() == 4
+
+
+def test_only_its_own_place_in_the_group_is_given_up(application: Application, presence: GroupPresence) -> None:
+    until(lambda: _state(application) == "Stable")
+
+    with pytest.raises(ClientError, match="FENCED_INSTANCE_ID"):
+        remove_static_member(application.admin, application.id, application.id, "somebody else")
+
+    assert _state(application) == "Stable"
+
+
+def test_an_application_that_may_be_running_is_not_reset(
+    application: Application, presence: GroupPresence, tmp_path: Path
+) -> None:
+    until(lambda: _state(application) == "Stable")
+    settings = replace(application.settings, state_dir=str(tmp_path))
+
+    with pytest.raises(StreamsError, match="runs somewhere, or was killed less than a minute ago"):
+        reset_application(settings)
+    presence.close()
+
+    assert reset_application(settings, force=True) == [
+        f"group {application.id}",
+        f"topic {application.id}-progress",
+        f"state in {tmp_path}/{application.id}",
+    ]
 
 
 def test_topics_that_are_written_are_made(moldau_broker: Broker) -> None:

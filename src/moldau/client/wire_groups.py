@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from moldau.client.admin import Admin
-from moldau.client.wire import WireClient
 from moldau.client.wire_admin import raise_for
+from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
@@ -23,14 +23,11 @@ VERSION_WITH_RETENTION = 4
 GROUP_COORDINATOR = 0
 
 
-def commit_for_good(
-    admin: Admin, group_id: str, offsets: Mapping[TopicPartition, int], *, without_member: str | None = None
-) -> None:
+def commit_for_good(admin: Admin, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Commit offsets of a group without members so that they never expire.
 
     Brokers forget the offsets of such a group after a week. An old version of the request says how long to keep an
-    offset; brokers of today still take it. `without_member` names a static member that is taken out of the group
-    first: those stay when they close. Raises `ClientError` where the broker refuses.
+    offset; brokers of today still take it. Raises `ClientError` where the broker refuses.
     """
     topics: dict[str, list[Message]] = {}
     for at, offset in offsets.items():
@@ -45,23 +42,24 @@ def commit_for_good(
         topics=[Message(name=name, partitions=positions) for name, positions in topics.items()],
     )
     with admin.wire(_coordinator(admin, group_id)) as client:
-        if without_member is not None:
-            _leave(client, group_id, without_member)
         answer = client.send(ApiKey.OFFSET_COMMIT, request, VERSION_WITH_RETENTION)
     for topic in answer.topics:
         for one in topic.partitions:
             raise_for(one.error_code, about=f"{topic.name}-{one.partition_index}")
 
 
-def remove_static_member(admin: Admin, group_id: str, instance_id: str) -> None:
-    """Take out a static member that a process left behind; a living one comes back at once."""
+def remove_static_member(admin: Admin, group_id: str, instance_id: str, member_id: str = "") -> None:
+    """Take a static member out of its group, which it does not leave by itself when it closes.
+
+    With a `member_id` only that one: raises `ClientError` where another process has its place by now. Without, whoever
+    has the place; one that lives comes back at once. A member that is gone already is no error.
+    """
+    member = Message(member_id=member_id, group_instance_id=instance_id, reason="closed")
     with admin.wire(_coordinator(admin, group_id)) as client:
-        _leave(client, group_id, instance_id)
-
-
-def _leave(client: WireClient, group_id: str, instance_id: str) -> None:
-    member = Message(member_id="", group_instance_id=instance_id, reason="closed")
-    client.send(ApiKey.LEAVE_GROUP, Message(group_id=group_id, members=[member]))
+        answer = client.send(ApiKey.LEAVE_GROUP, Message(group_id=group_id, members=[member]))
+    for code in (answer.error_code, *(one.error_code for one in answer.members)):
+        if code != ErrorCode.UNKNOWN_MEMBER_ID:
+            raise_for(code, about=f"member {instance_id} of group {group_id}")
 
 
 def _coordinator(admin: Admin, group_id: str) -> int:

@@ -129,7 +129,7 @@ class KafkaStreams:
 
         if self.state not in (State.CREATED, State.NOT_RUNNING, State.ERROR):
             raise StreamsError(f"application {self.settings.application_id} is {self.state.value}; close it first")
-        reset_application(self.settings, self._pipeline.topology)
+        reset_application(self.settings)
 
     def store(self, name: str) -> Any:
         """A store with a name of its own, to be read: by key, range or window, as of the last committed batch.

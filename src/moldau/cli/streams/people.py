@@ -41,7 +41,7 @@ def _reset(options: argparse.Namespace) -> None:
     from moldau.pipeline.runtime.reset import reset_application
     from moldau.pipeline.runtime.settings import StreamsSettings
 
-    for removed in reset_application(StreamsSettings.of(_config(options))):
+    for removed in reset_application(StreamsSettings.of(_config(options)), force=options.force):
         print(f"Removed {removed}")
 
 
@@ -87,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     describe.add_argument("topology", metavar="module:name")
     describe.add_argument("--format", choices=("text", "mermaid", "dot"), default="text")
     reset = verbs.add_parser("reset", help="forget an application's state, offsets and progress")
+    reset.add_argument("--force", action="store_true", help="also where the group still has a member")
     _add_config(reset)
     verbs.add_parser("jars", help="fetch the jars of Spark's Kafka connector, and print where they are")
     return parser

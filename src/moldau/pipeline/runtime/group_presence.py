@@ -45,6 +45,8 @@ class GroupPresence:
         self._thread = threading.Thread(target=self._run, name=f"{settings.application_id}-group", daemon=True)
         self._consumer = member_consumer(settings, {"group.instance.id": settings.application_id})
         self._is_member = False
+        self.member_id = ""
+        """Who this was in its group, once it is closed."""
         self._lock = threading.Lock()
         self._wanted: list[Any] = []
         """Offsets that are to be committed next; a newer batch's replace an older one's."""
@@ -60,10 +62,16 @@ class GroupPresence:
             self._wanted = _positions(offsets)
 
     def close(self) -> None:
-        """Commit what is still to be committed, and stop being there; the place stays taken for a session's length."""
+        """Commit what is still to be committed, and stop being there; the place stays taken for a session's length.
+
+        May be called again.
+        """
+        if self._stop.is_set():
+            return
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
+        self.member_id = self._consumer.memberid() or ""
         self._consumer.close()
 
     def _assigned(self, consumer: Consumer, partitions: list[Any]) -> None:

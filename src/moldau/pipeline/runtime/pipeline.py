@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from moldau.client.errors import ClientError
-from moldau.client.wire_groups import commit_for_good
+from moldau.client.wire_groups import commit_for_good, remove_static_member
 from moldau.core.errors import MoldauError
 from moldau.core.ids import TopicPartition
 from moldau.pipeline.ir.topology import Topology
@@ -248,7 +248,7 @@ class Pipeline:
         try:
             self._presence.close()
             if not self._taken_over.is_set():
-                self._pin_offsets()
+                self._leave_group()
             if self._server is not None:
                 self._server.close()
             self.views.close()
@@ -259,14 +259,16 @@ class Pipeline:
             self.folder.release()
             self.states.move(State.ERROR if failed else State.NOT_RUNNING)
 
-    def _pin_offsets(self) -> None:
-        """Leave the group with offsets that outlive it, however long the application stays stopped."""
-        ends = self._metrics.ends if self._metrics.has_batch else self._checkpointed()
-        if not ends or self._cluster is None:
+    def _leave_group(self) -> None:
+        """Leave with offsets that outlive the group's last member, however long the application stays stopped."""
+        if self._cluster is None:
             return
+        ends = self._metrics.ends if self._metrics.has_batch else self._checkpointed()
         try:
             own = self.settings.application_id
-            commit_for_good(self._cluster.admin, own, ends, without_member=own)
+            remove_static_member(self._cluster.admin, own, own, self._presence.member_id)
+            if ends:
+                commit_for_good(self._cluster.admin, own, ends)
         except ClientError as error:
             logger.debug("%s: offsets keep the broker's retention: %s", self.settings.application_id, error)
 

@@ -9,7 +9,6 @@ from moldau.client.errors import ClientError
 from moldau.client.groups import Groups
 from moldau.client.wire_groups import remove_static_member
 from moldau.core.errors import ErrorCode
-from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.application_folder import ApplicationFolder
 from moldau.pipeline.runtime.cluster import Cluster
 from moldau.pipeline.runtime.errors import StreamsError
@@ -19,17 +18,18 @@ from moldau.pipeline.runtime.settings import StreamsSettings
 __all__ = ["reset_application"]
 
 
-def reset_application(settings: StreamsSettings, topology: Topology | None = None) -> list[str]:
+def reset_application(settings: StreamsSettings, *, force: bool = False) -> list[str]:
     """Delete an application's state directory, its group and its progress; returns what was removed.
 
-    Raises `AlreadyRunningError` or `StreamsError` where it is running.
+    Raises `AlreadyRunningError` or `StreamsError` where it is running, or may be: a killed one stays in its group for
+    a while. `force` takes it out of the group.
     """
     folder = ApplicationFolder(settings)
     folder.acquire()
     try:
         cluster = Cluster(settings)
         counts = cluster.partition_counts()
-        removed = _forget_group(cluster, settings.application_id)
+        removed = _forget_group(cluster, settings.application_id, force)
         own = progress_topic(settings.application_id)
         if own in counts:
             cluster.admin.delete_topics([own])
@@ -44,10 +44,11 @@ def reset_application(settings: StreamsSettings, topology: Topology | None = Non
     return removed
 
 
-def _forget_group(cluster: Cluster, group_id: str) -> list[str]:
+def _forget_group(cluster: Cluster, group_id: str, force: bool) -> list[str]:
     groups = Groups(cluster.admin)
     try:
-        remove_static_member(cluster.admin, group_id, group_id)
+        if force:
+            remove_static_member(cluster.admin, group_id, group_id)
         outcome = groups.delete([group_id])[group_id]
     except ClientError as error:
         outcome = error
@@ -56,7 +57,10 @@ def _forget_group(cluster: Cluster, group_id: str) -> list[str]:
     if outcome.error_code in _NOT_THERE:
         return []
     if outcome.error_code is ErrorCode.NON_EMPTY_GROUP:
-        raise StreamsError(f"application {group_id} is running somewhere; stop it first")
+        raise StreamsError(
+            f"application {group_id} runs somewhere, or was killed less than a minute ago; stop it, wait, or "
+            f"take it out of its group: moldau streams reset --force --application-id {group_id}"
+        )
     raise outcome
 
 
