@@ -173,7 +173,7 @@ class Run:
 
     def _pipeline_session(self, spark: SparkSession) -> SparkSession:
         from moldau.pipeline.spark.process_lock import ProcessLock
-        from moldau.pipeline.spark.session import new_pipeline_session
+        from moldau.pipeline.spark.session import is_local, new_pipeline_session
 
         lock = ProcessLock(spark, self._folder.process_lock_file)
         if not lock.acquire(PREDECESSOR_S):
@@ -182,6 +182,11 @@ class Run:
                 f"{self._folder.local}; wait for its end, or stop it"
             )
         self._lock = lock
+        if self._folder.is_local and not is_local(self._engine.settings):
+            logger.warning(
+                "state.dir is %s: on a cluster every executor must see that folder; a URI such as hdfs://… is safer",
+                self._folder.location,
+            )
         frozen = self._frozen_state_partitions(self._files(spark))
         own = {"spark.sql.shuffle.partitions": frozen} if frozen else {}
         return new_pipeline_session(spark, {**self._engine.settings, **own, **self._settings.spark})

@@ -28,6 +28,7 @@ __all__ = [
     "SparkUnavailableError",
     "close_session",
     "is_alive",
+    "is_local",
     "new_pipeline_session",
     "open_session",
     "session_settings",
@@ -100,6 +101,11 @@ def session_settings(given: Mapping[str, str], *, threads: int | None = None) ->
     return {**DEFAULTS, **local, **shuffle, **own, "spark.master": master}
 
 
+def is_local(settings: Mapping[str, str]) -> bool:
+    """Whether everything runs on this machine."""
+    return _LOCAL.match(settings.get("spark.master", "local")) is not None
+
+
 def open_session(settings: Mapping[str, str]) -> SparkSession:
     """The process's Spark session, started where there is none.
 
@@ -126,7 +132,8 @@ def _started(settings: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", settings.get("spark.driver.bindAddress", "0.0.0.0"))
+    if (address := settings.get("spark.driver.bindAddress")) is not None:
+        os.environ.setdefault("SPARK_LOCAL_IP", address)
     # PySpark prints every failed query as a page of JSON; failures are reported by whoever runs the query.
     for name in ("SQLQueryContextLogger", "py4j"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
