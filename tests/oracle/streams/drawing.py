@@ -300,6 +300,22 @@ class Draw:
         after, waiting = replace(flow, is_grouped_window=False), self.time(0, 1, 5, 20)
         return self.add("suppress", [flow], after, wait=waiting, **limits, name=self.name())
 
+    def roots(self, flow: Flow) -> frozenset[str]:
+        """The sources a flow comes from."""
+        by_id = {operator["id"]: operator for operator in self.operators}
+        inputs = by_id[flow.id.split(".")[0]].get("in", ())
+        if not inputs:
+            return frozenset({flow.id})
+        return frozenset().union(*(self.roots(replace(flow, id=name)) for name in inputs))
+
+    def is_source(self, flow: Flow) -> bool:
+        """Whether a flow is read from a topic, perhaps filtered or mapped on the way."""
+        by_id = {operator["id"]: operator for operator in self.operators}
+        operator = by_id[flow.id.split(".")[0]]
+        while operator["op"] in ("filter", "filter_not", "map_values", "transform_values"):
+            operator = by_id[operator["in"][0]]
+        return "in" not in operator
+
     def texts(self, flow: Flow) -> Flow:
         """The same flow with values that are texts."""
         if flow.values == "text":

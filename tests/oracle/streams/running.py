@@ -66,12 +66,14 @@ def _feed(case: Mapping[str, Any], built: Built, outputs: list[Output]) -> dict[
     running = InMemoryRun(topology, settings_of(case), partitions=case.get("partitions", 1), wall_clock_ms=now_ms)
     cuts = random.Random(case["id"])
     for step, event in enumerate(case["inputs"]):
-        if "advance" in event:
-            now_ms += event["advance"]
-            running.advance_wall_clock(now_ms)
-        else:
-            pipe(running, event)
-        outputs.extend(written(step, running.drain(), built.sink_topics))
+        try:
+            if "advance" in event:
+                now_ms += event["advance"]
+                running.advance_wall_clock(now_ms)
+            else:
+                pipe(running, event)
+        finally:
+            outputs.extend(written(step, running.drain(), built.sink_topics))
         if cuts.random() < RESTART_CHANCE:
             running.rebuild()
     stores = {} if case.get("without_stores") else dumped(running, built.stores)

@@ -171,6 +171,9 @@ def table_join(draw: Draw, left: Flow, right: Flow, kind: str | None = None) -> 
 
 
 def foreign_key_join(draw: Draw, left: Flow, right: Flow, kind: str | None = None) -> Flow:
+    if not draw.is_source(left) and draw.roots(left) & draw.roots(right):
+        # One input record would change both sides, the left one later; see differences.md.
+        right = draw.source("table")
     details = {"kind": kind or draw.pick(("inner", "left")), "as": draw.store(), "name": draw.name()}
     joiner, extractor = draw.joiner(may_use_key=False), draw.pick(FOREIGN_KEYS)
     result = Flow("", "table")
