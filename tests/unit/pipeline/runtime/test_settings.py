@@ -17,7 +17,9 @@ def warnings_of(config: dict[str, object]) -> list[str]:
     return said
 
 
-def test_two_settings_are_enough() -> None:
+def test_two_settings_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setenv("HOME", "/home/ada")
     settings = StreamsSettings.of(LEAST)
 
     assert settings.guarantee is Guarantee.AT_LEAST_ONCE
@@ -26,7 +28,7 @@ def test_two_settings_are_enough() -> None:
     assert settings.commit_interval_ms is None
     assert settings.max_batch_records == 500_000
     assert settings.fails_on_data_loss
-    assert "/tmp" not in settings.state_dir
+    assert settings.state_dir == "/home/ada/.local/state/moldau/streams"
 
 
 @pytest.mark.parametrize(
