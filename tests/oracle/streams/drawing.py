@@ -308,6 +308,15 @@ class Draw:
             return frozenset({flow.id})
         return frozenset().union(*(self.roots(replace(flow, id=name)) for name in inputs))
 
+    def forgets_history(self, flow: Flow) -> bool:
+        """Whether a flow is a versioned table with a step after it that has serdes of its own and no name."""
+        by_id = {operator["id"]: operator for operator in self.operators}
+        operator, forgets = by_id[flow.id.split(".")[0]], False
+        while operator["op"] in ("filter", "filter_not", "map_values", "transform_values"):
+            forgets |= operator.get("as") == {}
+            operator = by_id[operator["in"][0]]
+        return forgets and "versioned" in operator.get("as", {})
+
     def is_source(self, flow: Flow) -> bool:
         """Whether a flow is read from a topic, perhaps filtered or mapped on the way."""
         by_id = {operator["id"]: operator for operator in self.operators}

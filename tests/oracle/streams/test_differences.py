@@ -124,6 +124,53 @@ def test_a_window_store_with_duplicates_finds_its_first_value(kafka_streams: Kaf
     assert values(ours)[1].endswith(".x")
 
 
+def test_a_sliding_window_with_caching_may_have_a_null_aggregate(kafka_streams: KafkaStreamsOracle) -> None:
+    operators = [
+        stream("s", "in"),
+        then("f", "flat_map_values", "s", **{"with": {"fn": "repeat", "mod": 3}}, has_key=True),
+        then("g", "group_by_key", "f"),
+        then("w", "windowed_by", "g", window={"kind": "sliding", "difference": 5, "grace": 3}),
+        then("a", "aggregate", "w", adder={"fn": "nullable", "mod": 6}),
+        then("t", "to_stream", "a"),
+        then("o", "to", "t", topic="out"),
+    ]
+    config = {"statestore.cache.max.bytes": "1000000"}
+    inputs = [record("in", "a", "x", 86), record("in", "a", "x12", 87)]
+    theirs, ours = both(kafka_streams, operators, *inputs, config=config)
+    assert '"next.value" is null' in str(theirs.error)
+    assert ours.error is None
+
+
+def test_a_late_answer_of_a_foreign_key_join_may_come_before_the_left_row(kafka_streams: KafkaStreamsOracle) -> None:
+    extractor = {"fn": "nullable_bucket", "mod": 4}
+    pairs, first = {"fn": "nullable_pair", "mod": 6}, {"fn": "pair"}
+    operators = [
+        table("t", "in"),
+        then("j", "foreign_key_join", "t", "t", kind="left", joiner=first, extractor=extractor),
+        then("k", "foreign_key_join", "j", "t", kind="left", joiner=pairs, extractor=extractor),
+        then("s", "to_stream", "k"),
+        then("o", "to", "s", topic="out"),
+    ]
+    inputs = [record("in", "a", "ß,y,x4", 1004), record("in", "b2", "h", 1061)]
+    theirs, ours = both(kafka_streams, operators, *inputs)
+    assert [output.value for output in theirs.outputs if output.key == b"a"][1:] == [None]
+    assert [output.value for output in ours.outputs if output.key == b"a"][2:] == [None]
+
+
+def test_a_step_hides_the_history_of_a_table_from_a_foreign_key_join(kafka_streams: KafkaStreamsOracle) -> None:
+    operators = [
+        table("t", "left", **{"as": {"store": "left", "versioned": 200}}),
+        then("m", "map_values", "t", **{"with": {"fn": "keep_null"}, "as": {}}, has_key=True),
+        table("u", "right"),
+        then("j", "foreign_key_join", "m", "u", kind="left", joiner={"fn": "pair"}, extractor={"fn": "first"}),
+        then("s", "to_stream", "j"),
+        then("o", "to", "s", topic="out"),
+    ]
+    theirs, ours = both(kafka_streams, operators, record("left", "a", "x", 31), record("left", "a", "q", 22))
+    assert values(theirs) == ["(xk,null)"]
+    assert values(ours) == ["(xk,null)", "(qk,null)"]
+
+
 REFUSED = {
     "a join with grace on a table without history": [
         stream("s", "in"),
