@@ -72,9 +72,9 @@ def _run(options: argparse.Namespace, folder: Path, console: Console) -> int:
     with running_broker(folder) as bootstrap:
         console.print(f"broker on {bootstrap}, ready after {(time.monotonic() - began) * 1000:.0f} ms")
         created_topics(bootstrap, PARTITIONS, INPUT, OUTPUT)
-        with _pipeline(bootstrap, folder, options.window_s * 1000, console):
-            traffic, results = Traffic(bootstrap, INPUT, options.rate), Results(bootstrap, OUTPUT, PARTITIONS)
-            running = Running(traffic, results, Groups(Admin(bootstrap)), console)
+        traffic, results = Traffic(bootstrap, INPUT, options.rate), Results(bootstrap, OUTPUT, PARTITIONS)
+        running = Running(traffic, results, Groups(Admin(bootstrap)), console)
+        with _flowing(traffic, results), _pipeline(bootstrap, folder, options.window_s * 1000, console):
             summary = _watched(running, options.seconds)
     console.print(summary_table(summary))
     if summary.counted != summary.sent:
@@ -110,24 +110,29 @@ def _pipeline(bootstrap: str, folder: Path, window_ms: int, console: Console) ->
         streams.close()
 
 
-def _watched(running: Running, seconds: float) -> Summary:
-    """Send, show and count; ends when all that was sent has been counted, or nothing more comes."""
-    traffic, results = running.traffic, running.results
-    began = time.monotonic()
+@contextmanager
+def _flowing(traffic: Traffic, results: Results) -> Iterator[None]:
+    """Records come in while Spark is still starting, as they would anywhere."""
     traffic.start()
     results.start()
     try:
-        with _display(running.console) as show:
-            first_s = _shown_until(running, show, began, FIRST_COUNT_S, lambda: results.received > 0)
-            _shown_until(running, show, began, seconds, lambda: False)
-            traffic.stop()
-            sending_s = time.monotonic() - began
-            catch_up_s = _shown_until(running, show, began, CATCH_UP_S, lambda: results.counted() >= traffic.sent)
+        yield
     finally:
         traffic.stop()
         results.stop()
+
+
+def _watched(running: Running, seconds: float) -> Summary:
+    """Show and count; ends when all that was sent has been counted, or nothing more comes."""
+    traffic, results = running.traffic, running.results
+    began = time.monotonic()
+    with _display(running.console) as show:
+        first_s = _shown_until(running, show, began, FIRST_COUNT_S, lambda: results.received > 0)
+        _shown_until(running, show, began, seconds, lambda: False)
+        traffic.stop()
+        catch_up_s = _shown_until(running, show, began, CATCH_UP_S, lambda: results.counted() >= traffic.sent)
     return Summary(
-        traffic.sent, results.counted(), results.received, len(results.windows()), sending_s, first_s, catch_up_s
+        traffic.sent, results.counted(), results.received, len(results.windows()), traffic.seconds, first_s, catch_up_s
     )
 
 
@@ -210,8 +215,10 @@ def _parser() -> argparse.ArgumentParser:
         prog="moldau demo",
         description="A broker, records that stream in, and a windowed count of them on Spark, live in the terminal.",
     )
-    parser.add_argument("--seconds", type=float, default=6.0, help="how long records stream in (default: %(default)s)")
-    parser.add_argument("--rate", type=int, default=20_000, help="records per second (default: %(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=4.0, help="how long to watch after the first counts (default: %(default)s)"
+    )
+    parser.add_argument("--rate", type=int, default=5_000, help="records per second (default: %(default)s)")
     parser.add_argument("--window-s", type=int, default=5, help="seconds in a window (default: %(default)s)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the broker's log and the state here")
     return parser

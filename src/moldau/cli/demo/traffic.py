@@ -33,6 +33,8 @@ class Traffic:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="demo-traffic", daemon=True)
         self.sent = 0
+        self.seconds = 0.0
+        """How long it has sent."""
 
     def start(self) -> None:
         self._thread.start()
@@ -47,12 +49,13 @@ class Traffic:
 
         producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 5, "enable.idempotence": True})
         weights = [1 / (rank + 1) for rank in range(len(PAGES))]
-        due = time.monotonic()
+        began = due = time.monotonic()
         while not self._stopping.is_set():
             self._send(producer, self._random.choices(PAGES, weights, k=self._per_slice))
             due += SLICE_S
             self._stopping.wait(max(0.0, due - time.monotonic()))
         producer.flush()
+        self.seconds = time.monotonic() - began
 
     def _send(self, producer: Producer, pages: list[str]) -> None:
         for page in pages:
