@@ -115,7 +115,7 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
         from pyspark.sql import SparkSession
     except ImportError:
         raise SparkUnavailableError(
-            f"PySpark is not installed for {sys.executable}; install moldau with it: pip install 'moldau[spark]'"
+            f"PySpark is not installed for {sys.executable}; it comes with moldau: pip install moldau"
         ) from None
     if (active := SparkSession.getActiveSession()) is not None and is_alive(active):
         _check_connector(active)
