@@ -216,7 +216,7 @@ def _parser() -> argparse.ArgumentParser:
         description="A broker, records that stream in, and a windowed count of them on Spark, live in the terminal.",
     )
     parser.add_argument(
-        "--seconds", type=float, default=4.0, help="how long to watch after the first counts (default: %(default)s)"
+        "--seconds", type=float, default=1.5, help="how long to watch after the first counts (default: %(default)s)"
     )
     parser.add_argument("--rate", type=int, default=5_000, help="records per second (default: %(default)s)")
     parser.add_argument("--window-s", type=int, default=5, help="seconds in a window (default: %(default)s)")
