@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from moldau.core.clock import Clock, SystemClock
+from moldau.testing.in_thread import InThread
 
 if TYPE_CHECKING:
     from moldau.log.files import Files
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Broker"]
 
-_START_TIMEOUT_S = 60
 
-
-class Broker:
+class Broker(InThread):
     """A broker for tests.
 
         with Broker() as broker:
@@ -36,6 +34,8 @@ class Broker:
     same port and data.
     """
 
+    what = "broker"
+
     def __init__(
         self,
         settings: Mapping[str, str] | None = None,
@@ -44,14 +44,12 @@ class Broker:
         clock: Clock | None = None,
         files: Files | None = None,
     ) -> None:
+        super().__init__()
         self._settings = dict(settings or {})
         self._own_folder = None if data is not None else tempfile.mkdtemp(prefix="moldau-test-")
         self.data = data if data is not None else Path(self._own_folder or "")
         self._clock = clock or SystemClock()
         self._files = files
-        self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping: asyncio.Event | None = None
         self._port = 0
         self.node: Node | None = None
         self.fatal_error: BaseException | None = None
@@ -82,55 +80,19 @@ class Broker:
         if self._own_folder is not None:
             shutil.rmtree(self._own_folder, ignore_errors=True)
 
-    def start(self) -> None:
-        """Start and return once the broker answers; what keeps it from starting is raised here."""
-        started = threading.Event()
-        failure: list[BaseException] = []
-        self._thread = threading.Thread(target=self._run, args=(started, failure), name="moldau-broker", daemon=True)
-        self._thread.start()
-        if not started.wait(_START_TIMEOUT_S):
-            raise TimeoutError(f"the broker did not start within {_START_TIMEOUT_S} s")
-        if failure:
-            self._thread.join()
-            raise failure[0]
-
-    def stop(self) -> None:
-        """Shut down in good order, as SIGTERM does; the data stays."""
-        if self._thread is None or self._loop is None or self._stopping is None:
-            return
-        self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join(_START_TIMEOUT_S)
-        self._thread = None
-
-    def restart(self) -> None:
-        self.stop()
-        self.start()
-
-    def _run(self, started: threading.Event, failure: list[BaseException]) -> None:
-        import uvloop
-
-        try:
-            uvloop.run(self._serve(started))
-        except BaseException as error:
-            failure.append(error)
-        finally:
-            started.set()
-
-    async def _serve(self, started: threading.Event) -> None:
+    async def serve(self, ready: Callable[[], None], stopping: asyncio.Event) -> None:
         from moldau.core.config import BrokerConfig
         from moldau.log.files import Files
         from moldau.server.node import Node
 
-        self._loop = asyncio.get_running_loop()
-        self._stopping = asyncio.Event()
         config = BrokerConfig(self._effective_settings())
         node = Node(config, may_format=True, on_fatal=self._on_fatal, clock=self._clock, files=self._files or Files())
         try:
             await node.start()
             self.node = node
             self._port = node.port_of("PLAINTEXT")
-            started.set()
-            await self._stopping.wait()
+            ready()
+            await stopping.wait()
         finally:
             await node.stop()
 
@@ -149,5 +111,4 @@ class Broker:
     def _on_fatal(self, error: BaseException) -> None:
         """A real process would exit here; remember why instead, and stop serving."""
         self.fatal_error = error
-        if self._loop is not None and self._stopping is not None:
-            self._loop.call_soon_threadsafe(self._stopping.set)
+        self.ask_to_stop()

@@ -1,0 +1,75 @@
+"""A service on an event loop in a thread of its own, for tests: started, stopped and restarted from outside.
+
+What the service is, a broker or a registry, is for those who inherit. Start at `InThread`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+__all__ = ["InThread"]
+
+PATIENCE_S = 60
+
+
+class InThread(ABC):
+    """`what` names the service in thread names and errors."""
+
+    what: str
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+
+    @abstractmethod
+    async def serve(self, ready: Callable[[], None], stopping: asyncio.Event) -> None:
+        """Start, say `ready`, wait until `stopping` is set, and end in good order."""
+
+    def start(self) -> None:
+        """Start and return once the service answers; what keeps it from starting is raised here."""
+        started = threading.Event()
+        failure: list[BaseException] = []
+        self._thread = threading.Thread(
+            target=self._run, args=(started, failure), name=f"moldau-{self.what}", daemon=True
+        )
+        self._thread.start()
+        if not started.wait(PATIENCE_S):
+            raise TimeoutError(f"the {self.what} did not start within {PATIENCE_S} s")
+        if failure:
+            self._thread.join()
+            raise failure[0]
+
+    def stop(self) -> None:
+        """Shut down in good order, as SIGTERM does; the data stays."""
+        if self._thread is None:
+            return
+        self.ask_to_stop()
+        self._thread.join(PATIENCE_S)
+        self._thread = None
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def ask_to_stop(self) -> None:
+        """From any thread; does not wait."""
+        if self._loop is not None and self._stopping is not None:
+            self._loop.call_soon_threadsafe(self._stopping.set)
+
+    def _run(self, started: threading.Event, failure: list[BaseException]) -> None:
+        import uvloop
+
+        try:
+            uvloop.run(self._serve(started))
+        except BaseException as error:
+            failure.append(error)
+        finally:
+            started.set()
+
+    async def _serve(self, started: threading.Event) -> None:
+        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+        await self.serve(started.set, self._stopping)
