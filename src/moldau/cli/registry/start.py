@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from moldau.cli.server.background import start_in_background
 from moldau.core.errors import MoldauError
-from moldau.server.config import data_folder, load_file, parse_overrides
+from moldau.server.config import load_file, parse_overrides
 from moldau.server.registry import check, run
 
 __all__ = ["moldau_registry", "schema_registry_start"]
@@ -49,7 +49,7 @@ def schema_registry_start(arguments: Sequence[str] | None = None) -> int:
         print(_USAGE)
         return 0
     if in_background:
-        return _start_in_background(words)
+        return start_in_background("moldau.cli.registry.start", words, "schema-registry.out")
     file = Path(words.pop(0)) if words and not words[0].startswith("-") else None
     overrides = [word for word in words if word not in ("--override", "-override")]
     return _run(file, overrides, check_only=False, log_format="text")
@@ -78,17 +78,6 @@ def _gathered(file: Path | None, environ: Mapping[str, str], overrides: Sequence
     }
     from_file = load_file(file) if file is not None else {}
     return from_file | from_environment | parse_overrides(overrides)
-
-
-def _start_in_background(words: Sequence[str]) -> int:
-    folder = Path(os.environ.get("LOG_DIR") or data_folder(os.environ).parent / "logs")
-    folder.mkdir(parents=True, exist_ok=True)
-    output = folder / "schema-registry.out"
-    with output.open("ab") as stream:
-        command = [sys.executable, "-m", "moldau.cli.registry.start", *words]
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True)
-    print(f"Started in the background; its log is {output}", file=sys.stderr)
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from moldau.cli.server.background import start_in_background
 from moldau.core.errors import MoldauError
-from moldau.server.config import data_folder, gather, laptop_defaults
+from moldau.server.config import gather, laptop_defaults
 
 __all__ = ["kafka_server_start", "moldau_server"]
 
@@ -50,7 +50,7 @@ def kafka_server_start(arguments: Sequence[str] | None = None) -> int:
     file, rest = Path(words[0]), words[1:]
     overrides = [word for word in rest if word not in ("--override", "-override")]
     if in_background:
-        return _start_in_background(words)
+        return start_in_background("moldau.cli.server.start", words, "kafkaServer.out")
     try:
         settings = gather(defaults={}, file=file, environ=os.environ, overrides=overrides)
         # A file of ZooKeeper's time knows no formatting step, so its folder is formatted on first use.
@@ -72,17 +72,6 @@ def _run(settings: dict[str, str], *, may_format: bool, check_only: bool, log_fo
 def _fail(error: MoldauError) -> int:
     print(f"moldau: {error}", file=sys.stderr)
     return 1
-
-
-def _start_in_background(words: Sequence[str]) -> int:
-    folder = Path(os.environ.get("LOG_DIR") or data_folder(os.environ).parent / "logs")
-    folder.mkdir(parents=True, exist_ok=True)
-    output = folder / "kafkaServer.out"
-    with output.open("ab") as stream:
-        command = [sys.executable, "-m", "moldau.cli.server.start", *words]
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, start_new_session=True)
-    print(f"Started in the background; its log is {output}", file=sys.stderr)
-    return 0
 
 
 def _moldau_parser() -> argparse.ArgumentParser:
