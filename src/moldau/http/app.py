@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -28,7 +28,6 @@ __all__ = ["HttpApp", "WordError"]
 WordError = Callable[[Exception], Answer]
 """Words an error the service raised; hands back `status` and a document. Unknown ones are passed too."""
 
-Hook = Callable[[], Awaitable[None]]
 DEFAULT_MAX_BODY_BYTES = 32 * 1024 * 1024
 
 _logger = logging.getLogger("moldau.http")

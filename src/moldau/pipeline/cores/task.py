@@ -8,8 +8,6 @@ Start at `Task`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 from moldau.pipeline.cores.backends import Backends, MemoryBackend, StateBackend
@@ -73,11 +71,6 @@ class Task:
         """Process records of one input in order; rows are tuples in the order of `InputRecord`."""
         source = self._inputs[input_name]
         self._run(lambda: source.feed(rows))
-
-    def process_rows(self, rows: Iterable[tuple[str, Row]]) -> None:
-        """Process records of several inputs, each named beside its row."""
-        for input_name, group in groupby(rows, key=itemgetter(0)):
-            self.process_batch(input_name, map(itemgetter(1), group))
 
     def advance_wall_clock(self, now_ms: int) -> None:
         """Tell the time of day, for schedules that follow it."""

@@ -41,10 +41,6 @@ class SubTopology:
     global_tables: tuple[GlobalTableSource, ...]
     """Tables that are known whole in every partition."""
 
-    def fed_by(self, node: Node) -> tuple[Node, ...]:
-        """The nodes of this piece that get what `node` gives, in order."""
-        return tuple(other for other in self.nodes if any(source is node for source in inputs_of(other)))
-
 
 def split(nodes: Iterable[Node]) -> tuple[SubTopology, ...]:
     """Cut at repartitionings; `nodes` has inputs before what they feed."""

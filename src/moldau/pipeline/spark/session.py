@@ -33,7 +33,6 @@ __all__ = [
     "open_session",
     "session_settings",
     "spark_session",
-    "warm_up",
 ]
 
 QUERY_DEFAULTS: Mapping[str, str] = {
@@ -215,16 +214,6 @@ def spark_session(given: Mapping[str, str] | None = None) -> Iterator[SparkSessi
         yield spark
     finally:
         close_session(spark)
-
-
-def warm_up(spark: SparkSession) -> None:
-    """Run a small query with Python workers, so that the first pipeline does not wait for what is loaded lazily."""
-    frame = spark.range(0, 64, numPartitions=2).selectExpr("CAST(CAST(id AS STRING) AS BINARY) AS key")
-    frame.mapInArrow(_same, "key binary").toArrow()
-
-
-def _same(batches: Iterator[Any]) -> Iterator[Any]:
-    yield from batches
 
 
 def _default_threads() -> int:

@@ -72,7 +72,8 @@ def test_rows_of_several_inputs_are_taken_in_order() -> None:
     task = task_of(piece)
     names = [source.name for source in piece.inputs]
 
-    task.process_rows([(names[0], row("a", 1)), (names[1], row("b", 2)), (names[0], row("c", 3))])
+    for name, key, value in ((names[0], "a", 1), (names[1], "b", 2), (names[0], "c", 3)):
+        task.process_batch(name, (row(key, value),))
 
     assert [output[2] for output in task.drain()] == [b"a", b"b", b"c"]
 
