@@ -32,6 +32,8 @@ KEYS = 10_000
 WARM_UP = 100_000
 PACE_PER_S = 20
 START_TIMEOUT_S = 120
+KNOCKS = 16
+"""Keys enough that every partition has some."""
 RUN_TIMEOUT_S = 900
 
 
@@ -127,10 +129,7 @@ def _latencies_ms(broker: BrokerProcess, samples: int, *, has_table: bool) -> li
     consumer.assign([TopicPartition("output", partition, end) for partition, end in enumerate(ends)])
     keys = [f"lat{number:08d}" for number in range(samples)]
     if has_table:
-        for key in keys:
-            producer.produce("table", b"row", key=key)
-        producer.flush()
-        time.sleep(2)
+        _fill_table(producer, consumer, keys)
     found = []
     for key in keys:
         sent = time.monotonic()
@@ -140,6 +139,23 @@ def _latencies_ms(broker: BrokerProcess, samples: int, *, has_table: bool) -> li
         time.sleep(max(0.0, 1 / PACE_PER_S - (time.monotonic() - sent)))
     consumer.close()
     return found
+
+
+def _fill_table(producer: Producer, consumer: Consumer, keys: list[str]) -> None:
+    """Give every key a row, then knock with keys of all partitions, whose rows came last, until each has been joined."""
+    knocks = {f"knock{number}" for number in range(KNOCKS)}
+    for key in (*keys, *knocks):
+        producer.produce("table", b"row", key=key)
+    producer.flush()
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while knocks:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"new rows were not joined within {START_TIMEOUT_S} s")
+        for key in knocks:
+            producer.produce("input", key, key=key)
+        producer.flush()
+        for record in consumer.consume(1000, timeout=0.5):
+            knocks.discard((record.key() or b"").decode())
 
 
 def _waited_ms(consumer: Consumer, key: bytes, sent: float) -> float:
