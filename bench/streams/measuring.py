@@ -142,7 +142,7 @@ def _latencies_ms(broker: BrokerProcess, samples: int, *, has_table: bool) -> li
 
 
 def _fill_table(producer: Producer, consumer: Consumer, keys: list[str]) -> None:
-    """Give every key a row, then knock with keys of all partitions, whose rows came last, until each has been joined."""
+    """Give every key a row, then knock with the keys whose rows came last until each partition has joined one."""
     knocks = {f"knock{number}" for number in range(KNOCKS)}
     for key in (*keys, *knocks):
         producer.produce("table", b"row", key=key)
