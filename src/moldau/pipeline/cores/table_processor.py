@@ -44,7 +44,8 @@ class TableProcessor(Processor):
         self.emit: Emit = self._emit_change
         self.take_new_value: Forward | None = None
         """How those who follow take records with new values, where that is all they want: the short way out."""
-        self._held: dict[Hashable, tuple[Record, Any]] = {}
+        self._held: dict[Hashable, tuple[Record, Any, tuple[Any, ...] | None]] = {}
+        """What caching holds back: the last record of each key, the value before the first, and the input at hand."""
         self._shared = shared
         if self.is_caching and shared is None:
             context.at_commit.append(self._release)
@@ -88,10 +89,14 @@ class TableProcessor(Processor):
     def _hold(self, identity: Hashable, record: Record, old: Any) -> None:
         held = self._held
         before = held.pop(identity, None)
-        held[identity] = (record, old if before is None else before[1])
+        held[identity] = (record, old if before is None else before[1], self.context.current)
 
     def _release(self) -> None:
+        """Forward what was held back, each change as if the input that caused it were at hand again."""
         held, self._held = self._held, {}
-        for identity, (record, old) in held.items():
+        context = self.context
+        at_hand = context.current
+        for identity, (record, old, context.current) in held.items():
             if record.value is not None or old is not None:
                 self._emit_change(identity, record, old)
+        context.current = at_hand

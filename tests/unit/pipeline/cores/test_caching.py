@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.unit.pipeline.cores.piped_tables import JSON, Build, Pipe
 
 from moldau.pipeline.cores.backends import MemoryBackend
-from moldau.pipeline.cores.records import InputRecord
+from moldau.pipeline.cores.processors import ProcessorContext, RecordMetadata
+from moldau.pipeline.cores.records import InputRecord, Record
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.dsl.materialized import Materialized
@@ -47,6 +48,26 @@ def test_only_the_last_change_of_a_key_is_told() -> None:
     assert batches.feed(("a", 1, 1), ("b", 1, 2), ("a", 1, 3), ("a", 1, 2)) == [("b", 1, 2), ("a", 3, 3)]
     assert batches.feed(("a", 1, 4)) == [("a", 4, 4)]
     assert batches.feed() == []
+
+
+def test_a_change_out_of_the_cache_is_told_as_if_its_record_were_at_hand() -> None:
+    seen: list[RecordMetadata | None] = []
+
+    class Watcher:
+        def init(self, context: ProcessorContext) -> None:
+            self.context = context
+
+        def process(self, record: Record) -> None:
+            seen.append(self.context.record_metadata())
+
+    batches = Batches(lambda stream: stream.group_by_key().count().to_stream().process(Watcher))
+    rows = [InputRecord("in", 0, offset, 1, (), key, b"1") for offset, key in enumerate((b"a", b"b", b"a"))]
+    batches.task.process_batch(batches.source, rows)
+    assert seen == []
+    batches.task.commit()
+
+    assert seen == [RecordMetadata("in", 0, 1), RecordMetadata("in", 0, 2)]
+    assert batches.task.context.current is None
 
 
 def test_without_a_cache_every_change_is_told() -> None:
