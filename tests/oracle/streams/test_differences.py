@@ -171,6 +171,27 @@ def test_a_step_hides_the_history_of_a_table_from_a_foreign_key_join(kafka_strea
     assert values(ours) == ["(xk,null)", "(qk,null)"]
 
 
+def test_a_cogroup_does_not_add_to_a_window_that_only_a_cache_still_knows(kafka_streams: KafkaStreamsOracle) -> None:
+    operators = [
+        stream("s", "one"),
+        stream("t", "two"),
+        then("g", "group_by_key", "s"),
+        then("h", "group_by_key", "t"),
+        then("c", "cogroup", "g", "h", adders=[{"fn": "concat"}, {"fn": "concat"}]),
+        then("w", "windowed_by", "c", window={"kind": "time", "size": 60_000, "grace": 0}),
+        then("a", "aggregate", "w", initial=""),
+        then("m", "to_stream", "a"),
+        then("o", "to", "m", topic="out"),
+    ]
+    inputs = [record("one", "a", "x", 0), record("two", "a", "y", 600_000), record("one", "a", "z", 1)]
+    roomy, tight = ({"statestore.cache.max.bytes": size} for size in ("1000000", "100"))
+    theirs, ours = both(kafka_streams, operators, *inputs, config=roomy)
+    assert values(theirs) == ["|x", "|y", "|x|z"]
+    assert values(ours) == ["|x", "|y", "|z"]
+    theirs, ours = both(kafka_streams, operators, *inputs, config=tight)
+    assert values(theirs) == values(ours) == ["|x", "|y", "|z"]
+
+
 REFUSED = {
     "a join with grace on a table without history": [
         stream("s", "in"),
