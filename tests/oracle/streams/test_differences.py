@@ -192,6 +192,30 @@ def test_a_cogroup_does_not_add_to_a_window_that_only_a_cache_still_knows(kafka_
     assert values(theirs) == values(ours) == ["|x", "|y", "|z"]
 
 
+def test_a_join_does_not_find_a_window_that_only_a_cache_still_knows(kafka_streams: KafkaStreamsOracle) -> None:
+    window = {"kind": "time", "size": 10_000, "grace": 0}
+    operators = [
+        stream("s", "one"),
+        stream("t", "two"),
+        then("g", "group_by_key", "s"),
+        then("h", "group_by_key", "t"),
+        then("v", "windowed_by", "g", window=window),
+        then("w", "windowed_by", "h", window=window),
+        then("a", "reduce", "v", adder={"fn": "concat"}),
+        then("b", "reduce", "w", adder={"fn": "concat"}),
+        then("j", "table_join", "a", "b", kind="inner", joiner={"fn": "pair"}),
+        then("m", "to_stream", "j"),
+        then("o", "to", "m", topic="out"),
+    ]
+    inputs = [record("one", "a", "x", 0), record("one", "b", "y", 600_000), record("two", "a", "z", 1)]
+    roomy, tight = ({"statestore.cache.max.bytes": size} for size in ("1000000", "100"))
+    theirs, ours = both(kafka_streams, operators, *inputs, config=roomy)
+    assert values(theirs) == ["(x,z)"]
+    assert values(ours) == []
+    theirs, ours = both(kafka_streams, operators, *inputs, config=tight)
+    assert values(theirs) == values(ours) == []
+
+
 REFUSED = {
     "a join with grace on a table without history": [
         stream("s", "in"),
