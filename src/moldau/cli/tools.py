@@ -39,6 +39,7 @@ TOOLS = {
     "kafka-server-start": "moldau.cli.server.start:kafka_server_start",
     "kafka-server-stop": "moldau.cli.server.stop:kafka_server_stop",
     "kafka-storage": "moldau.cli.storage.command:main",
+    "kafka-streams-application-reset": "moldau.cli.streams.application_reset:main",
     "kafka-topics": "moldau.cli.topics.command:main",
     "kafka-transactions": "moldau.cli.transactions.command:main",
     "kafka-verifiable-consumer": "moldau.cli.verifiable.consumer:main",

@@ -5,7 +5,7 @@ Start at `commit_for_good`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from moldau.client.admin import Admin
 from moldau.client.wire_admin import raise_for
@@ -14,7 +14,7 @@ from moldau.core.ids import TopicPartition
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
 
-__all__ = ["commit_for_good", "remove_static_member"]
+__all__ = ["commit_for_good", "remove_members", "remove_static_member"]
 
 FOREVER_MS = 100 * 365 * 24 * 3600 * 1000
 VERSION_WITH_RETENTION = 4
@@ -60,6 +60,22 @@ def remove_static_member(admin: Admin, group_id: str, instance_id: str, member_i
     for code in (answer.error_code, *(one.error_code for one in answer.members)):
         if code != ErrorCode.UNKNOWN_MEMBER_ID:
             raise_for(code, about=f"member {instance_id} of group {group_id}")
+
+
+def remove_members(admin: Admin, group_id: str, members: Iterable[tuple[str, str | None]]) -> None:
+    """Take members out of their group, each by its id or, where it has one, by the name of its instance.
+
+    One that lives comes back at once. A member that is gone already is no error.
+    """
+    leaving = [
+        Message(member_id="" if instance_id else member_id, group_instance_id=instance_id, reason="removed")
+        for member_id, instance_id in members
+    ]
+    with admin.wire(_coordinator(admin, group_id)) as client:
+        answer = client.send(ApiKey.LEAVE_GROUP, Message(group_id=group_id, members=leaving))
+    for code in (answer.error_code, *(one.error_code for one in answer.members)):
+        if code != ErrorCode.UNKNOWN_MEMBER_ID:
+            raise_for(code, about=f"members of group {group_id}")
 
 
 def _coordinator(admin: Admin, group_id: str) -> int:

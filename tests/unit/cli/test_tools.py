@@ -29,6 +29,7 @@ JOPT_STYLE = [
     "kafka-log-dirs",
     "kafka-producer-perf-test",
     "kafka-replay-log-producer",
+    "kafka-streams-application-reset",
     "kafka-topics",
 ]
 

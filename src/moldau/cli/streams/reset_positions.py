@@ -1,0 +1,109 @@
+"""Where the group of a reset application shall stand: each scenario turns partitions into offsets.
+
+Nothing is committed here. Start at `Positions.wanted`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moldau.cli.groups.offsets_csv import parse_plans
+from moldau.cli.moments import parse_datetime_ms, parse_duration_ms
+from moldau.cli.options import Parsed
+from moldau.cli.tool import ToolError, say
+from moldau.core.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from moldau.client.admin import Admin
+    from moldau.client.groups import Groups
+
+__all__ = ["SCENARIOS", "Positions", "within"]
+
+SCENARIOS = ("to-offset", "to-datetime", "by-duration", "to-earliest", "to-latest", "from-file", "shift-by")
+LATEST, EARLIEST = -1, -2
+
+Offsets = dict[TopicPartition, int]
+
+
+class Positions:
+    """The scenarios. What had to be moved into a partition's log is told in Kafka's words."""
+
+    def __init__(self, admin: Admin, groups: Groups, group_id: str) -> None:
+        self._admin = admin
+        self._groups = groups
+        self._group_id = group_id
+
+    def wanted(self, parsed: Parsed, partitions: list[TopicPartition]) -> Offsets:
+        """Offsets of input topics by the scenario that was asked for: without one, their beginning."""
+        if parsed.has("to-offset"):
+            return self._moved(dict.fromkeys(partitions, parsed.value("to-offset")))
+        if parsed.has("shift-by"):
+            by: int = parsed.value("shift-by")
+            return self._moved({at: offset + by for at, offset in self._current(partitions).items()})
+        if parsed.has("to-datetime"):
+            return self._at(partitions, parse_datetime_ms(parsed.value("to-datetime")))
+        if parsed.has("by-duration"):
+            now_ms = time.time_ns() // 1_000_000
+            return self._at(partitions, now_ms - parse_duration_ms(parsed.value("by-duration")))
+        if parsed.has("from-file"):
+            return self._moved(self._planned(parsed.value("from-file"), partitions))
+        return self.latest(partitions) if parsed.has("to-latest") else self._ends(partitions, EARLIEST)
+
+    def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """The ends of partitions."""
+        return self._ends(partitions, LATEST)
+
+    def _ends(self, partitions: Iterable[TopicPartition], which: int) -> Offsets:
+        return self._admin.list_offsets(dict.fromkeys(partitions, which))
+
+    def _current(self, partitions: list[TopicPartition]) -> Offsets:
+        """What is committed; elsewhere where a consumer without an offset begins."""
+        committed = self._groups.committed(self._group_id)
+        fresh = [at for at in partitions if at not in committed]
+        begins = self._admin.properties.get("auto.offset.reset", "latest")
+        starts = self._ends(fresh, EARLIEST if begins == "earliest" else LATEST)
+        return {at: committed[at].offset if at in committed else starts[at] for at in partitions}
+
+    def _at(self, partitions: list[TopicPartition], timestamp_ms: int) -> Offsets:
+        found = self._admin.list_offsets(dict.fromkeys(partitions, max(0, timestamp_ms)))
+        late = [at for at in partitions if found[at] < 0]
+        for at in late:
+            say(
+                f"Partition {at.partition} from topic {at.topic} is empty, without a committed record. "
+                "Falling back to latest known offset."
+            )
+        return found | self.latest(late)
+
+    def _planned(self, location: str, partitions: list[TopicPartition]) -> Offsets:
+        try:
+            text = Path(location).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ToolError(f"Resetting offsets failed: {location} cannot be read: {error}") from None
+        plan = parse_plans(text, [self._group_id]).get(self._group_id, {})
+        missing = [str(at) for at in partitions if at not in plan]
+        strangers = [str(at) for at in plan if at not in partitions]
+        if missing or strangers:
+            what = f"no offset for {', '.join(missing)}" if missing else f"{', '.join(strangers)} of no input topic"
+            raise ToolError(f"Resetting offsets failed: {location} has {what}; name each partition in one line")
+        return plan
+
+    def _moved(self, wanted: Mapping[TopicPartition, int]) -> Offsets:
+        starts, ends = self._ends(wanted, EARLIEST), self.latest(wanted)
+        moved = {}
+        for at, offset in wanted.items():
+            moved[at], warning = within(offset, starts[at], ends[at])
+            if warning:
+                say(warning)
+        return moved
+
+
+def within(offset: int, start: int, end: int) -> tuple[int, str]:
+    """An offset moved into a log, and what Kafka's tool says about it: also where it is at either end already."""
+    if offset >= end:
+        return end, f"New offset ({offset}) is higher than latest offset. Value will be set to {end}"
+    if offset <= start:
+        return start, f"New offset ({offset}) is lower than earliest offset. Value will be set to {start}"
+    return offset, ""
