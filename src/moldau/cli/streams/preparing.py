@@ -1,0 +1,104 @@
+"""`moldau streams prepare`: what makes pipelines start, and start fast. Done once; a second time there is nothing to do.
+
+The jars of Spark's Kafka connector are fetched. Then small pipelines run on a broker of their own, while Java notes
+which classes they need, so that it need not search and check them at the next start. Start at `prepare`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moldau.cli.demo.broker import created_topics, running_broker
+from moldau.cli.demo.pipeline import INPUT, OUTPUT, visits_per_page
+from moldau.core.errors import StartupError
+from moldau.pipeline.spark.class_archive import archive_file, recorded
+from moldau.pipeline.spark.jars import fetched, missing
+
+if TYPE_CHECKING:
+    from moldau.pipeline.ir.topology import Topology
+    from moldau.pipeline.runtime.engine import Engine
+    from moldau.streams import KafkaStreams
+
+__all__ = ["is_prepared", "prepare"]
+
+PATIENCE_S = 120.0
+RECORDS = 100
+
+
+def is_prepared() -> bool:
+    """Whether there is nothing to do."""
+    return not missing() and archive_file().exists()
+
+
+def prepare(say: Callable[[str], None]) -> None:
+    """Do what has not been done yet, and `say` what."""
+    if missing():
+        say("fetching Spark's Kafka connector")
+        fetched()
+    if not archive_file().exists():
+        say("letting Java note the classes of Spark for faster starts, half a minute")
+        _record()
+
+
+def _record() -> None:
+    from moldau.pipeline.runtime.engine import Engine
+    from moldau.pipeline.spark.session import DEFAULTS
+
+    key = "spark.driver.extraJavaOptions"
+    with recorded() as options, tempfile.TemporaryDirectory(prefix="moldau-prepare-") as folder:
+        with running_broker(Path(folder)) as bootstrap:
+            created_topics(bootstrap, 2, INPUT, OUTPUT)
+            _produce(bootstrap)
+            engine = Engine({key: f"{DEFAULTS[key]} {options}"})
+            try:
+                _run_all(engine, bootstrap, folder)
+            finally:
+                engine.close()
+
+
+def _run_all(engine: Engine, bootstrap: str, folder: str) -> None:
+    """Python state exactly once, native state and native expressions: between them they need nearly every class."""
+    from moldau.streams import KafkaStreams
+
+    exactly_once = {"processing.guarantee": "exactly_once_v2"}
+    for number, (topology, extra) in enumerate(((visits_per_page(1000), exactly_once), (_native_count(), {}))):
+        config = {
+            "application.id": f"prepare-{number}",
+            "bootstrap.servers": bootstrap,
+            "auto.offset.reset": "earliest",
+            "state.dir": folder,
+            **extra,
+        }
+        with KafkaStreams(topology, config, engine=engine) as streams:
+            streams.start()
+            _wait_for_output(streams)
+
+
+def _native_count() -> Topology:
+    from moldau.streams import Consumed, LongSerde, Produced, StreamsBuilder, StringSerde, value
+
+    text = StringSerde()
+    builder = StreamsBuilder()
+    visits = builder.stream(INPUT, Consumed.with_(text, text)).filter(value != "")
+    visits.group_by_key().count().to_stream().to(OUTPUT, Produced.with_(text, LongSerde()))
+    return builder.build()
+
+
+def _produce(bootstrap: str) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(RECORDS):
+        producer.produce(INPUT, "{}", key=str(number))
+    producer.flush()
+
+
+def _wait_for_output(streams: KafkaStreams) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not streams.metrics().records_out:
+        if streams.wait(0.05) or time.monotonic() > deadline:
+            raise StartupError("the pipeline that teaches Java gave no result; run `moldau doctor`")
