@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from moldau.core.errors import InvalidConfigError, MoldauError
+from moldau.pipeline.spark.class_archive import options_for_use
 from moldau.pipeline.spark.jars import fetched
 from moldau.pipeline.spark.java import found_java
 from moldau.pipeline.spark.launch_output import LaunchOutput
+from moldau.pipeline.spark.masters import LOCAL_MASTER, check_master, cluster_settings, is_local_master
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +34,7 @@ __all__ = [
     "open_session",
     "session_settings",
     "spark_session",
+    "with_connector",
 ]
 
 QUERY_DEFAULTS: Mapping[str, str] = {
@@ -81,8 +83,6 @@ DEFAULTS: Mapping[str, str] = {
 LOCAL_ONLY: Mapping[str, str] = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 """A driver of a cluster must be reached from outside."""
 
-_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?$")
-
 
 class SparkUnavailableError(MoldauError):
     """Spark cannot be started here; the message says what is missing."""
@@ -95,14 +95,14 @@ def session_settings(given: Mapping[str, str], *, threads: int | None = None) ->
     """
     own = {key: value for key, value in given.items() if key.startswith("spark.")}
     master = own.get("spark.master") or os.environ.get("SPARK_MASTER") or f"local[{threads or _default_threads()}]"
-    local = LOCAL_ONLY if _LOCAL.match(master) else {}
+    placed = LOCAL_ONLY if is_local_master(master) else cluster_settings(own, threads)
     shuffle = {"spark.sql.shuffle.partitions": str(_slots(master))}
-    return {**DEFAULTS, **local, **shuffle, **own, "spark.master": master}
+    return {**DEFAULTS, **shuffle, **placed, **own, "spark.master": master}
 
 
 def is_local(settings: Mapping[str, str]) -> bool:
     """Whether everything runs on this machine."""
-    return _LOCAL.match(settings.get("spark.master", "local")) is not None
+    return is_local_master(settings.get("spark.master", "local"))
 
 
 def open_session(settings: Mapping[str, str]) -> SparkSession:
@@ -120,6 +120,8 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
         _check_connector(active)
         return active
     found_java()
+    if not _is_submitted():
+        check_master(settings.get("spark.master", "local"))
     spark = _started(settings)
     _write_no_checksum_files(spark)
     _check_connector(spark)
@@ -130,22 +132,21 @@ def _started(settings: Mapping[str, str]) -> SparkSession:
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
+    if (python := settings.get("spark.pyspark.python")) is not None:
+        os.environ["PYSPARK_PYTHON"] = python
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if (address := settings.get("spark.driver.bindAddress")) is not None:
         os.environ.setdefault("SPARK_LOCAL_IP", address)
     # PySpark prints every failed query as a page of JSON; failures are reported by whoever runs the query.
     for name in ("SQLQueryContextLogger", "py4j"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    wanted = dict(settings)
-    if not _is_submitted():
-        wanted["spark.jars"] = ",".join([*map(str, fetched()), *filter(None, [settings.get("spark.jars")])])
+    wanted = dict(settings) if _is_submitted() else with_connector(settings)
     output = LaunchOutput()
     try:
         with output.captured():
             SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(wanted.items())))
         if _is_submitted():
-            # What was said on the command line of spark-submit stands.
-            wanted |= dict(SparkConf().getAll())
+            wanted = _as_submitted(wanted, dict(SparkConf().getAll()))
         builder: Any = SparkSession.builder.appName("moldau")
         for key, value in wanted.items():
             builder = builder.config(key, value)
@@ -157,9 +158,34 @@ def _started(settings: Mapping[str, str]) -> SparkSession:
     return spark
 
 
+def with_connector(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings with the connector's jars: sent to a cluster's executors, or on the class path of a local Java.
+
+    Only classes of the class path can come out of an archive.
+    """
+    jars = [str(path) for path in fetched()]
+    if not is_local(settings):
+        return {**settings, "spark.jars": ",".join([*jars, *filter(None, [settings.get("spark.jars")])])}
+    theirs = settings.get("spark.driver.extraClassPath")
+    options = settings.get("spark.driver.extraJavaOptions", "")
+    if "ArchiveClassesAtExit" not in options and "SharedArchiveFile" not in options:
+        options = f"{options} {options_for_use()}".strip()
+    return {
+        **settings,
+        "spark.driver.extraClassPath": os.pathsep.join([*jars, *filter(None, [theirs])]),
+        "spark.driver.extraJavaOptions": options,
+    }
+
+
 def _is_submitted() -> bool:
     """Whether `spark-submit` started us: its Java process runs already, with the jars it was given."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _as_submitted(wanted: Mapping[str, str], told: Mapping[str, str]) -> dict[str, str]:
+    """What was said on the command line of spark-submit stands; its master may be a cluster's."""
+    is_here = is_local_master(told.get("spark.master", "local"))
+    return {key: value for key, value in wanted.items() if is_here or key not in LOCAL_ONLY} | dict(told)
 
 
 def new_pipeline_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
@@ -221,7 +247,7 @@ def _default_threads() -> int:
 
 
 def _slots(master: str) -> int:
-    match = _LOCAL.match(master)
+    match = LOCAL_MASTER.match(master)
     if match is None:
         return _default_threads()
     count = match.group(1)
