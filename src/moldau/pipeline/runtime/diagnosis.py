@@ -13,6 +13,7 @@ from moldau.client.errors import ClientError, UnreachableError
 from moldau.core.errors import MoldauError
 from moldau.pipeline.runtime.errors import ClusterUnreachableError, StreamsError
 from moldau.pipeline.spark.failures import cause_of
+from moldau.pipeline.spark.worker_troubles import worker_trouble
 
 __all__ = ["Diagnosis", "diagnosed"]
 
@@ -51,6 +52,8 @@ def diagnosed(error: BaseException | str) -> Diagnosis:
     text = str(error)
     if (told := cause_of(text)) is not None:
         return Diagnosis(told, is_passing=False)
+    if (lacking := worker_trouble(text)) is not None:
+        return Diagnosis(lacking, is_passing=False)
     if _DATA_LOSS.search(text):
         return Diagnosis(_data_loss(text), is_passing=False)
     if isinstance(error, OSError) or type(error).__module__.startswith("py4j") or _SPARK_GONE.search(text):

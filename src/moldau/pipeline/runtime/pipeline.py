@@ -25,6 +25,7 @@ from moldau.pipeline.runtime.cluster import Cluster
 from moldau.pipeline.runtime.diagnosis import Diagnosis, diagnosed
 from moldau.pipeline.runtime.engine import Engine
 from moldau.pipeline.runtime.errors import StreamsError, TakenOverError
+from moldau.pipeline.runtime.executor_watch import ExecutorWatch
 from moldau.pipeline.runtime.group_presence import GroupPresence
 from moldau.pipeline.runtime.metrics import MetricsSnapshot, PipelineMetrics
 from moldau.pipeline.runtime.queryable_stores import queryable_stores
@@ -202,6 +203,7 @@ class Pipeline:
     def _watch(self, run: Run) -> Diagnosis | None:
         assert run.query is not None
         next_progress = 0.0
+        watch = ExecutorWatch(self.settings.application_id, run.executors)
         while not self._stop.wait(WATCH_S):
             if self._taken_over.is_set():
                 raise TakenOverError(
@@ -215,6 +217,7 @@ class Pipeline:
                 if progress is not None:
                     self._metrics.progressed(progress)
                     run.progressed(progress)
+                watch.look(time.monotonic())
                 run.refresh_if_idle()
         return None
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from moldau.pipeline.spark.compiler import Compiled
+    from moldau.pipeline.spark.masters import Executors
 
 __all__ = ["Run", "StoppedError"]
 
@@ -93,6 +94,8 @@ class Run:
         self._committed: Mapping[TopicPartition, int] = {}
         self.query: Query | None = None
         self.compiled: Compiled | None = None
+        self.executors: Executors | None = None
+        """Those of a cluster, once it is known to be one."""
 
     def start(self) -> Query:
         """Check, compile and start. Raises what a person can mend as a `MoldauError`."""
@@ -173,7 +176,7 @@ class Run:
 
     def _pipeline_session(self, spark: SparkSession) -> SparkSession:
         from moldau.pipeline.spark.process_lock import ProcessLock
-        from moldau.pipeline.spark.session import is_local, new_pipeline_session
+        from moldau.pipeline.spark.session import new_pipeline_session
 
         lock = ProcessLock(spark, self._folder.process_lock_file)
         if not lock.acquire(PREDECESSOR_S):
@@ -182,14 +185,27 @@ class Run:
                 f"{self._folder.local}; wait for its end, or stop it"
             )
         self._lock = lock
-        if self._folder.is_local and not is_local(self._engine.settings):
-            logger.warning(
-                "state.dir is %s: on a cluster every executor must see that folder; a URI such as hdfs://… is safer",
-                self._folder.location,
-            )
+        self._prepare_cluster(spark)
         frozen = self._frozen_state_partitions(self._files(spark))
         own = {"spark.sql.shuffle.partitions": frozen} if frozen else {}
         return new_pipeline_session(spark, {**self._engine.settings, **own, **self._settings.spark})
+
+    def _prepare_cluster(self, spark: SparkSession) -> None:
+        """See to it that executors elsewhere find the program's modules, and can find its state."""
+        from moldau.pipeline.spark.masters import Executors, is_local_master
+        from moldau.pipeline.spark.user_modules import ship_modules
+
+        if is_local_master(spark.sparkContext.master):
+            return
+        self.executors = Executors(spark)
+        ship_modules(spark)
+        if self._folder.is_local and not self._settings.state_dir.startswith("file:"):
+            logger.warning(
+                "state.dir is %s, and every executor of the cluster must see that folder; if they do, write it as "
+                "file://%s, and a URI such as hdfs://… otherwise",
+                self._folder.location,
+                self._folder.location.removesuffix(f"/{self._settings.application_id}"),
+            )
 
     def _frozen_state_partitions(self, files: Files) -> str | None:
         before = Layout.load(self._folder.layout_file, files)

@@ -17,6 +17,7 @@ from moldau.pipeline.cores.task import store_names
 from moldau.pipeline.ir.nodes import Aggregate, Repartition
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.spark.explain import explanation
+from moldau.pipeline.spark.masters import is_local_master
 from moldau.pipeline.spark.native import native_frame
 from moldau.pipeline.spark.native_checks import NativeRefusalError
 from moldau.pipeline.spark.plan import InputPoint, Plan, Stage
@@ -147,7 +148,8 @@ def _with_stage(
 def _run(rows: DataFrame, stage: Stage, work: StageWork) -> DataFrame:
     from moldau.pipeline.spark.host import StatelessHost, TaskHost
 
-    parcel, columns = Parcel.of(work), ddl(part(work.columns))
+    shares_folders = is_local_master(rows.sparkSession.sparkContext.master)
+    parcel, columns = Parcel.of(work, shares_folders=shares_folders), ddl(part(work.columns))
     if stage.is_stateless:
         return rows.mapInArrow(StatelessHost(parcel), columns)
     return rows.groupBy("slot").transformWithState(TaskHost(parcel), columns, "Append", "None")

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from moldau import __version__
+from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.ir.subtopologies import SubTopology
@@ -89,26 +91,42 @@ class Parcel:
     identity: str
     data: bytes
     path: tuple[str, ...]
-    """Where the driver finds modules: the user's are imported in workers too."""
+    """Where the driver finds modules: the user's are imported in workers too, if these are on its machine."""
+    version: str
+    """Of the driver's moldau."""
 
     @classmethod
-    def of(cls, work: StageWork) -> Parcel:
+    def of(cls, work: StageWork, *, shares_folders: bool) -> Parcel:
         from pyspark import cloudpickle
 
         dumps: Callable[[object], bytes] = cloudpickle.dumps
-        return cls(work.identity, dumps(work), tuple(entry for entry in sys.path if entry))
+        path = tuple(entry for entry in sys.path if entry) if shares_folders else ()
+        return cls(work.identity, dumps(work), path, __version__)
 
     def opened(self) -> StageWork:
         """The stage, unpickled once in each worker."""
         if self.identity not in _known:
             from pyspark.cloudpickle import loads
 
+            self._check_version()
             sys.path.extend(entry for entry in self.path if entry not in sys.path)
             _known[self.identity] = loads(self.data)
             while len(_known) > KEPT:
                 _known.popitem(last=False)
         _known.move_to_end(self.identity)
         return _known[self.identity]
+
+    def _check_version(self) -> None:
+        """Classes of another version may unpickle, and mean something else."""
+        if self.version != __version__:
+            raise WorkerVersionError(
+                f"a Spark worker has moldau {__version__} in {sys.executable}, and the driver has {self.version}; "
+                "install the same on both"
+            )
+
+
+class WorkerVersionError(MoldauError):
+    """A worker's moldau is not the driver's."""
 
 
 _known: OrderedDict[str, StageWork] = OrderedDict()

@@ -69,6 +69,7 @@ class FakeRun:
     def __init__(self, *parts: object, **more: object) -> None:
         self.query: FakeQuery | None = None
         self.compiled = None
+        self.executors = None
 
     def start(self) -> None:
         type(self).starts += 1
