@@ -1,4 +1,4 @@
-"""`moldau streams prepare`: what makes pipelines start, and start fast. Done once; a second time there is nothing to do.
+"""`moldau streams prepare`: what makes pipelines start, and start fast. Done once; later there is nothing to do.
 
 The jars of Spark's Kafka connector are fetched. Then small pipelines run on a broker of their own, while Java notes
 which classes they need, so that it need not search and check them at the next start. Start at `prepare`.
@@ -49,15 +49,18 @@ def _record() -> None:
     from moldau.pipeline.spark.session import DEFAULTS
 
     key = "spark.driver.extraJavaOptions"
-    with recorded() as options, tempfile.TemporaryDirectory(prefix="moldau-prepare-") as folder:
-        with running_broker(Path(folder)) as bootstrap:
-            created_topics(bootstrap, 2, INPUT, OUTPUT)
-            _produce(bootstrap)
-            engine = Engine({key: f"{DEFAULTS[key]} {options}"})
-            try:
-                _run_all(engine, bootstrap, folder)
-            finally:
-                engine.close()
+    with (
+        recorded() as options,
+        tempfile.TemporaryDirectory(prefix="moldau-prepare-") as folder,
+        running_broker(Path(folder)) as bootstrap,
+    ):
+        created_topics(bootstrap, 2, INPUT, OUTPUT)
+        _produce(bootstrap)
+        engine = Engine({key: f"{DEFAULTS[key]} {options}"})
+        try:
+            _run_all(engine, bootstrap, folder)
+        finally:
+            engine.close()
 
 
 def _run_all(engine: Engine, bootstrap: str, folder: str) -> None:

@@ -1,8 +1,8 @@
 """Spark's Java classes, loaded and verified once: an archive that the Java process maps instead of reading 200 jars.
 
-Java calls it class data sharing. A start of Spark, and its first query, take about half as long with it. An archive fits
-one Java and one set of jars, and is named after both; where it does not fit, Java starts as if there were none. It is
-recorded by a Java process that runs pipelines and then ends. Start at `options_for_use`.
+Java calls it class data sharing. A start of Spark, and its first query, take about half as long with it. An archive
+fits one Java and one set of jars, and is named after both; where it does not fit, Java starts as if there were none. It
+is recorded by a Java process that runs pipelines and then ends. Start at `options_for_use`.
 """
 
 from __future__ import annotations
