@@ -16,6 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from moldau.schemas.errors import InvalidSchemaError, InvalidValueError
 from moldau.schemas.json_text import load, render
+from moldau.schemas.protobuf.dicts import MessageDicts
 from moldau.schemas.protobuf.schema import ProtobufSchema
 
 __all__ = ["ProtobufCodec", "decode_indexes", "encode_indexes"]
@@ -51,6 +52,18 @@ class ProtobufCodec:
         except (DecodeError, InvalidSchemaError) as error:
             raise InvalidValueError(f"the data are no message of the Protobuf schema: {error}") from None
 
+    def encode_dict(self, value: Any) -> bytes:
+        """Encode a message, or a dict of plain values by field name."""
+        if isinstance(value, ProtobufMessage):
+            return self.encode(value)
+        message = self._class_of(self._name)()
+        self._dicts.fill(message, value)
+        return self.encode(message)
+
+    def as_dict(self, message: ProtobufMessage) -> dict[str, Any]:
+        """A decoded message as a dict of plain values by field name."""
+        return self._dicts.to_dict(message)
+
     def encode_text(self, text: str) -> bytes:
         """Encode a message written in Protobuf's JSON mapping."""
         return self.encode(load(text, "value", InvalidValueError))
@@ -84,6 +97,10 @@ class ProtobufCodec:
             except (InvalidSchemaError, KeyError) as error:
                 raise InvalidValueError(f"the Protobuf schema cannot be used for values: {error}") from None
         return known
+
+    @cached_property
+    def _dicts(self) -> MessageDicts:
+        return MessageDicts(self._schema.compiled.pool)
 
     @cached_property
     def _prefix(self) -> bytes:
