@@ -7,7 +7,7 @@ Any registry with Confluent's API will do; the way to it is `client.registry_htt
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from moldau.client.registry_http import RegistryHttp, RegistryRefusalError, RegistryServers
@@ -15,31 +15,43 @@ from moldau.core.errors import InvalidConfigError
 from moldau.schemas.identity import SchemaReference
 from moldau.schemas.schema import ParsedSchema, parse
 
-__all__ = ["DEFAULT_URL", "RegisteredSchema", "RegistryClient", "RegistryRefusalError", "subject_name"]
+if TYPE_CHECKING:
+    from moldau.client.mock_registry import MockRegistry
+
+__all__ = ["DEFAULT_URL", "MOCK_SCHEME", "RegisteredSchema", "RegistryClient", "RegistryRefusalError", "subject_name"]
 
 DEFAULT_URL = "http://localhost:8081"
+MOCK_SCHEME = "mock"
 TIMEOUT_S = 30.0
 
 
 class RegisteredSchema(NamedTuple):
     id: int
     parsed: ParsedSchema
+    references: tuple[SchemaReference, ...] = ()
 
 
 class RegistryClient:
-    """Asks one of several instances, and the next one where that is gone."""
+    """Asks one of several instances, and the next one where that is gone; a `mock://` URL names one in this process."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         """`schema.registry.url` may list several; `basic.auth.user.info` is sent where it is given."""
         urls = [url.strip() for url in properties.get("schema.registry.url", DEFAULT_URL).split(",")]
         self._servers = RegistryServers(tuple(url for url in urls if url), properties.get("basic.auth.user.info"))
         self._http = RegistryHttp(TIMEOUT_S)
+        self._by_id: dict[int | str, RegisteredSchema] = {}
+        self._mock: MockRegistry | None = None
+        if self._servers.urls and urlsplit(self._servers.urls[0]).scheme == MOCK_SCHEME:
+            # Only tests need it, and commands start often.
+            from moldau.client.mock_registry import mock_registry
+
+            self._mock = mock_registry(self._servers.urls[0])
+            return
         for url in self._servers.urls:
             if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
                 raise InvalidConfigError(f"schema.registry.url={url}: write http://host:port, such as {DEFAULT_URL}")
         if not self._servers.urls:
             raise InvalidConfigError(f"schema.registry.url is empty: write http://host:port, such as {DEFAULT_URL}")
-        self._by_id: dict[int | str, RegisteredSchema] = {}
 
     def schema(self, schema_id: int | str) -> RegisteredSchema:
         """The schema with an id, or with a guid."""
@@ -48,12 +60,12 @@ class RegistryClient:
             kind = "ids" if isinstance(schema_id, int) else "guids"
             document = self._ask("GET", f"/schemas/{kind}/{schema_id}")
             number = schema_id if isinstance(schema_id, int) else -1
-            found = self._by_id[schema_id] = RegisteredSchema(number, self._parsed(document))
+            found = self._by_id[schema_id] = self._registered(number, document)
         return found
 
     def latest(self, subject: str) -> RegisteredSchema:
         document = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
-        return RegisteredSchema(document["id"], self._parsed(document))
+        return self._registered(document["id"], document)
 
     def register(
         self, subject: str, schema_type: str, text: str, references: Sequence[SchemaReference] = ()
@@ -76,14 +88,16 @@ class RegistryClient:
     ) -> RegisteredSchema:
         listed = [{"name": one.name, "subject": one.subject, "version": one.version} for one in references]
         body = {"schema": text, "schemaType": schema_type, **({"references": listed} if listed else {})}
-        return RegisteredSchema(self._ask("POST", path, body)["id"], self.parsed(schema_type, text, references))
+        number = self._ask("POST", path, body)["id"]
+        return RegisteredSchema(number, self.parsed(schema_type, text, references), tuple(references))
 
-    def _parsed(self, document: Mapping[str, Any]) -> ParsedSchema:
-        references = [
+    def _registered(self, number: int, document: Mapping[str, Any]) -> RegisteredSchema:
+        references = tuple(
             SchemaReference(one["name"], one["subject"], one["version"]) for one in document.get("references") or ()
-        ]
+        )
         schema_type = document.get("schemaType") or "AVRO"
-        return parse(schema_type, document["schema"], self._resolved(references), validate=False)
+        parsed = parse(schema_type, document["schema"], self._resolved(references), validate=False)
+        return RegisteredSchema(number, parsed, references)
 
     def _resolved(self, references: Sequence[SchemaReference]) -> dict[str, ParsedSchema | str]:
         """Texts of all that is referred to, by name, each after those it builds on."""
@@ -97,6 +111,8 @@ class RegistryClient:
         return found
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        if self._mock is not None:
+            return self._mock.ask(method, path, body)
         try:
             return self._http.ask(self._servers, method, path, body)
         finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import ClassVar
 
-__all__ = ["ErrorCode", "InvalidConfigError", "MoldauError", "StartupError"]
+__all__ = ["ErrorCode", "InvalidConfigError", "MoldauError", "ServiceError", "StartupError"]
 
 
 class ErrorCode(IntEnum):
@@ -204,3 +204,7 @@ class InvalidConfigError(MoldauError):
 
 class StartupError(MoldauError):
     """The node cannot start; the message is the one line an operator needs."""
+
+
+class ServiceError(MoldauError):
+    """A service beside the cluster failed or refused. No record is to blame, so none may be skipped for it."""

@@ -1,0 +1,279 @@
+"""What serdes with a schema have in common: the bytes before the value, the subject, and who knows which schema.
+
+A serde is a description and travels between processes as one; each process asks the registry for itself, when it needs
+to, and remembers the answers. Records that were read remember their schema, so that they can be written again without
+naming one. The kinds are in `schema_serdes`. Start at `SchemaSerde.serialize` and `deserialize`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Self
+
+from moldau.client.registered_schemas import RegisteredSchemas, RegistryTroubleError, SchemaText, registered_schemas
+from moldau.client.schema_registry import MOCK_SCHEME, RegisteredSchema, subject_name
+from moldau.client.schema_values import UnfitValueError
+from moldau.client.serde_options import SerdeOptions
+from moldau.client.serializers import Part
+from moldau.core.errors import InvalidConfigError
+from moldau.schemas.errors import SchemaError
+from moldau.schemas.schema import ParsedSchema, parse
+from moldau.schemas.values import ValueCodec, codec_of, framed, unframed
+
+__all__ = ["Decode", "Encode", "SchemaRecord", "SchemaSerde"]
+
+Encode = Callable[[Any], bytes]
+Decode = Callable[[bytes], Any]
+PREFIX = 5
+"""The magic byte and the schema's id."""
+
+
+class SchemaRecord(dict[str, Any]):
+    """A record as a dict that remembers the schema it was read with; a copy made of it is a plain dict."""
+
+    __slots__ = ("schema",)
+
+    def __init__(self, fields: Mapping[str, Any], schema: SchemaText) -> None:
+        super().__init__(fields)
+        self.schema = schema
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (SchemaRecord, (dict(self), self.schema))
+
+
+class SchemaSerde:
+    """Use `AvroSerde`, `JsonSchemaSerde` or `ProtobufSerde`."""
+
+    schema_type: ClassVar[str]
+
+    def __init__(self, options: SerdeOptions) -> None:
+        self.options = options
+        self._writers: dict[str, Encode] = {}
+        self._rewriters: dict[tuple[str, SchemaText], Encode] = {}
+        self._readers: dict[bytes, Decode] = {}
+
+    # What pipelines call
+
+    def serialize(self, topic: str, value: Any, /) -> bytes:
+        """The magic byte, the schema's id and the value; raises `SchemaError` for a value that does not fit."""
+        write = self._writers.get(topic) or self._writer(topic)
+        return write(value)
+
+    def deserialize(self, topic: str, data: bytes, /) -> Any:
+        """The value of some bytes, read with the schema that they name."""
+        read = self._readers.get(data[:PREFIX])
+        return read(data[PREFIX:]) if read is not None else self._first_read(data)
+
+    def configured(self, config: Mapping[str, Any], part: Part) -> Self:
+        """The serde for keys or for values of an application with these settings; what the serde says itself holds.
+
+        Raises `InvalidConfigError` for what can never work.
+        """
+        made = self._of(self.options.configured(config, part))
+        made._check()
+        return made
+
+    def from_text(self, topic: str, text: str) -> Any:
+        """A value that a person wrote: as JSON, or as it is where that fits the schema."""
+        schema = self._given
+        registered = self._latest(topic, None) if schema is None else self._registered(topic, schema)
+        encode = self._encode_with(registered)
+        for candidate in _readings(text):
+            try:
+                encode(candidate)
+            except SchemaError:
+                continue
+            return candidate
+        raise UnfitValueError(f"{text!r} does not fit the schema of subject {self._subject(topic, schema)}")
+
+    # What kinds differ in
+
+    def encoding(self, codec: ValueCodec) -> Encode:
+        """Values to bodies."""
+        return codec.encode
+
+    def decoding(self, codec: ValueCodec, schema: SchemaText) -> Decode:
+        """Bodies to values that remember this schema, where they can."""
+        decode = codec.decode
+
+        def read(body: bytes) -> Any:
+            value = decode(body)
+            return SchemaRecord(value, schema) if type(value) is dict else value
+
+        return read
+
+    def schema_of(self, value: Any) -> SchemaText | None:
+        """The schema that a value brings along."""
+        if not isinstance(value, SchemaRecord) or value.schema.schema_type != self.schema_type:
+            return None
+        return value.schema
+
+    # Writing
+
+    def _writer(self, topic: str) -> Encode:
+        """How to write values of a topic."""
+        schema = self._given
+        if self.options.use_latest_version:
+            write = self._encode_with(self._latest(topic, schema))
+        elif schema is not None:
+            write = self._encode_with(self._registered(topic, schema))
+        else:
+            write = self._encode_by_value(topic)
+        self._writers[topic] = write
+        return write
+
+    def _encode_by_value(self, topic: str) -> Encode:
+        """When nobody gave a schema: the value's own, or else the one that is registered."""
+        latest: list[Encode] = []
+
+        def write(value: Any) -> bytes:
+            schema = self.schema_of(value)
+            if schema is None:
+                if not latest:
+                    latest.append(self._encode_with(self._latest(topic, None)))
+                return latest[0](value)
+            encode = self._rewriters.get((topic, schema))
+            if encode is None:
+                encode = self._rewriters[topic, schema] = self._encode_again(topic, schema)
+            return encode(value)
+
+        return write
+
+    def _encode_again(self, topic: str, schema: SchemaText) -> Encode:
+        """With the schema that a record was read with, which must still have all its fields."""
+        registered = self._registered(topic, schema)
+        encode = self._encode_with(registered, schema.message)
+        fields = registered.parsed.top_level_fields if self.schema_type == "AVRO" else frozenset()
+        if not fields:
+            return encode
+
+        def write(record: Any) -> bytes:
+            if not record.keys() <= fields:
+                raise RegistryTroubleError(
+                    f"no schema to write topic {topic} with: the record has got {', '.join(record.keys() - fields)}, "
+                    f"which the schema it was read with does not know; write {type(self).__name__}(schema)"
+                )
+            return encode(record)
+
+        return write
+
+    def _encode_with(self, registered: RegisteredSchema, message: str | None = None) -> Encode:
+        encode = self.encoding(codec_of(registered.parsed, message=message or self.options.message))
+        prefix = framed(registered.id, b"")
+        return lambda value: prefix + encode(value)
+
+    def _registered(self, topic: str, schema: SchemaText) -> RegisteredSchema:
+        subject = self._subject(topic, schema)
+        return self._schemas.registered(subject, schema, may_register=self.options.may_register)
+
+    def _latest(self, topic: str, schema: SchemaText | None) -> RegisteredSchema:
+        subject, kind = self._subject(topic, schema), type(self).__name__
+        found = self._schemas.latest(subject)
+        if found is None:
+            raise RegistryTroubleError(
+                f"no schema to write topic {topic} with: {kind} was given none, and subject {subject} has none; "
+                f"write {kind}(schema), or register one under that subject"
+            )
+        if found.parsed.schema_type != self.schema_type:
+            raise RegistryTroubleError(
+                f"subject {subject} has a schema of type {found.parsed.schema_type}, which {kind} cannot write; use "
+                "the serde of that type"
+            )
+        return found
+
+    def _subject(self, topic: str, schema: SchemaText | None) -> str:
+        strategy = self.options.strategy
+        is_by_topic = strategy.endswith("TopicNameStrategy")
+        name = None if is_by_topic or schema is None else schema.message or self._schemas.parsed_name(schema)
+        return subject_name(strategy, topic, name, is_key=self.options.is_key)
+
+    @property
+    def _given(self) -> SchemaText | None:
+        text = self.options.schema or self.options.reader_schema
+        return (
+            None if text is None else SchemaText(self.schema_type, text, self.options.references, self.options.message)
+        )
+
+    # Reading
+
+    def _first_read(self, data: bytes) -> Any:
+        """Read with a schema that is not at hand yet."""
+        frame = unframed(data)
+        if frame.schema_id is None:
+            return self._decode_with(frame.guid or "")(frame.body)
+        read = self._readers[data[:PREFIX]] = self._decode_with(frame.schema_id)
+        return read(frame.body)
+
+    def _decode_with(self, name: int | str) -> Decode:
+        parsed, references = self._schemas.schema(name)[1:]
+        if parsed.schema_type != self.schema_type:
+            raise UnfitValueError(
+                f"it was written with schema {name} of type {parsed.schema_type}, not {self.schema_type}; "
+                "use the serde of that type"
+            )
+        codec = codec_of(parsed, reader=self._reader)
+        return self.decoding(codec, SchemaText(self.schema_type, parsed.canonical, references))
+
+    @property
+    def _reader(self) -> ParsedSchema | None:
+        text = self.options.reader_schema
+        return None if text is None else parse(self.schema_type, text)
+
+    # Settings, processes
+
+    @property
+    def _schemas(self) -> RegisteredSchemas:
+        if not self.options.registry_url:
+            raise InvalidConfigError(
+                f"schema.registry.url is missing: {type(self).__name__} needs a registry, such as "
+                "http://localhost:8081, or mock://name in tests"
+            )
+        return registered_schemas(self.options.registry_url, self.options.user_info)
+
+    def _check(self) -> None:
+        """Refuse what no record could pass, before the first one comes."""
+        options = self.options
+        _ = self._schemas
+        subject_name(options.strategy, "topic", "name", is_key=options.is_key)
+        try:
+            _ = self._reader
+            if options.schema is not None and not options.references:
+                codec_of(parse(self.schema_type, options.schema), message=options.message)
+        except SchemaError as error:
+            raise InvalidConfigError(f"the schema of {type(self).__name__} cannot be used: {error}") from None
+
+    @classmethod
+    def _of(cls, options: SerdeOptions) -> Self:
+        made = cls.__new__(cls)
+        SchemaSerde.__init__(made, options)
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if (self.options.registry_url or "").startswith(f"{MOCK_SCHEME}://"):
+            raise InvalidConfigError(
+                f"{self.options.registry_url} is a registry inside one process, and Spark's workers are others: use "
+                "TopologyTestDriver in memory, or a registry that is reached over HTTP"
+            )
+        return (_restored, (type(self), self.options))
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and isinstance(other, SchemaSerde) and other.options == self.options
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.options))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.options.schema or ''})"
+
+
+def _readings(text: str) -> Iterator[Any]:
+    try:
+        yield json.loads(text)
+    except ValueError:
+        pass
+    yield text
+
+
+def _restored(kind: type[SchemaSerde], options: SerdeOptions) -> SchemaSerde:
+    return kind._of(options)

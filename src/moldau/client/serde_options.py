@@ -1,0 +1,141 @@
+"""What a serde with a schema was told, by its maker and by the settings of its application. Start at `SerdeOptions`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+from moldau.client.serializers import Part
+from moldau.core.errors import InvalidConfigError
+from moldau.schemas.identity import SchemaReference
+
+__all__ = ["GivenSchema", "RegistryOptions", "SerdeOptions", "given_text"]
+
+GivenSchema = str | Mapping[str, Any] | Sequence[Any] | Path
+"""A schema's text, its JSON as Python has it, or the file it is in."""
+
+DEFAULT_STRATEGY = "TopicNameStrategy"
+
+
+class RegistryOptions(TypedDict, total=False):
+    """What every serde with a schema may be told; each overrides the setting named below it."""
+
+    references: Sequence[Mapping[str, Any]]
+    """Schemas of the registry that the serde's builds on, as dicts with `name`, `subject` and `version`."""
+    registry_url: str
+    """`schema.registry.url`"""
+    user_info: str
+    """`basic.auth.user.info`, as `user:password`"""
+    auto_register: bool
+    """`auto.register.schemas`: true (default) registers a schema that the subject does not have yet"""
+    use_latest_version: bool
+    """`use.latest.version`: write with the subject's last version, whatever schema was given"""
+    subject_name_strategy: str
+    """`key.subject.name.strategy`, `value.subject.name.strategy`: TopicNameStrategy (default), RecordNameStrategy or
+    TopicRecordNameStrategy"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SerdeOptions:
+    """None is what nobody has said yet: the settings of the application may, and else the default holds."""
+
+    schema: str | None = None
+    references: tuple[SchemaReference, ...] = ()
+    reader_schema: str | None = None
+    message: str | None = None
+    part: Part | None = None
+    registry_url: str | None = None
+    user_info: str | None = field(default=None, repr=False)
+    auto_register: bool | None = None
+    use_latest_version: bool | None = None
+    subject_name_strategy: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        schema: GivenSchema | None,
+        *,
+        reader_schema: GivenSchema | None = None,
+        message: str | None = None,
+        **options: Unpack[RegistryOptions],
+    ) -> SerdeOptions:
+        """What the maker of a serde said."""
+        return cls(
+            schema=given_text(schema),
+            references=_references(options.get("references", ())),
+            reader_schema=given_text(reader_schema),
+            message=message,
+            registry_url=options.get("registry_url"),
+            user_info=options.get("user_info"),
+            auto_register=options.get("auto_register"),
+            use_latest_version=options.get("use_latest_version"),
+            subject_name_strategy=options.get("subject_name_strategy"),
+        )
+
+    def configured(self, config: Mapping[str, Any], part: Part) -> SerdeOptions:
+        """The same with the settings of an application, where they say what was left open."""
+        found = {
+            "part": part,
+            "registry_url": _text(config, "schema.registry.url"),
+            "user_info": _text(config, "basic.auth.user.info"),
+            "auto_register": _flag(config, "auto.register.schemas"),
+            "use_latest_version": _flag(config, "use.latest.version"),
+            "subject_name_strategy": _strategy(config, f"{part}.subject.name.strategy"),
+        }
+        return replace(self, **{name: value for name, value in found.items() if getattr(self, name) is None})
+
+    @property
+    def is_key(self) -> bool:
+        return self.part == "key"
+
+    @property
+    def may_register(self) -> bool:
+        return self.auto_register is not False
+
+    @property
+    def strategy(self) -> str:
+        return self.subject_name_strategy or DEFAULT_STRATEGY
+
+
+def given_text(schema: GivenSchema | None) -> str | None:
+    """The text of a schema, however it was given; a file is read here and now."""
+    if schema is None or isinstance(schema, str):
+        return schema
+    if not isinstance(schema, Path):
+        return json.dumps(schema)
+    try:
+        return schema.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidConfigError(f"cannot read the schema in {schema}: {error}") from None
+
+
+def _references(references: Sequence[Mapping[str, Any]]) -> tuple[SchemaReference, ...]:
+    """Other schemas that one builds on, as registries write them: `{"name": …, "subject": …, "version": …}`."""
+    try:
+        return tuple(SchemaReference(one["name"], one["subject"], int(one["version"])) for one in references)
+    except (KeyError, TypeError, ValueError):
+        raise InvalidConfigError(f"{references!r}: a reference has a name, a subject and a version") from None
+
+
+def _text(config: Mapping[str, Any], key: str) -> str | None:
+    given = config.get(key)
+    if given is None or isinstance(given, str):
+        return given
+    return ",".join(map(str, given))
+
+
+def _strategy(config: Mapping[str, Any], key: str) -> str | None:
+    given = config.get(key)
+    return None if given is None else str(given)
+
+
+def _flag(config: Mapping[str, Any], key: str) -> bool | None:
+    given = config.get(key)
+    if given is None or isinstance(given, bool):
+        return given
+    if str(given).lower() not in ("true", "false"):
+        raise InvalidConfigError(f"{key}: {given!r} is not true or false")
+    return str(given).lower() == "true"
