@@ -58,17 +58,22 @@ from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowe
 from moldau.pipeline.ir.windows import Window, Windowed
 
 if TYPE_CHECKING:
+    from moldau.client.schema_serdes import AvroSerde, JsonSchemaSerde, ProtobufSerde
     from moldau.streams.kafka_streams import KafkaStreams, Response, State
     from moldau.streams.test_driver import TopologyTestDriver
 
 _ON_DEMAND = {
+    "AvroSerde": "moldau.client.schema_serdes",
+    "JsonSchemaSerde": "moldau.client.schema_serdes",
     "KafkaStreams": "moldau.streams.kafka_streams",
+    "ProtobufSerde": "moldau.client.schema_serdes",
     "Response": "moldau.streams.kafka_streams",
     "State": "moldau.streams.kafka_streams",
     "TopologyTestDriver": "moldau.streams.test_driver",
 }
 
 __all__ = [
+    "AvroSerde",
     "BooleanSerde",
     "Branched",
     "BranchedKStream",
@@ -85,6 +90,7 @@ __all__ = [
     "IntegerSerde",
     "JoinWindows",
     "Joined",
+    "JsonSchemaSerde",
     "JsonSerde",
     "KGroupedStream",
     "KGroupedTable",
@@ -97,6 +103,7 @@ __all__ = [
     "Named",
     "OffsetReset",
     "Produced",
+    "ProtobufSerde",
     "PunctuationType",
     "Record",
     "Repartitioned",

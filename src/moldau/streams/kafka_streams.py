@@ -17,7 +17,7 @@ from moldau.pipeline.runtime.engine import Engine, shared_engine
 from moldau.pipeline.runtime.errors import StreamsError
 from moldau.pipeline.runtime.metrics import MetricsSnapshot
 from moldau.pipeline.runtime.pipeline import Handler, Pipeline, Response
-from moldau.pipeline.runtime.serdes import default_serde
+from moldau.pipeline.runtime.serdes import with_serdes_of
 from moldau.pipeline.runtime.settings import StreamsSettings
 from moldau.pipeline.runtime.states import State, StateListener
 
@@ -44,7 +44,7 @@ class KafkaStreams:
 
     def __init__(self, topology: Topology, config: Mapping[str, Any], *, engine: Engine | None = None) -> None:
         self.settings = StreamsSettings.of(config)
-        complete = topology.with_default_serdes(key=default_serde(config, "key"), value=default_serde(config, "value"))
+        complete = with_serdes_of(topology, config)
         self._pipeline = Pipeline(
             complete, self.settings, engine or shared_engine(self.settings.spark, self.settings.threads)
         )

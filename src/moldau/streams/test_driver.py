@@ -18,8 +18,10 @@ from moldau.pipeline.cores.in_memory_run import InMemoryRun
 from moldau.pipeline.cores.records import Headers, OutputRecord
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.store import Store
+from moldau.pipeline.ir.rewrites.default_serdes import configured_serde
 from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.runtime.serdes import with_serdes_of
 from moldau.streams.piped_topics import TestInputTopic, TestOutputTopic
 from moldau.streams.store_readers import KeyValueReader, SessionReader, TimestampedReader, WindowReader
 
@@ -98,7 +100,8 @@ class TopologyTestDriver:
         config = dict(config or {})
         self._wall_clock_ms = time.time_ns() // 1_000_000 if initial_wall_clock_ms is None else initial_wall_clock_ms
         run = _engine(engine)
-        self._run = run(_with_serdes(topology, config), TaskSettings.of(config), partitions, self._wall_clock_ms)
+        self._config = config
+        self._run = run(with_serdes_of(topology, config), TaskSettings.of(config), partitions, self._wall_clock_ms)
         self._produced: dict[str, deque[OutputRecord]] = {}
 
     # --- topics
@@ -116,14 +119,17 @@ class TopologyTestDriver:
         return TestInputTopic(
             self,
             name,
-            serdes=(key_serde, value_serde),
+            serdes=self._configured(key_serde, value_serde),
             start_timestamp_ms=self._wall_clock_ms if start_timestamp_ms is None else start_timestamp_ms,
             auto_advance_ms=auto_advance_ms,
         )
 
     def create_output_topic(self, name: str, key_serde: Serde, value_serde: Serde) -> TestOutputTopic:
         """A topic to read results from."""
-        return TestOutputTopic(self, name, (key_serde, value_serde))
+        return TestOutputTopic(self, name, self._configured(key_serde, value_serde))
+
+    def _configured(self, key: Serde, value: Serde) -> tuple[Serde, Serde]:
+        return configured_serde(key, "key", self._config), configured_serde(value, "value", self._config)
 
     def pipe(
         self,
@@ -208,8 +214,3 @@ def _engine(name: str | None) -> Engine:
         return ENGINES[chosen]
     except KeyError:
         raise InvalidConfigError(f"there is no test engine {chosen!r}; the engines are: {', '.join(ENGINES)}") from None
-
-
-def _with_serdes(topology: Topology, config: Mapping[str, Any]) -> Topology:
-    key, value = config.get("default.key.serde"), config.get("default.value.serde")
-    return topology.with_default_serdes(key=key, value=value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from moldau.core.errors import MoldauError
+from moldau.core.errors import MoldauError, ServiceError
 from moldau.pipeline.ir.nodes import Node
 from moldau.pipeline.ir.origin import PACKAGE, UNKNOWN, Origin
 
@@ -27,9 +27,11 @@ __all__ = [
     "RecordError",
     "RecordPlace",
     "SerializationError",
+    "ServiceFailedError",
     "StateError",
     "as_record_error",
     "failing_line",
+    "service_failure",
 ]
 
 
@@ -77,6 +79,10 @@ class BufferFullError(RecordError):
     """A suppression buffer reached its limit, and the pipeline was told to stop then."""
 
 
+class ServiceFailedError(RecordError):
+    """A service that a record needs failed: the pipeline stops, whatever handlers say, and the record waits."""
+
+
 class MissingBuilderError(MoldauError):
     """A node that no core knows how to run."""
 
@@ -119,6 +125,8 @@ def as_record_error(error: Exception, context: TaskContext) -> RecordError:
         return error
     processor, record = failing_step(error.__traceback__)
     node, declared = (processor.node.name, processor.node.origin) if processor is not None else ("the task", UNKNOWN)
+    if isinstance(error, ServiceError):
+        return service_failure(error, context.place, node, declared)
     line = failing_line(error.__traceback__, declared)
     is_users = str(line) != str(declared)
     where = f"{declared}, failing at {line}" if is_users else str(declared)
@@ -132,6 +140,13 @@ def as_record_error(error: Exception, context: TaskContext) -> RecordError:
         node,
         line,
     )
+    failure.__cause__ = error
+    return failure
+
+
+def service_failure(error: ServiceError, place: RecordPlace | None, node: str, origin: Origin) -> ServiceFailedError:
+    """What to tell of a failure that is no record's."""
+    failure = ServiceFailedError(f"{place or 'outside of any record'}: {node} ({origin}): {error}", place, node, origin)
     failure.__cause__ = error
     return failure
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from moldau.core.errors import ServiceError
 from moldau.pipeline.cores.cells import Cell
 from moldau.pipeline.cores.changes import change_decoder
 from moldau.pipeline.cores.context import TaskContext
-from moldau.pipeline.cores.failures import DeserializationError, ExtractedTimestampError
+from moldau.pipeline.cores.failures import DeserializationError, ExtractedTimestampError, service_failure
 from moldau.pipeline.cores.handlers import Response
 from moldau.pipeline.cores.processor import Forward
 from moldau.pipeline.cores.records import NO_TIMESTAMP, InputRecord, Record
@@ -63,6 +64,8 @@ class Input:
                     key = decode_key(key)
                 if value is not None:
                     value = decode_value(value)
+            except ServiceError as error:
+                raise service_failure(error, context.place, self.node.name, self.node.origin) from error
             except Exception as error:
                 self._unreadable(row, error)
                 continue

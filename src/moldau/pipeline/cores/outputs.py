@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from moldau.core.errors import ServiceError
 from moldau.pipeline.cores.changes import change_encoder
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.failures import ProcessingError, SerializationError
@@ -29,7 +30,9 @@ class _Output(Processor):
 
     node: ir.Sink | ir.Repartition
 
-    def written(self, encode_key: Encode, encode_value: Encode, record: Record) -> tuple[bytes | None, bytes | None]:
+    def written(
+        self, topic: str, encode_key: Encode, encode_value: Encode, record: Record
+    ) -> tuple[bytes | None, bytes | None]:
         """Key and value as bytes, one at a time, so that the error can say which of them failed."""
         key, value = record[0], record[1]
         part, given = "key", key
@@ -37,8 +40,10 @@ class _Output(Processor):
             key_bytes = None if key is None else encode_key(key)
             part, given = "value", value
             return key_bytes, None if value is None else encode_value(value)
+        except ServiceError:
+            raise
         except Exception as cause:
-            error = self._explained(cause, part, given)
+            error = self._explained(cause, topic, part, given)
             raise SerializationError(
                 f"{self.node.name} ({self.node.origin}): the {part} {given!r:.80} ({type(given).__name__}) of a result "
                 f"of {self.context.place} cannot be written: {error}",
@@ -47,11 +52,11 @@ class _Output(Processor):
                 self.node.origin,
             ) from error
 
-    def _explained(self, cause: Exception, part: str, given: Any) -> Exception:
+    def _explained(self, cause: Exception, topic: str, part: str, given: Any) -> Exception:
         """What the serde's own words for a failure of its fast way are."""
         serde = self.node.key_serde if part == "key" else self.node.value_serde
         try:
-            serde.serialize("", given)
+            serde.serialize(topic, given)
         except SerdeError as error:
             return error
         except Exception:
@@ -103,7 +108,7 @@ class SinkProcessor(_Output):
                 None,
             )
         except Exception:
-            self.written(self._encode_key, self._encode_value, record)
+            self.written(self._topic, self._encode_key, self._encode_value, record)
             raise
         self.context.outputs.append(row)
 
@@ -119,7 +124,7 @@ class SinkProcessor(_Output):
                 self._sink.origin,
             )
         partition = self._partition(topic, record)
-        key, value = self.written(*self._encoders_of(topic), record)
+        key, value = self.written(topic, *self._encoders_of(topic), record)
         self.context.outputs.append((self._name, topic, key, value, record.timestamp, record.headers, partition))
 
     def _partition(self, topic: str, record: Record) -> int | None:
@@ -156,7 +161,7 @@ class RepartitionOutput(_Output):
         if record[0] is None and self._drops_null_keys:
             self.context.drop(self.node, "null key")
             return
-        key, value = self.written(self._encode_key, self._encode_value, record)
+        key, value = self.written(self._topic, self._encode_key, self._encode_value, record)
         partition: int | None = None
         if self._partitioner is not None:
             partition = self.chosen_partition(self._partitioner, self._topic, record, self._count)

@@ -13,7 +13,7 @@ from typing import Any
 from moldau.pipeline.cores.backends import Backends, MemoryBackend, StateBackend
 from moldau.pipeline.cores.builders import BUILDERS
 from moldau.pipeline.cores.context import TaskContext
-from moldau.pipeline.cores.failures import MissingBuilderError, as_record_error
+from moldau.pipeline.cores.failures import MissingBuilderError, ServiceFailedError, as_record_error
 from moldau.pipeline.cores.guarding import guarded
 from moldau.pipeline.cores.handlers import log_and_fail
 from moldau.pipeline.cores.inputs import Input, Row
@@ -205,7 +205,8 @@ class Task:
             failure = as_record_error(error, self.context)
             if failure is error:
                 raise
-            self.context.dead_letter(failure)
+            if not isinstance(failure, ServiceFailedError):
+                self.context.dead_letter(failure)
             raise failure from error
 
 

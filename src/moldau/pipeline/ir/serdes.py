@@ -7,7 +7,9 @@ offer more than the two methods:
 - `data_type`, the type of its values, lets an engine read expressions over them;
 - `encode` and `decode`, functions of one argument that need no topic, are the fast way: they refuse the same values,
   in worse words;
-- `is_plain` says that values never change and come back equal, so a store may keep them as they are.
+- `is_plain` says that values never change and come back equal, so a store may keep them as they are;
+- `configured(settings, part)` gives the serde to use for keys or values under an application's settings;
+- `from_text(topic, text)` is a value that a person wrote, for queries by key.
 
 Windowed keys are in `windowed_serdes`. Start at `Serde`.
 """

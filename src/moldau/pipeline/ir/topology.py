@@ -5,14 +5,15 @@ Nothing runs here. `subtopologies` cuts it, `describing` and `drawing` print it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from typing import Any
 
 from moldau.pipeline.ir.describing import description
 from moldau.pipeline.ir.drawing import dot, mermaid
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import GlobalTableSource, Materialization, Node, Process, Sink, Source, inputs_of
-from moldau.pipeline.ir.rewrites.default_serdes import with_default_serdes
+from moldau.pipeline.ir.rewrites.default_serdes import with_configured_serdes, with_default_serdes
 from moldau.pipeline.ir.rewrites.foreign_key import lower_foreign_key_joins
 from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.subtopologies import SubTopology
@@ -88,6 +89,10 @@ class Topology:
     def with_default_serdes(self, *, key: Serde | None, value: Serde | None) -> Topology:
         """The same pipeline with these serdes where it names none."""
         return Topology(with_default_serdes(self.nodes, key=key, value=value))
+
+    def with_configured_serdes(self, config: Mapping[str, Any]) -> Topology:
+        """The same pipeline with an application's settings told to the serdes that ask for them."""
+        return Topology(with_configured_serdes(self.nodes, config))
 
 
 def split(topology: Topology) -> tuple[SubTopology, ...]:

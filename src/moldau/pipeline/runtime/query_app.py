@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 import moldau
-from moldau.core.errors import MoldauError
+from moldau.core.errors import MoldauError, ServiceError
 from moldau.http.app import HttpApp
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint, Parameter, number, text
@@ -116,7 +116,7 @@ class _Answers:
 
     async def entry(self, call: Call) -> Answer:
         view = self._views.store(call.parts["store"])
-        key = _key(view.key_serde, call.parts["key"])
+        key = _key(view, call.parts["key"])
         if view.shape is Shape.KEY_VALUE:
             found = view.get_with_timestamp(key)
             if found is None:
@@ -134,7 +134,7 @@ class _Answers:
 
     @staticmethod
     def _bound(view: Any, written: str) -> Any:
-        return _key(view.key_serde, written) if written else None
+        return _key(view, written) if written else None
 
 
 def _time(call: Call, name: str, default: int) -> int:
@@ -167,8 +167,12 @@ _FROM_TEXT: Mapping[type, Callable[[str], Any]] = {
 }
 
 
-def _key(serde: Serde, written: str) -> Any:
+def _key(view: Any, written: str) -> Any:
     """A key as it stands in a path or a query."""
+    serde: Serde = view.key_serde
+    from_text: Callable[[str, str], Any] | None = getattr(serde, "from_text", None)
+    if from_text is not None:
+        return from_text(view.topic, written)
     read = _FROM_TEXT.get(type(serde))
     if read is None:
         raise HttpError(400, f"keys of this store ({type(serde).__name__}) cannot be written in a URL")
@@ -197,7 +201,7 @@ def _worded(error: Exception) -> Answer:
         return Answer({"error": str(error)}, status=error.status, headers=error.headers)
     if isinstance(error, UnknownStoreError):
         return Answer({"error": str(error)}, status=404)
-    if isinstance(error, StreamsError):
+    if isinstance(error, StreamsError | ServiceError):
         return Answer({"error": str(error)}, status=503)
     if isinstance(error, MoldauError):
         return Answer({"error": str(error)}, status=400)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from moldau.core.errors import InvalidConfigError
@@ -20,8 +21,18 @@ from moldau.pipeline.ir.serdes import (
     UuidSerde,
     VoidSerde,
 )
+from moldau.pipeline.ir.topology import Topology
 
-__all__ = ["default_serde"]
+__all__ = ["default_serde", "with_serdes_of"]
+
+
+def _with_schema(name: str) -> Serde:
+    # The three formats bring three libraries, which most pipelines do not need.
+    from moldau.client import schema_serdes
+
+    serde: Serde = getattr(schema_serdes, name)()
+    return serde
+
 
 _BY_WORD: Mapping[str, Callable[[], Serde]] = {
     "string": StringSerde,
@@ -38,7 +49,21 @@ _BY_WORD: Mapping[str, Callable[[], Serde]] = {
     "uuid": UuidSerde,
     "void": VoidSerde,
     "json": JsonSerde,
+    "avro": partial(_with_schema, "AvroSerde"),
+    "genericavro": partial(_with_schema, "AvroSerde"),
+    "specificavro": partial(_with_schema, "AvroSerde"),
+    "primitiveavro": partial(_with_schema, "AvroSerde"),
+    "jsonschema": partial(_with_schema, "JsonSchemaSerde"),
+    "kafkajsonschema": partial(_with_schema, "JsonSchemaSerde"),
+    "protobuf": partial(_with_schema, "ProtobufSerde"),
+    "kafkaprotobuf": partial(_with_schema, "ProtobufSerde"),
 }
+
+
+def with_serdes_of(topology: Topology, config: Mapping[str, Any]) -> Topology:
+    """A topology whose serdes are those of the settings where it names none, and know the settings where they ask."""
+    key, value = default_serde(config, "key"), default_serde(config, "value")
+    return topology.with_default_serdes(key=key, value=value).with_configured_serdes(config)
 
 
 def default_serde(config: Mapping[str, Any], part: str) -> Serde | None:

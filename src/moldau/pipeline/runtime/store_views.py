@@ -33,6 +33,8 @@ class View:
     def __init__(self, views: StoreViews, store: QueryableStore) -> None:
         topic = views.changelog_topic(store.name)
         self.name = store.name
+        self.topic = topic
+        """What serdes with schemas know the store by."""
         self.shape = store.shape
         self.key_serde = store.table.key_serde
         self.encode_key = encoder(store.table.key_serde, topic)

@@ -15,6 +15,8 @@ ACTED_ON: Mapping[str, str] = {
     "application.id": "names the consumer group, the transactional id, the state directory and internal topics",
     "application.server": "host:port on which the stores answer over HTTP; port 0 takes a free one",
     "auto.offset.reset": "where to begin without a committed offset: earliest (default) or latest",
+    "auto.register.schemas": "true (default) lets serdes register schemas that their subject does not have yet",
+    "basic.auth.user.info": "user:password for the schema registry",
     "bootstrap.servers": "brokers, host:port, several with commas between",
     "cache.max.bytes.buffering": "older name of statestore.cache.max.bytes",
     "client.id": "what brokers log about this application's clients; default is the application.id",
@@ -25,6 +27,8 @@ ACTED_ON: Mapping[str, str] = {
     "default.value.serde": "serde of values where the topology names none",
     "deserialization.exception.handler": "newer name of default.deserialization.exception.handler",
     "errors.dead.letter.queue.topic.name": "topic for records that a handler skips",
+    "key.subject.name.strategy": "which subject keys have: TopicNameStrategy (default), RecordNameStrategy or "
+    "TopicRecordNameStrategy",
     "moldau.batch.max.records": "the most records that one batch takes from its topics; default 500000",
     "moldau.fail.on.data.loss": "false goes on where records were deleted before they were read; default true",
     "moldau.latency": "batch (default), or realtime for topologies of native expressions",
@@ -32,8 +36,11 @@ ACTED_ON: Mapping[str, str] = {
     "processing.exception.handler": "log-and-fail (default) or log-and-continue",
     "processing.guarantee": "at_least_once (default) or exactly_once_v2",
     "replication.factor": "of topics that are made for this application; default -1, the broker's own",
+    "schema.registry.url": "the registry of serdes with schemas; several with commas between, mock://name in tests",
     "state.dir": "folder or URI with a checkpoint for each application",
     "statestore.cache.max.bytes": "0 emits every change of a table, more than 0 one change per key and batch",
+    "use.latest.version": "true writes with the latest schema of the subject, whatever the serde was given",
+    "value.subject.name.strategy": "which subject values have, as for keys",
 }
 """Keys with an effect, and which."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from moldau.client.schema_serdes import AvroSerde, JsonSchemaSerde, ProtobufSerde
 from moldau.core.errors import InvalidConfigError
 from moldau.pipeline.ir.serdes import JsonSerde, LongSerde, StringSerde
 from moldau.pipeline.runtime.serdes import default_serde
@@ -30,7 +31,21 @@ def test_the_two_parts_have_their_own() -> None:
     assert default_serde({}, "key") is None
 
 
-@pytest.mark.parametrize("given", ["com.example.AvroSerde", 5, object])
+@pytest.mark.parametrize(
+    ("given", "serde"),
+    [
+        ("avro", AvroSerde()),
+        ("io.confluent.kafka.streams.serdes.avro.GenericAvroSerde", AvroSerde()),
+        ("io.confluent.kafka.streams.serdes.avro.PrimitiveAvroSerde", AvroSerde()),
+        ("io.confluent.kafka.streams.serdes.json.KafkaJsonSchemaSerde", JsonSchemaSerde()),
+        ("io.confluent.kafka.streams.serdes.protobuf.KafkaProtobufSerde", ProtobufSerde()),
+    ],
+)
+def test_serdes_with_schemas_go_by_confluents_names_too(given: str, serde: object) -> None:
+    assert default_serde({"default.value.serde": given}, "value") == serde
+
+
+@pytest.mark.parametrize("given", ["com.example.ThriftSerde", 5, object])
 def test_what_is_no_serde_is_refused(given: object) -> None:
     with pytest.raises(InvalidConfigError, match=r"default\.value\.serde"):
         default_serde({"default.value.serde": given}, "value")

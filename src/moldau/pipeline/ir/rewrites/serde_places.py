@@ -1,0 +1,61 @@
+"""Go through every place of a pipeline that has a serde, knowing whether it is for keys or for values.
+
+Start at `with_serdes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
+from typing import Any
+
+from moldau.pipeline.ir.nodes import Materialization, Node, StateStore
+from moldau.pipeline.ir.rewrites.rebuilding import rebuilt, replaced
+from moldau.pipeline.ir.serdes import ListSerde, Serde
+from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
+
+__all__ = ["SerdeChange", "changed_serde", "with_serdes"]
+
+SerdeChange = Callable[[Serde, str], Serde]
+"""(serde, `key` or `value`) -> the serde to use in its place, which may be the same."""
+
+_PARTS = {"key_serde": "key", "value_serde": "value"}
+
+
+def with_serdes(nodes: Iterable[Node], change: SerdeChange) -> tuple[Node, ...]:
+    """The same pipeline with other serdes; nodes that keep theirs stay as they are."""
+
+    def rewrite(node: Node) -> tuple[Node, ...]:
+        old = {field.name: getattr(node, field.name) for field in fields(node)}
+        changes = {name: new for name, part in old.items() if (new := _changed(name, part, change)) is not part}
+        return (replaced(node, **changes),) if changes else (node,)
+
+    return rebuilt(nodes, rewrite)
+
+
+def changed_serde(serde: Serde, part: str, change: SerdeChange) -> Serde:
+    """What takes a serde's place; of a windowed serde or a list's, what is inside is changed."""
+    if isinstance(serde, TimeWindowedSerde | SessionWindowedSerde | ListSerde):
+        whole: Serde = _with(serde, inner=changed_serde(serde.inner, part, change))
+        return whole
+    return change(serde, part)
+
+
+def _changed(name: str, part: Any, change: SerdeChange) -> Any:
+    if name in _PARTS:
+        return changed_serde(part, _PARTS[name], change)
+    match part:
+        case Materialization():
+            new = {field: changed_serde(getattr(part, field), kind, change) for field, kind in _PARTS.items()}
+            return _with(part, **new)
+        case StateStore():
+            return _with(part, table=_changed("table", part.table, change))
+        case (StateStore(), *_):
+            return tuple(_changed(name, store, change) for store in part)
+        case _:
+            return part
+
+
+def _with(part: Any, **changes: Any) -> Any:
+    unchanged = all(getattr(part, name) is new for name, new in changes.items())
+    return part if unchanged else replace(part, **changes)
