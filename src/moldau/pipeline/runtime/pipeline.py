@@ -277,9 +277,14 @@ class Pipeline:
 
     def _checkpointed(self) -> Mapping[TopicPartition, int]:
         """How far an earlier life came, where this one had nothing to do."""
-        checkpoint = self.folder.checkpoint()
-        done = checkpoint.last_committed
-        entry = None if done is None else checkpoint.entry(done)
+        checkpoint = (None if self._run is None else self._run.checkpoint) or self.folder.checkpoint()
+        try:
+            done = checkpoint.last_committed
+            entry = None if done is None else checkpoint.entry(done)
+        except Exception as error:
+            # Files elsewhere are read through Spark, which may be what has failed.
+            logger.debug("%s: %s cannot be read: %s", self.settings.application_id, checkpoint.location, error)
+            return {}
         return {} if entry is None else end_offsets(entry)
 
     def _patience_s(self) -> float:

@@ -94,6 +94,7 @@ class Run:
         self._committed: Mapping[TopicPartition, int] = {}
         self.query: Query | None = None
         self.compiled: Compiled | None = None
+        self.checkpoint: Checkpoint | None = None
         self.executors: Executors | None = None
         """Those of a cluster, once it is known to be one."""
 
@@ -104,7 +105,7 @@ class Run:
         counts = self._cluster.prepared(self._topology)
         spark = self._pipeline_session(self._engine.session())
         files = self._files(spark)
-        checkpoint = self._folder.checkpoint(files)
+        checkpoint = self.checkpoint = self._folder.checkpoint(files)
         progress = self._open_sink()
         plan = self._plan(checkpoint, progress, counts)
         self._begin(plan, checkpoint)

@@ -70,6 +70,7 @@ class FakeRun:
         self.query: FakeQuery | None = None
         self.compiled = None
         self.executors = None
+        self.checkpoint = None
 
     def start(self) -> None:
         type(self).starts += 1
