@@ -10,7 +10,7 @@ import pytest
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.spark.failures import PipelineFailedError
 from moldau.pipeline.spark.spark_run import SparkRun
-from moldau.streams import Consumed, Grouped, LongSerde, Materialized, Produced, StreamsBuilder, StringSerde
+from moldau.streams import Consumed, Grouped, LongSerde, Materialized, Produced, Stores, StreamsBuilder, StringSerde
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,6 +93,34 @@ def test_a_global_table_is_known_in_every_partition_before_the_first_record(run:
         running.pipe("people", key, b"Bert", 2)
 
     assert sorted(one.value for one in running.drain()) == [b"Anna of Austria"] * 4 + [b"Bert of Bohemia"] * 4
+
+
+def test_a_global_store_is_filled_in_every_partition_by_its_processor(run: Any) -> None:
+    class Fill:
+        def init(self, context: Any) -> None:
+            self.store = context.get_state_store("names")
+
+        def process(self, record: Any) -> None:
+            self.store.put(record.key, record.value.upper())
+
+    class Greet:
+        def init(self, context: Any) -> None:
+            self.context = context
+            self.store = context.get_state_store("names")
+
+        def process(self, record: Any) -> None:
+            self.context.forward(record.with_value(f"{record.value} {self.store.get(record.key)}"))
+
+    builder = StreamsBuilder()
+    names = Stores.key_value_store_builder(Stores.persistent_key_value_store("names"), TEXT, TEXT)
+    builder.add_global_store(names, "people", TEXTS, Fill)
+    builder.stream("in", TEXTS).process(Greet).to("out", Produced.with_(TEXT, TEXT))
+    running = run(builder, partitions=2)
+    for key in (b"a", b"b", b"c", b"d"):
+        running.pipe("people", key, key * 2, 100)
+        running.pipe("in", key, b"hello", 1)
+
+    assert sorted(one.value for one in running.drain()) == [b"hello AA", b"hello BB", b"hello CC", b"hello DD"]
 
 
 def test_a_tombstone_and_a_late_record_are_decided_as_kafka_streams_decides(run: Any) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.oracle.streams import functions
-from tests.oracle.streams.processors import annotate, processor, transformer
+from tests.oracle.streams.processors import annotate, filler, processor, transformer
 
 from moldau.streams import (
     Branched,
@@ -86,6 +86,10 @@ class _Building:
         if op == "add_store":
             self._remember(operator["store"])
             self.streams.add_state_store(_processor_store(operator))
+            return
+        if op == "add_global_store":
+            store, consumed = _processor_store(operator), _consumed(operator)
+            self.streams.add_global_store(store, operator["topic"], consumed, filler(operator))
             return
         inputs = [self._flows[name] for name in operator.get("in", ())]
         made: Callable[..., _Flow | None] = getattr(self, f"_{_METHODS.get(op, op)}")

@@ -11,7 +11,8 @@ from typing import Any
 __all__ = ["combined", "in_taken_order"]
 
 Case = dict[str, Any]
-NAMES = ("id", "topic", "store", "name")
+NAMES = ("id", "topic", "store", "name", "global")
+GLOBAL = ("global_table", "add_global_store")
 LISTS = ("in", "stores", "more_topics", "choose")
 
 
@@ -41,7 +42,7 @@ def in_taken_order(case: Case, partition_of: Any) -> Case:
     That is offset order within a partition, and between partitions by the largest timestamp so far.
     """
     topics = [topic for operator in case["ops"] for topic in _read(operator)]
-    globals_first = {operator["topic"] for operator in case["ops"] if operator["op"] == "global_table"}
+    globals_first = {operator["topic"] for operator in case["ops"] if operator["op"] in GLOBAL}
     clocks: dict[tuple[str, int], int] = {}
     keyed = []
     for event in case["inputs"]:
@@ -54,6 +55,6 @@ def in_taken_order(case: Case, partition_of: Any) -> Case:
 
 
 def _read(operator: Mapping[str, Any]) -> list[str]:
-    if operator["op"] in ("stream", "table", "global_table"):
+    if operator["op"] in ("stream", "table", *GLOBAL):
         return [operator["topic"], *operator.get("more_topics", ())]
     return []

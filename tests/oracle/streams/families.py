@@ -210,6 +210,18 @@ def lookup(draw: Draw) -> None:
     draw.some(draw.table_step, table, 1)
 
 
+def global_store(draw: Draw) -> None:
+    """A store that a processor fills from a topic, and another one reads."""
+    topic = f"in{len(draw.topics)}"
+    draw.topics[topic] = "global"
+    store, kind = draw.store_name(), draw.pick(("key-value", "timestamped"))
+    draw.add("add_global_store", [], topic=topic, store=store, kind=kind, name=draw.name())
+    for _ in range(draw.pick((1, 1, 2))):
+        details: dict[str, Any] = {"processor": "consult", "global": store, "name": draw.name()}
+        told = draw.add("process", [_stream(draw)], Flow("", "stream"), **details)
+        draw.some(draw.stateless, told, 1)
+
+
 def read_back(draw: Draw) -> None:
     """A topic that the topology writes and reads."""
     stream = _stream(draw)
@@ -306,6 +318,7 @@ FAMILIES: dict[str, Callable[[Draw], None]] = {
     "suppress-for-time": suppress_for_time,
     **{f"processor-{which}": _processor(which) for which in stateful.PROCESSORS},
     "lookup": lookup,
+    "global-store": global_store,
     "read-back": read_back,
     "failing": failing,
     "caching": caching,

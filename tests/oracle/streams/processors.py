@@ -12,7 +12,7 @@ from tests.oracle.streams.functions import clip, digest, text
 
 from moldau.streams import PunctuationType, Record, ValueAndTimestamp, Window, Windowed
 
-__all__ = ["annotate", "processor", "transformer"]
+__all__ = ["annotate", "filler", "processor", "transformer"]
 
 Spec = Mapping[str, Any]
 TICKS = "#ticks"
@@ -22,6 +22,11 @@ def processor(spec: Spec) -> Callable[[], _Processor]:
     """A supplier of the processor a case names."""
     kind = _KINDS[spec["processor"]]
     return lambda: kind(spec)
+
+
+def filler(spec: Spec) -> Callable[[], _Processor]:
+    """A supplier of the one processor that fills global stores."""
+    return lambda: _Fill(spec)
 
 
 def annotate(spec: Spec) -> Callable[[], _Processor]:
@@ -190,6 +195,37 @@ class _Lookup(_Processor):
         self.forward(record, value=clip(f"{told}?{text(record.value)}"))
 
 
+class _Fill(_Processor):
+    """Puts what a global topic says into its store: the last two values of a key, or nothing after a null."""
+
+    def process(self, record: Record) -> None:
+        store = self.context.get_state_store(self.spec["store"])
+        key = "nobody" if record.key is None else record.key
+        news = f"{record.value}/{self.context.record_metadata().topic}/{len(record.headers)}"
+        before = store.get(key)
+        if record.value is None:
+            store.put(key, None)
+        elif self.spec["kind"] == "timestamped":
+            value = self._joined(None if before is None else before.value, news)
+            store.put(key, ValueAndTimestamp(value, record.timestamp))
+        else:
+            store.put(key, self._joined(before, news))
+
+    @staticmethod
+    def _joined(before: Any, news: str) -> str:
+        return clip(f"{text(before).rpartition(';')[2]};{news}")
+
+
+class _Consult(_Processor):
+    """What a global store knows of the key at that moment, and how many keys it knows."""
+
+    def process(self, record: Record) -> None:
+        store = self.context.get_state_store(self.spec["global"])
+        row = store.get("nobody" if record.key is None else record.key)
+        told = f"{row.value}@{row.timestamp}" if isinstance(row, ValueAndTimestamp) else text(row)
+        self.forward(record, value=clip(f"{told}?{text(record.value)}#{len(list(store.all()))}"))
+
+
 class _Numbered(_Processor):
     """Values of a table with the number of times the key was seen, where there is a store to count in."""
 
@@ -225,4 +261,5 @@ _KINDS: dict[str, type[_Processor]] = {
     "previous": _Previous,
     "ranges": _Ranges,
     "lookup": _Lookup,
+    "consult": _Consult,
 }

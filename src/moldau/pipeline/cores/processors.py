@@ -21,7 +21,7 @@ from moldau.pipeline.cores.processor import Forward, Link, Processor, to_each
 from moldau.pipeline.cores.punctuation import Cancellable, PunctuationType
 from moldau.pipeline.cores.records import Record
 from moldau.pipeline.cores.state_stores import ReadOnlyStore, open_store
-from moldau.pipeline.ir.nodes import Process, StateStore
+from moldau.pipeline.ir.nodes import GlobalStoreSource, Process, StateStore
 
 __all__ = [
     "FixedKeyProcessor",
@@ -76,7 +76,7 @@ class ProcessorContext:
         take(record)
 
     def get_state_store(self, name: str) -> Any:
-        """A store that was added to this processor, or a global table's to read."""
+        """A store that was added to this processor, or one of a global table or `add_global_store`, to read."""
         if name in self._task.global_stores:
             return ReadOnlyStore(self._task.store(name))
         if name not in self._stores:
@@ -157,10 +157,17 @@ def call_back(self: Processor, callback: Callable[[int], None], now: int) -> Non
 class UserProcessor(Processor):
     """A node whose work is a user's object."""
 
-    def __init__(self, node: Process, context: TaskContext) -> None:
+    node: Process | GlobalStoreSource
+
+    def __init__(self, node: Process | GlobalStoreSource, context: TaskContext) -> None:
         super().__init__(node, context)
-        self._offered = ProcessorContext(self, node.stores, node.connected)
+        self._offered = self.offered()
         self._user = node.supplier.call()
+
+    def offered(self) -> ProcessorContext:
+        """What the object is given to ask for things."""
+        assert isinstance(self.node, Process)
+        return ProcessorContext(self, self.node.stores, self.node.connected)
 
     def process(self, record: Record) -> None:
         self._user.process(record)

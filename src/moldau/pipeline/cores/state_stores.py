@@ -15,7 +15,23 @@ from moldau.pipeline.ir.nodes import StateStore, StoreKind
 __all__ = ["ReadOnlyStore", "open_store"]
 
 READING = frozenset(
-    ["get", "all", "reverse_all", "range", "reverse_range", "prefix_scan", "approximate_num_entries", "name"]
+    {
+        "all",
+        "approximate_num_entries",
+        "backward_fetch",
+        "fetch",
+        "fetch_all",
+        "fetch_at",
+        "fetch_key_range",
+        "fetch_session",
+        "find_sessions",
+        "get",
+        "name",
+        "prefix_scan",
+        "range",
+        "reverse_all",
+        "reverse_range",
+    }
 )
 
 
@@ -59,4 +75,4 @@ class ReadOnlyStore:
     def __getattr__(self, name: str) -> Any:
         if name in READING:
             return getattr(self._store, name)
-        raise StateError(f"store {self._store.name!r} belongs to a global table and can only be read, not {name}")
+        raise StateError(f"store {self._store.name!r} is global and can only be read here, not {name}")

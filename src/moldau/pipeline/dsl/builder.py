@@ -6,8 +6,9 @@ Start at `StreamsBuilder`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
 from moldau.pipeline.dsl.functions import callable_of
 from moldau.pipeline.dsl.graph import Graph, Part
@@ -18,7 +19,16 @@ from moldau.pipeline.dsl.materialized import Materialized, StoreBuilder
 from moldau.pipeline.dsl.options import Consumed
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import PythonFunction
-from moldau.pipeline.ir.nodes import GlobalTableSource, Materialization, Node, Source, Split, StreamSource, TableSource
+from moldau.pipeline.ir.nodes import (
+    GlobalStoreSource,
+    GlobalTableSource,
+    Materialization,
+    Node,
+    Source,
+    Split,
+    StreamSource,
+    TableSource,
+)
 from moldau.pipeline.ir.origin import callers_origin
 from moldau.pipeline.ir.rewrites.null_keys import dropping_null_keys
 from moldau.pipeline.ir.rewrites.rebuilding import rebuilt, replaced
@@ -103,10 +113,45 @@ class StreamsBuilder(Hinting):
         return GlobalKTable(self._graph, node, Part.of(options.key_serde), Part.of(options.value_serde))
 
     def add_state_store(self, store: StoreBuilder) -> StreamsBuilder:
-        """Make a store that processors name to use it; `Stores` builds it."""
+        """Make a store that processors name to use it; `Stores` builds it. The same builder may be added again."""
         if not isinstance(store, StoreBuilder):
             raise TopologyError(f"add_state_store takes what Stores builds, not {store!r}", callers_origin())
-        self._graph.state_stores[self._graph.claim_store(store.name)] = store.store
+        if self._graph.state_stores.get(store.name) is not store.store:
+            self._graph.state_stores[self._graph.claim_store(store.name)] = store.store
+        return self
+
+    def add_global_store(
+        self, store: StoreBuilder, topic: str, consumed: Consumed | None, supplier: Callable[[], Any]
+    ) -> StreamsBuilder:
+        """Make a store that every task has whole, filled from a topic by a processor of your own.
+
+        `supplier` () returns an object with process(record), and perhaps init(context) and close(): it writes what it
+        gets with context.get_state_store(name), and forwards nothing. All processors of the topology may read the
+        store without naming it.
+        """
+        if not isinstance(store, StoreBuilder):
+            raise TopologyError(f"add_global_store takes what Stores builds, not {store!r}", callers_origin())
+        options, wanted = consumed or Consumed(), store.store
+        source = self._graph.names.suffixed(options.name, "-source", "KSTREAM-SOURCE-")
+        name = self._graph.names.chosen(options.name, "KTABLE-SOURCE-")
+        self._graph.claim_store(store.name)
+        node = GlobalStoreSource(
+            name=name,
+            origin=callers_origin(),
+            parts=(source, name),
+            topics=_listed(topic),
+            key_serde=Part.of(options.key_serde).key_serde(),
+            value_serde=Part.of(options.value_serde).value_serde(),
+            timestamps=_timestamps(options),
+            offset_reset=options.reset,
+            table=replace(wanted.table, is_logging=False),
+            supplier=callable_of(supplier, "add_global_store"),
+            kind=wanted.kind,
+            window_size_ms=wanted.window_size_ms,
+            retain_duplicates=wanted.retain_duplicates,
+        )
+        self._known(node)
+        self._graph.add(node)
         return self
 
     def build(self) -> Topology:

@@ -137,6 +137,26 @@ class GlobalTableSource(Source):
     table: Materialization
 
 
+@node
+class GlobalStoreSource(GlobalTableSource):
+    """A topic that a user's processor puts into a store which every task has whole; `supplier` is as in `Process`."""
+
+    supplier: PythonFunction
+    kind: StoreKind
+    window_size_ms: int | None = None
+    retain_duplicates: bool = False
+
+    @property
+    def store(self) -> StateStore:
+        """What the processor fills."""
+        return StateStore(
+            kind=self.kind,
+            table=self.table,
+            window_size_ms=self.window_size_ms,
+            retain_duplicates=self.retain_duplicates,
+        )
+
+
 # --- stateless, on streams -----------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from moldau.pipeline.ir.nodes import Materialization, Node, StateStore, StoreKind
+from moldau.pipeline.ir.nodes import GlobalStoreSource, Materialization, Node, StateStore, StoreKind
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.ir.windows import SessionWindow
 
@@ -41,6 +41,9 @@ def queryable_stores(topology: Topology) -> dict[str, QueryableStore]:
 
 
 def _of(node: Node) -> Iterator[QueryableStore]:
+    if isinstance(node, GlobalStoreSource):
+        yield QueryableStore(node.table.store, _SHAPES.get(node.kind, Shape.KEY_VALUE), node.table)
+        return
     for name in getattr(type(node), "__dataclass_fields__", ()):
         part = getattr(node, name)
         if isinstance(part, Materialization):

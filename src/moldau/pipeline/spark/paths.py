@@ -30,6 +30,7 @@ NATIVE: dict[type[ir.Node], str] = {
 HOSTED: dict[type[ir.Node], str] = {
     ir.TableSource: "table",
     ir.GlobalTableSource: "table, whole in every task",
+    ir.GlobalStoreSource: "the user's processor, and its store whole in every task",
     ir.FlatMap: "Python function",
     ir.FlatMapValues: "Python function",
     ir.Peek: "Python function",

@@ -133,7 +133,7 @@ def test_a_global_table_can_be_read_by_any_processor_and_written_by_none() -> No
     node = ir.Process(name="process", input=source, supplier=function(lambda: Calling(work)))
     run = Run(source, everywhere, node, sink(node))
     run.pipe("global", "k", "g", 5)
-    with pytest.raises(ProcessingError, match="'global-store' belongs to a global table and can only be read, not put"):
+    with pytest.raises(ProcessingError, match="'global-store' is global and can only be read here, not put"):
         run.pipe("in", "k", "v", 10)
 
 

@@ -44,6 +44,10 @@ final class Processors {
             builder.streams.addStateStore(store(operator, builder.inMemory));
             return;
         }
+        if (operator.get("op").asText().equals("add_global_store")) {
+            builder.addGlobalStore(operator, store(operator, builder.inMemory), () -> new Fill(operator));
+            return;
+        }
         Flow flow = builder.input(operator, 0);
         Named named = builder.named(operator);
         List<String> names = new ArrayList<>();
@@ -126,6 +130,7 @@ final class Processors {
             case "previous" -> new Previous(spec);
             case "ranges" -> new Ranges(spec);
             case "lookup" -> new Lookup(spec);
+            case "consult" -> new Consult(spec);
             default -> throw Functions.unknown("processor", spec);
         };
     }
@@ -431,6 +436,68 @@ final class Processors {
             ValueAndTimestamp<Object> row = record.key() == null ? null : store.get(record.key());
             String text = row == null ? "none" : row.value() + "@" + row.timestamp();
             context().forward(record.withValue((Object) Functions.clip(text + "?" + Functions.text(record.value()))));
+        }
+    }
+
+    /** Puts what a global topic says into its store: the last two values of a key, or nothing after a null. */
+    private static final class Fill implements Processor<Object, Object, Void, Void> {
+        private final JsonNode spec;
+        private ProcessorContext<Void, Void> context;
+
+        Fill(JsonNode spec) {
+            this.spec = spec;
+        }
+
+        @Override
+        public void init(ProcessorContext<Void, Void> given) {
+            context = given;
+        }
+
+        @Override
+        public void process(Record<Object, Object> record) {
+            Object key = record.key() == null ? "nobody" : record.key();
+            String topic = context.recordMetadata().map(RecordMetadata::topic).orElse("nowhere");
+            String news = record.value() + "/" + topic + "/" + record.headers().toArray().length;
+            if (spec.get("kind").asText().equals("timestamped")) {
+                TimestampedKeyValueStore<Object, Object> store = context.getStateStore(spec.get("store").asText());
+                ValueAndTimestamp<Object> before = store.get(key);
+                Object value = joined(before == null ? null : before.value(), news);
+                store.put(key, record.value() == null ? null : ValueAndTimestamp.make(value, record.timestamp()));
+            } else {
+                KeyValueStore<Object, Object> store = context.getStateStore(spec.get("store").asText());
+                store.put(key, record.value() == null ? null : joined(store.get(key), news));
+            }
+        }
+
+        private static Object joined(Object before, String news) {
+            String text = Functions.text(before);
+            return Functions.clip(text.substring(text.lastIndexOf(';') + 1) + ";" + news);
+        }
+    }
+
+    /** What a global store knows of the key at that moment, and how many keys it knows. */
+    private static final class Consult extends ContextualProcessor<Object, Object, Object, Object> {
+        private final String name;
+
+        Consult(JsonNode spec) {
+            name = spec.get("global").asText();
+        }
+
+        @Override
+        public void process(Record<Object, Object> record) {
+            KeyValueStore<Object, Object> store = context().getStateStore(name);
+            Object row = store.get(record.key() == null ? "nobody" : record.key());
+            String told = row instanceof ValueAndTimestamp<?> stamped
+                    ? stamped.value() + "@" + stamped.timestamp()
+                    : Functions.text(row);
+            int known = 0;
+            try (KeyValueIterator<Object, Object> all = store.all()) {
+                for (; all.hasNext(); all.next()) {
+                    known++;
+                }
+            }
+            String text = told + "?" + Functions.text(record.value()) + "#" + known;
+            context().forward(record.withValue((Object) Functions.clip(text)));
         }
     }
 

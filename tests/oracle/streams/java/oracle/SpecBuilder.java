@@ -20,6 +20,8 @@ import org.apache.kafka.streams.kstream.Named;
 import org.apache.kafka.streams.kstream.Predicate;
 import org.apache.kafka.streams.kstream.Produced;
 import org.apache.kafka.streams.kstream.Repartitioned;
+import org.apache.kafka.streams.processor.api.ProcessorSupplier;
+import org.apache.kafka.streams.state.StoreBuilder;
 
 /**
  * Builds Kafka Streams' topology from the operators of a case: sources, stateless operators, sinks.
@@ -85,7 +87,7 @@ final class SpecBuilder {
                     Aggregations.add(this, operator);
             case "stream_join", "stream_table_join", "global_join", "table_join", "foreign_key_join" ->
                     Joins.add(this, operator);
-            case "process", "process_values", "transform_values", "add_store" -> Processors.add(this, operator);
+            case "process", "process_values", "transform_values", "add_store", "add_global_store" -> Processors.add(this, operator);
             default -> keep(operator, input(operator, 0).handle() instanceof KTable
                     ? tableOperator(operator, input(operator, 0))
                     : streamOperator(operator, input(operator, 0)));
@@ -96,15 +98,16 @@ final class SpecBuilder {
         storeNames.add(name);
     }
 
+    void addGlobalStore(
+            JsonNode operator, StoreBuilder<?> store, ProcessorSupplier<Object, Object, Void, Void> supplier) {
+        String topic = operator.get("topic").asText();
+        globalTopics.add(topic);
+        streams.addGlobalStore(store, topic, consumed(operator), supplier);
+    }
+
     private void addSource(JsonNode operator) {
         String topic = operator.get("topic").asText();
-        Consumed<Object, Object> consumed = Consumed.with(Flow.TEXT, Flow.TEXT);
-        if (operator.has("name")) {
-            consumed = consumed.withName(operator.get("name").asText());
-        }
-        if (operator.has("clock")) {
-            consumed = consumed.withTimestampExtractor(Functions.clock(operator.get("clock")));
-        }
+        Consumed<Object, Object> consumed = consumed(operator);
         Flow flow = new Flow(null, Flow.TEXT, Flow.TEXT);
         switch (operator.get("op").asText()) {
             case "stream" -> {
@@ -128,6 +131,17 @@ final class SpecBuilder {
                 storeNames.remove(operator.path("as").path("store").asText());
             }
         }
+    }
+
+    private static Consumed<Object, Object> consumed(JsonNode operator) {
+        Consumed<Object, Object> consumed = Consumed.with(Flow.TEXT, Flow.TEXT);
+        if (operator.has("name")) {
+            consumed = consumed.withName(operator.get("name").asText());
+        }
+        if (operator.has("clock")) {
+            consumed = consumed.withTimestampExtractor(Functions.clock(operator.get("clock")));
+        }
+        return consumed;
     }
 
     private void addSink(JsonNode operator) {
