@@ -107,7 +107,7 @@ def _first_output_s(broker: BrokerProcess, began: float, process: subprocess.Pop
 def _finished(
     job: Job, competitor: str, broker: BrokerProcess, records: int, pid: int
 ) -> tuple[Usage, outputs.Outputs]:
-    """What the processor has used and written when its outputs are whole; one that is fast and wrong is not in the race.
+    """What the processor has used and written when its outputs are whole; fast and wrong is not in the race.
 
     A batch may take longer than a topic must be quiet to look finished, so that only the outputs tell.
     """
