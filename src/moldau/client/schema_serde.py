@@ -21,7 +21,7 @@ from moldau.schemas.errors import SchemaError
 from moldau.schemas.schema import ParsedSchema, parse
 from moldau.schemas.values import ValueCodec, codec_of, framed, unframed
 
-__all__ = ["Decode", "Encode", "SchemaRecord", "SchemaSerde"]
+__all__ = ["Decode", "Encode", "SchemaRecord", "SchemaSerde", "remembering"]
 
 Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
@@ -34,12 +34,19 @@ class SchemaRecord(dict[str, Any]):
 
     __slots__ = ("schema",)
 
-    def __init__(self, fields: Mapping[str, Any], schema: SchemaText) -> None:
-        super().__init__(fields)
-        self.schema = schema
+    schema: SchemaText
+    """Set by `remembering`, the only maker."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (SchemaRecord, (dict(self), self.schema))
+        return (remembering, (dict(self), self.schema))
+
+
+def remembering(fields: Mapping[str, Any], schema: SchemaText) -> SchemaRecord:
+    """A record with its schema."""
+    # Not a constructor of its own: that would cost as much again as the copy, and each record that is read pays it.
+    record = SchemaRecord(fields)
+    record.schema = schema
+    return record
 
 
 class SchemaSerde:
@@ -50,7 +57,6 @@ class SchemaSerde:
     def __init__(self, options: SerdeOptions) -> None:
         self.options = options
         self._writers: dict[str, Encode] = {}
-        self._rewriters: dict[tuple[str, SchemaText], Encode] = {}
         self._readers: dict[bytes, Decode] = {}
 
     # What pipelines call
@@ -99,15 +105,13 @@ class SchemaSerde:
 
         def read(body: bytes) -> Any:
             value = decode(body)
-            return SchemaRecord(value, schema) if type(value) is dict else value
+            return remembering(value, schema) if type(value) is dict else value
 
         return read
 
     def schema_of(self, value: Any) -> SchemaText | None:
-        """The schema that a value brings along."""
-        if not isinstance(value, SchemaRecord) or value.schema.schema_type != self.schema_type:
-            return None
-        return value.schema
+        """The schema of a value that remembers none."""
+        return None
 
     # Writing
 
@@ -125,23 +129,26 @@ class SchemaSerde:
 
     def _encode_by_value(self, topic: str) -> Encode:
         """When nobody gave a schema: the value's own, or else the one that is registered."""
-        latest: list[Encode] = []
+        known: dict[SchemaText | None, Encode] = {}
+        last_schema, last_encode = None, None
 
         def write(value: Any) -> bytes:
-            schema = self.schema_of(value)
-            if schema is None:
-                if not latest:
-                    latest.append(self._encode_with(self._latest(topic, None)))
-                return latest[0](value)
-            encode = self._rewriters.get((topic, schema))
-            if encode is None:
-                encode = self._rewriters[topic, schema] = self._encode_again(topic, schema)
-            return encode(value)
+            nonlocal last_schema, last_encode
+            schema = value.schema if type(value) is SchemaRecord else self.schema_of(value)
+            # Records that were read by one serde have one and the same schema object, and hashing it takes longer.
+            if last_encode is None or schema is not last_schema:
+                found = known.get(schema)
+                if found is None:
+                    found = known[schema] = self._encode_again(topic, schema)
+                last_schema, last_encode = schema, found
+            return last_encode(value)
 
         return write
 
-    def _encode_again(self, topic: str, schema: SchemaText) -> Encode:
+    def _encode_again(self, topic: str, schema: SchemaText | None) -> Encode:
         """With the schema that a record was read with, which must still have all its fields."""
+        if schema is None or schema.schema_type != self.schema_type:
+            return self._encode_with(self._latest(topic, None))
         registered = self._registered(topic, schema)
         encode = self._encode_with(registered, schema.message)
         fields = registered.parsed.top_level_fields if self.schema_type == "AVRO" else frozenset()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
 from moldau.client.registered_schemas import SchemaText
-from moldau.client.schema_serde import Decode, Encode, SchemaRecord, SchemaSerde
+from moldau.client.schema_serde import Decode, Encode, SchemaRecord, SchemaSerde, remembering
 from moldau.client.serde_options import GivenSchema, RegistryOptions, SerdeOptions
 from moldau.schemas.protobuf.codec import ProtobufCodec
 from moldau.schemas.values import ValueCodec
@@ -46,7 +46,7 @@ class AvroSerde(SchemaSerde):
         super().__init__(SerdeOptions.of(schema, reader_schema=reader_schema, **options))
 
     def schema_of(self, value: Any) -> SchemaText | None:
-        return self._PLAIN.get(type(value)) or super().schema_of(value)
+        return self._PLAIN.get(type(value))
 
 
 class JsonSchemaSerde(SchemaSerde):
@@ -89,6 +89,6 @@ class ProtobufSerde(SchemaSerde):
             message = codec.decode(body)
             name = message.DESCRIPTOR.full_name
             own = schemas.get(name) or schemas.setdefault(name, schema._replace(message=name))
-            return SchemaRecord(codec.as_dict(message), own)
+            return remembering(codec.as_dict(message), own)
 
         return read
