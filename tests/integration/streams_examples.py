@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from moldau.pipeline.ir.rewrites.default_serdes import configured_serde
 from moldau.streams import (
+    AvroSerde,
     DoubleSerde,
     IntegerSerde,
     JsonSerde,
@@ -42,6 +44,15 @@ class Example:
     piped: list[Piped]
     outputs: dict[str, list[tuple[Any, Any]]]
 
+    def with_registry(self, url: str) -> Example:
+        """The same with serdes that know this registry, for those who call them without a test driver."""
+        config = {"schema.registry.url": url}
+        known = {
+            topic: (configured_serde(key, "key", config), configured_serde(value, "value", config))
+            for topic, (key, value) in self.serdes.items()
+        }
+        return replace(self, serdes=known)
+
     def topology(self) -> Topology:
         spec = importlib.util.spec_from_file_location(f"example_{self.program}", FOLDER / f"{self.program}.py")
         assert spec is not None
@@ -54,7 +65,8 @@ class Example:
     def run(self, engine: str) -> dict[str, list[tuple[Any, Any]]]:
         """Pipe the input in, and give what came out."""
         # Every change is to be seen, however many records a batch has.
-        with TopologyTestDriver(self.topology(), {"statestore.cache.max.bytes": "0"}, engine=engine) as driver:
+        config = {"statestore.cache.max.bytes": "0", "schema.registry.url": f"mock://{self.program}"}
+        with TopologyTestDriver(self.topology(), config, engine=engine) as driver:
             topics = {topic: driver.create_input_topic(topic, *self.serdes[topic]) for topic, *_ in self.piped}
             for topic, key, value, timestamp in self.piped:
                 topics[topic].pipe_input(key, value, BASE_MS + timestamp)
@@ -74,6 +86,11 @@ def tweet(likes: int, *hashtags: str) -> dict[str, Any]:
 
 def minute(hashtag: str, start_ms: int) -> Windowed:
     return Windowed(hashtag, Window(BASE_MS + start_ms, BASE_MS + start_ms + 60_000))
+
+
+def avro(record: str, **fields: str) -> AvroSerde:
+    listed = [{"name": field, "type": kind} for field, kind in fields.items()]
+    return AvroSerde({"type": "record", "name": record, "fields": listed})
 
 
 EXAMPLES = [
@@ -143,6 +160,29 @@ EXAMPLES = [
             ("driver_profiles", "d2", None, 3),
         ],
         {"vehicle_makes_tally_topic": [("Skoda", 1), ("Skoda", 2), ("Skoda", 1), ("Tatra", 1), ("Skoda", 0)]},
+    ),
+    Example(
+        "spending_per_country",
+        {
+            "customers": (TEXT, avro("Customer", name="string", country="string")),
+            "orders": (TEXT, avro("Order", item="string", amount="double")),
+            "spending_per_country": (TEXT, AvroSerde()),
+        },
+        [
+            ("customers", "ann", {"name": "Ann", "country": "CZ"}, 0),
+            ("customers", "bob", {"name": "Bob", "country": "SK"}, 1),
+            ("orders", "ann", {"item": "tea", "amount": 2.5}, 2),
+            ("orders", "bob", {"item": "tea", "amount": 3.0}, 3),
+            ("orders", "cid", {"item": "tea", "amount": 9.0}, 4),
+            ("orders", "ann", {"item": "cup", "amount": 7.5}, 5),
+        ],
+        {
+            "spending_per_country": [
+                ("CZ", {"orders": 1, "amount": 2.5}),
+                ("SK", {"orders": 1, "amount": 3.0}),
+                ("CZ", {"orders": 2, "amount": 10.0}),
+            ]
+        },
     ),
     Example(
         "trending_hashtags",

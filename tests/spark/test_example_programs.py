@@ -14,6 +14,7 @@ from tests.integration.streams_examples import BASE_MS, EXAMPLES, Example
 from moldau.pipeline.runtime.engine import Engine
 from moldau.streams import KafkaStreams
 from moldau.testing import Broker
+from moldau.testing.registry import SchemaRegistry
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,16 +28,24 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def registry(broker: Broker) -> Iterator[SchemaRegistry]:
+    with SchemaRegistry(broker.bootstrap_servers) as running:
+        yield running
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.program)
 def test_an_example_program_gives_its_results_on_spark(
-    example: Example, broker: Broker, spark: SparkSession, tmp_path: Path
+    example: Example, broker: Broker, registry: SchemaRegistry, spark: SparkSession, tmp_path: Path
 ) -> None:
     bootstrap = broker.bootstrap_servers
+    example = example.with_registry(registry.url)
     make_empty(bootstrap, example)
     produce(bootstrap, example)
     config = {
         "application.id": example.program,
         "bootstrap.servers": bootstrap,
+        "schema.registry.url": registry.url,
         "processing.guarantee": "exactly_once_v2",
         "statestore.cache.max.bytes": "0",
         "state.dir": str(tmp_path),
