@@ -21,7 +21,7 @@ from moldau.schemas.schema import ParsedSchema, parse
 __all__ = ["MockRegistry", "mock_registry"]
 
 _SUBJECT_NOT_FOUND, _VERSION_NOT_FOUND, _SCHEMA_NOT_FOUND = 40401, 40402, 40403
-_INCOMPATIBLE, _INVALID = 409, 42201
+_INCOMPATIBLE, _INVALID = 40901, 42201
 
 _Identity = tuple[str, str, str]
 """Type, canonical text and references: schemas that are alike in these have one id."""
@@ -29,7 +29,6 @@ _Identity = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Registered:
-    id: int
     document: Mapping[str, Any]
     parsed: ParsedSchema
 
@@ -87,7 +86,8 @@ class MockRegistry:
             )
         if known is None:
             known = self._ids[identity] = len(self._by_id) + 1
-            self._by_id.append(_Registered(known, {**body, "schema": parsed.canonical}, parsed))
+            document = {**body, "schemaType": parsed.schema_type.value, "schema": parsed.canonical}
+            self._by_id.append(_Registered(document, parsed))
         self._versions.setdefault(subject, []).append(known)
         return {"id": known}
 
@@ -132,5 +132,4 @@ def _identity(parsed: ParsedSchema, body: Mapping[str, Any]) -> _Identity:
 
 
 def _refusal(message: str, code: int) -> RegistryRefusalError:
-    status = code if code < 1000 else code // 100
-    return RegistryRefusalError(f"{message} (schema registry, error code {code})", status, code)
+    return RegistryRefusalError(f"{message} (schema registry, error code {code})", code // 100, code)
