@@ -39,6 +39,8 @@ ACTED_ON: Mapping[str, str] = {
     "schema.registry.url": "the registry of serdes with schemas; several with commas between, mock://name in tests",
     "state.dir": "folder or URI with a checkpoint for each application",
     "statestore.cache.max.bytes": "0 emits every change of a table, more than 0 one change per key and batch",
+    "topology.optimization": "none (default), all, or some of reuse.ktable.source.topics, merge.repartition.topics, "
+    "single.store.self.join; takes effect where it is given to StreamsBuilder.build",
     "use.latest.version": "true writes with the latest schema of the subject, whatever the serde was given",
     "value.subject.name.strategy": "which subject values have, as for keys",
 }
@@ -50,6 +52,7 @@ _NO_STANDBY = "state is in Spark's checkpoint, so there are no standby copies"
 IDLE: Mapping[str, str] = {
     "acceptable.recovery.lag": _NO_STANDBY,
     "allow.os.group.write.access": "the folder's own permissions hold",
+    "basic.auth.credentials.source": "basic.auth.user.info holds where it is given, else what stands in the URL",
     "buffered.records.per.partition": "moldau.batch.max.records bounds what is read ahead",
     "built.in.metrics.version": "there is one version",
     "default.client.supplier": "clients are librdkafka's and Spark's",
@@ -77,10 +80,10 @@ IDLE: Mapping[str, str] = {
     "rack.aware.assignment.traffic_cost": _INSIDE_SPARK,
     "repartition.purge.interval.ms": "records are repartitioned inside Spark, not through a topic",
     "rocksdb.config.setter": "use spark.sql.streaming.stateStore.rocksdb.*",
+    "specific.avro.reader": "values are plain Python values",
     "state.cleanup.delay.ms": _INSIDE_SPARK,
     "task.assignor.class": _INSIDE_SPARK,
     "task.timeout.ms": "an unreachable cluster is waited for",
-    "topology.optimization": "give it to StreamsBuilder.build",
     "upgrade.from": "there is no rolling upgrade of one application",
     "window.size.ms": "give it to the serde",
     "windowed.inner.class.serde": "give it to the serde",
