@@ -13,6 +13,7 @@ from moldau.client.errors import ClientError, UnreachableError
 from moldau.core.errors import MoldauError
 from moldau.pipeline.runtime.errors import ClusterUnreachableError, StreamsError
 from moldau.pipeline.spark.failures import cause_of
+from moldau.pipeline.spark.hadoop_files import StateUnreachableError
 from moldau.pipeline.spark.worker_troubles import worker_trouble
 
 __all__ = ["Diagnosis", "diagnosed"]
@@ -26,8 +27,11 @@ _PASSING = re.compile(
 )
 _SPARK_GONE = re.compile(
     r"Answer from Java side is empty|An error occurred while trying to connect to the Java server|"
-    r"Error while sending or receiving|Connection refused|Broken pipe|Connection reset"
+    r"Error while sending or receiving|Connection refused|Broken pipe|Connection reset|"
+    r"stopped SparkContext|RpcEnv already stopped|SparkContext was shut down"
 )
+_STATE_GONE = re.compile(r"Call From \S+ to \S+ failed on[^;\n]*")
+"""How Hadoop's client begins when a name node does not answer."""
 _DATA_LOSS = re.compile(r"KAFKA_DATA_LOSS|Some data may have been lost")
 _CAUSE = re.compile(r"^(?:Caused by: )?((?:[\w$]+\.)+[\w$]*(?:Exception|Error)\b.*)$", re.MULTILINE)
 _PYTHON = re.compile(r"^(?:[\w.]*\.)?(\w*(?:Error|Exception): .*)$", re.MULTILINE)
@@ -48,7 +52,7 @@ def diagnosed(error: BaseException | str) -> Diagnosis:
         passes = isinstance(error, UnreachableError) or error.is_retriable or error.requires_abort
         return Diagnosis(error, passes)
     if isinstance(error, MoldauError):
-        return Diagnosis(error, is_passing=isinstance(error, ClusterUnreachableError))
+        return Diagnosis(error, is_passing=isinstance(error, ClusterUnreachableError | StateUnreachableError))
     text = str(error)
     if (told := cause_of(text)) is not None:
         return Diagnosis(told, is_passing=False)
@@ -56,6 +60,8 @@ def diagnosed(error: BaseException | str) -> Diagnosis:
         return Diagnosis(lacking, is_passing=False)
     if _DATA_LOSS.search(text):
         return Diagnosis(_data_loss(text), is_passing=False)
+    if (state_gone := _STATE_GONE.search(text)) is not None:
+        return Diagnosis(StateUnreachableError(f"state.dir cannot be used: {state_gone.group()}"), is_passing=True)
     if isinstance(error, OSError) or type(error).__module__.startswith("py4j") or _SPARK_GONE.search(text):
         return Diagnosis(StreamsError(f"Spark's process has ended: {_shortened(text)}"), True, is_spark_gone=True)
     sentence = _sentence(text)

@@ -34,6 +34,7 @@ from moldau.pipeline.runtime.settings import StreamsSettings
 from moldau.pipeline.runtime.states import State, StateMachine
 from moldau.pipeline.runtime.store_database import StoreDatabase
 from moldau.pipeline.runtime.store_views import StoreViews
+from moldau.pipeline.spark.hadoop_files import StateUnreachableError
 
 if TYPE_CHECKING:
     from moldau.pipeline.runtime.query_server import QueryServer
@@ -83,6 +84,8 @@ class Pipeline:
         self._stop = threading.Event()
         self._stop_timeout_s = 0.0
         self._run: Run | None = None
+        self._has_run = False
+        """What is missing at the first start is told; what goes away later is waited for."""
         self._taken_over = threading.Event()
         self._cluster: Cluster | None = None
         self._server: QueryServer | None = None
@@ -192,6 +195,7 @@ class Pipeline:
         self._run = run
         try:
             run.start()
+            self._has_run = True
             self.states.move(State.RUNNING)
             return self._watch(run)
         except Exception as error:
@@ -229,7 +233,7 @@ class Pipeline:
         return diagnosed(error)
 
     def _goes_on(self, failure: Diagnosis) -> bool:
-        if failure.is_passing:
+        if failure.is_passing and (self._has_run or not isinstance(failure.error, StateUnreachableError)):
             return True
         if not isinstance(failure.error, TakenOverError) and self._asked(failure) is Response.REPLACE_THREAD:
             return True

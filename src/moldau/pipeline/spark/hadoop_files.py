@@ -1,13 +1,21 @@
-"""Files of a checkpoint on any file system that Spark knows, through its own Hadoop client."""
+"""Files of a checkpoint on any file system that Spark knows, through its own Hadoop client. Start at `HadoopFiles`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+
+from moldau.core.errors import MoldauError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["HadoopFiles"]
+__all__ = ["HadoopFiles", "StateUnreachableError"]
+
+
+class StateUnreachableError(MoldauError):
+    """The file system with an application's state does not answer, or refuses."""
 
 
 class HadoopFiles:
@@ -19,39 +27,60 @@ class HadoopFiles:
 
     def read(self, path: str) -> str | None:
         """A file's text, or None where there is none."""
-        system, place = self._at(path)
-        if not system.exists(place):
-            return None
-        stream = system.open(place)
-        try:
-            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
+        with _told(path):
+            system, place = self._at(path)
+            if not system.exists(place):
+                return None
+            stream = system.open(place)
+            try:
+                return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            finally:
+                stream.close()
 
     def write(self, path: str, text: str) -> None:
         """Put a file in place as a whole."""
-        system, place = self._at(path)
-        _, part = self._at(f"{path}.part")
-        stream = system.create(part, True)
-        try:
-            stream.write(bytearray(text.encode()))
-        finally:
-            stream.close()
-        system.delete(place, False)
-        system.rename(part, place)
+        with _told(path):
+            system, place = self._at(path)
+            _, part = self._at(f"{path}.part")
+            stream = system.create(part, True)
+            try:
+                stream.write(bytearray(text.encode()))
+            finally:
+                stream.close()
+            system.delete(place, False)
+            system.rename(part, place)
 
     def names(self, folder: str) -> list[str]:
         """What a folder holds; nothing where there is none."""
-        system, place = self._at(folder)
-        if not system.exists(place):
-            return []
-        return [str(status.getPath().getName()) for status in system.listStatus(place)]
+        with _told(folder):
+            system, place = self._at(folder)
+            if not system.exists(place):
+                return []
+            return [str(status.getPath().getName()) for status in system.listStatus(place)]
 
     def delete(self, path: str) -> None:
         """Remove a file or a folder with all it holds, if it is there."""
-        system, place = self._at(path)
-        system.delete(place, True)
+        with _told(path):
+            system, place = self._at(path)
+            system.delete(place, True)
 
     def _at(self, path: str) -> tuple[Any, Any]:
         place = self._jvm.org.apache.hadoop.fs.Path(path)
         return place.getFileSystem(self._settings), place
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    """What Java throws, as one sentence; that Java itself is gone is for others to tell."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        yield
+    except Py4JJavaError as error:
+        thrown: Any = error.java_exception
+        raise StateUnreachableError(f"state.dir cannot be used: {path}: {_reason(thrown)}") from None
+
+
+def _reason(thrown: Any) -> str:
+    text = str(thrown.getMessage() or thrown.getClass().getSimpleName())
+    return text.partition(";")[0].splitlines()[0][:300]

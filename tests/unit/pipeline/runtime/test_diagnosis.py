@@ -70,3 +70,16 @@ def test_an_unknown_failure_ends_the_application_with_its_innermost_cause() -> N
 
     assert str(found.error) == "java.lang.IllegalStateException: the reason"
     assert not found.is_passing
+
+
+def test_state_on_a_file_system_that_does_not_answer_is_waited_for_by_its_name() -> None:
+    text = "java.net.ConnectException: Call From vm/10.0.0.1 to name-node:9000 failed on connection exception: java.net"
+    found = diagnosed(f"{text}.ConnectException: Connection refused; For more details see: http")
+
+    assert found.is_passing
+    assert str(found.error).startswith("state.dir cannot be used: Call From vm/10.0.0.1 to name-node:9000 failed")
+    assert not found.is_spark_gone
+
+
+def test_a_context_that_was_stopped_is_started_again() -> None:
+    assert diagnosed("java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.").is_spark_gone
