@@ -193,7 +193,12 @@ class SchemaSerde:
         strategy = self.options.strategy
         is_by_topic = strategy.endswith("TopicNameStrategy")
         name = None if is_by_topic or schema is None else schema.message or self._schemas.parsed_name(schema)
-        return subject_name(strategy, topic, name, is_key=self.options.is_key)
+        try:
+            return subject_name(strategy, topic, name, is_key=self.options.is_key)
+        except InvalidConfigError as error:
+            raise RegistryTroubleError(
+                f"topic {topic} has no subject: {error}; give the serde a schema with a name, or use TopicNameStrategy"
+            ) from None
 
     @property
     def _given(self) -> SchemaText | None:
