@@ -31,7 +31,19 @@ from tests.spark.kill_worker import CLICKS, COUNTS, ORDERS, PAYMENTS, RECEIPTS, 
 
 import moldau
 
-__all__ = ["Report", "problems_of_counts", "problems_of_receipts", "run"]
+__all__ = [
+    "Application",
+    "Auditor",
+    "Feeder",
+    "Report",
+    "create_topics",
+    "finish",
+    "judge",
+    "problems_of_counts",
+    "problems_of_receipts",
+    "run",
+    "wait",
+]
 
 INPUT_PARTITIONS, OUTPUT_PARTITIONS = 3, 2
 KEYS = 8
@@ -150,8 +162,9 @@ class Auditor:
 class Application:
     """The worker process, its Java process and their workers."""
 
-    def __init__(self, bootstrap: str, folder: Path) -> None:
-        self._command = [sys.executable, "-m", "tests.spark.kill_worker", bootstrap, str(folder / "state")]
+    def __init__(self, bootstrap: str, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+        self._command = [sys.executable, "-m", "tests.spark.kill_worker", bootstrap, f"file://{folder}/state"]
+        self._environment = environment or {}
         self._output = folder / "application.out"
         self._process: subprocess.Popen[bytes] | None = None
         self.starts = 0
@@ -164,7 +177,10 @@ class Application:
         path = os.pathsep.join([str(Path(moldau.__file__).parent.parent), str(REPOSITORY)])
         with self._output.open("ab") as output:
             self._process = subprocess.Popen(
-                self._command, stdout=output, stderr=output, env=os.environ | {"PYTHONPATH": path}
+                self._command,
+                stdout=output,
+                stderr=output,
+                env={**os.environ, "PYTHONPATH": path, **self._environment},
             )
         self.starts += 1
 
@@ -211,7 +227,7 @@ def run(*, kills: int, seed: int, folder: Path, per_second: int = 200) -> Report
     broker.start()
     application = Application(broker.bootstrap_servers, folder)
     try:
-        _create_topics(broker.bootstrap_servers)
+        create_topics(broker.bootstrap_servers)
         return _run(broker.bootstrap_servers, application, kills, random.Random(seed), per_second)
     finally:
         application.close()
@@ -229,9 +245,21 @@ def _run(bootstrap: str, application: Application, kills: int, chance: random.Ra
                 if application.strike(victim):
                     report.kills[victim] += 1
         application.start_if_gone()
-        clicks, orders = feeder.clicks.total(), feeder.orders
-        _wait(lambda: auditor.seen >= clicks + orders, application, f"{clicks} counts and {orders} receipts", auditor)
-        status = application.terminate()
+        status = finish(application, feeder, auditor)
+    judge(report, application, feeder, auditor, status)
+    return report
+
+
+def finish(application: Application, feeder: Feeder, auditor: Auditor) -> int:
+    """Wait until everything that was fed has its output, and tell the application to end; its exit code."""
+    clicks, orders = feeder.clicks.total(), feeder.orders
+    wait(lambda: auditor.seen >= clicks + orders, application, f"{clicks} counts and {orders} receipts", auditor)
+    return application.terminate()
+
+
+def judge(report: Report, application: Application, feeder: Feeder, auditor: Auditor, status: int) -> None:
+    """Compare what was fed with what came out."""
+    clicks, orders = feeder.clicks.total(), feeder.orders
     report.starts = application.starts
     report.clicks, report.orders = clicks, orders
     report.counts, report.receipts = sum(map(len, auditor.counts.values())), auditor.receipts.total()
@@ -241,7 +269,6 @@ def _run(bootstrap: str, application: Application, kills: int, chance: random.Ra
         *problems_of_receipts(orders, auditor.receipts),
         *([] if status == 0 else [f"told to end, the application ended with {status}"]),
     ]
-    return report
 
 
 def problems_of_counts(clicks: Mapping[tuple[str, int], int], counts: Mapping[tuple[str, int], list[int]]) -> list[str]:
@@ -270,11 +297,12 @@ def _wait_for_a_moment(auditor: Auditor, application: Application, chance: rando
         time.sleep(chance.uniform(0, 8))
         return
     seen = auditor.seen
-    _wait(lambda: auditor.seen > seen + chance.randrange(300), application, "new outputs", auditor)
+    wait(lambda: auditor.seen > seen + chance.randrange(300), application, "new outputs", auditor)
     time.sleep(chance.uniform(0, 1.5))
 
 
-def _wait(reached: Callable[[], bool], application: Application, what: str, auditor: Auditor) -> None:
+def wait(reached: Callable[[], bool], application: Application, what: str, auditor: Auditor) -> None:
+    """Until something is reached, starting the application anew where it is gone."""
     deadline = time.monotonic() + PATIENCE_S
     while not reached():
         application.start_if_gone()
@@ -283,7 +311,8 @@ def _wait(reached: Callable[[], bool], application: Application, what: str, audi
         time.sleep(0.02)
 
 
-def _create_topics(bootstrap: str) -> None:
+def create_topics(bootstrap: str) -> None:
+    """All that the application reads and writes."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     wanted = [NewTopic(topic, INPUT_PARTITIONS, 1) for topic in (CLICKS, ORDERS, PAYMENTS)]
     wanted += [NewTopic(topic, OUTPUT_PARTITIONS, 1) for topic in (COUNTS, RECEIPTS)]
