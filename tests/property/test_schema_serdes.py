@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.client.schema_serde import SchemaRecord, SchemaSerde
+from moldau.client.schema_record import SchemaRecord
+from moldau.client.schema_serde import SchemaSerde
 from moldau.core.errors import MoldauError
 from moldau.streams import AvroSerde, JsonSchemaSerde, ProtobufSerde
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 from moldau.client.registered_schemas import RegisteredSchemas, RegistryTroubleError, SchemaText, registered_schemas
+from moldau.client.schema_record import SchemaRecord, remembering
 from moldau.client.schema_registry import MOCK_SCHEME, RegisteredSchema, subject_name
 from moldau.client.schema_values import UnfitValueError
 from moldau.client.serde_options import SerdeOptions
@@ -21,32 +22,12 @@ from moldau.schemas.errors import SchemaError
 from moldau.schemas.schema import ParsedSchema, parse
 from moldau.schemas.values import ValueCodec, codec_of, framed, unframed
 
-__all__ = ["Decode", "Encode", "SchemaRecord", "SchemaSerde", "remembering"]
+__all__ = ["Decode", "Encode", "SchemaSerde"]
 
 Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
 PREFIX = 5
 """The magic byte and the schema's id."""
-
-
-class SchemaRecord(dict[str, Any]):
-    """A record as a dict that remembers the schema it was read with; a copy made of it is a plain dict."""
-
-    __slots__ = ("schema",)
-
-    schema: SchemaText
-    """Set by `remembering`, the only maker."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (remembering, (dict(self), self.schema))
-
-
-def remembering(fields: Mapping[str, Any], schema: SchemaText) -> SchemaRecord:
-    """A record with its schema."""
-    # Not a constructor of its own: that would cost as much again as the copy, and each record that is read pays it.
-    record = SchemaRecord(fields)
-    record.schema = schema
-    return record
 
 
 class SchemaSerde:

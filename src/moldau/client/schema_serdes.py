@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Unpack
 
 from moldau.client.registered_schemas import SchemaText
-from moldau.client.schema_serde import Decode, Encode, SchemaRecord, SchemaSerde, remembering
+from moldau.client.schema_record import SchemaRecord, remembering
+from moldau.client.schema_serde import Decode, Encode, SchemaSerde
 from moldau.client.serde_options import GivenSchema, RegistryOptions, SerdeOptions
 from moldau.schemas.protobuf.codec import ProtobufCodec
 from moldau.schemas.values import ValueCodec
