@@ -181,6 +181,27 @@ def test_windowed_keys_and_joined_tables_have_schemas_too(config: dict[str, Any]
     assert (windowed.key, windowed.window.start, count) == ("a", 0, 1)
 
 
+def test_tables_are_joined_by_foreign_keys_with_schemas(config: dict[str, Any]) -> None:
+    key = AvroSerde({"type": "record", "name": "Id", "fields": [{"name": "id", "type": "int"}]})
+    builder = StreamsBuilder()
+    orders = builder.table("orders", Consumed.with_(key, AvroSerde()))
+    names = builder.table("names", Consumed.with_(key, AvroSerde()))
+    joined = orders.foreign_key_join(
+        names,
+        lambda order: {"id": int(order["customer"])},
+        lambda order, name: {"orders": order["amount"], "amount": len(name)},
+        materialized=Materialized.as_("joined").with_key_serde(key).with_value_serde(AvroSerde(TOTAL)),
+    )
+    joined.to_stream().to("joined", Produced.with_(key, AvroSerde(TOTAL)))
+    with TopologyTestDriver(builder.build(), config, partitions=3) as driver:
+        driver.create_input_topic("orders", key, AvroSerde(ORDER)).pipe_input({"id": 1}, order("7", 5))
+        driver.create_input_topic("names", key, AvroSerde()).pipe_input({"id": 7}, "Ann")
+        results = driver.create_output_topic("joined", key, AvroSerde()).read_key_values_to_list()
+    assert results == [({"id": 1}, {"orders": 5, "amount": 3})]
+    foreign = {subject for subject in subjects(config) if not subject.startswith(("shop-", "orders-", "names-"))}
+    assert foreign == {"joined-key", "joined-value"}
+
+
 def test_a_record_that_grew_needs_a_schema_of_its_own(config: dict[str, Any]) -> None:
     def grown(value: dict[str, Any]) -> dict[str, Any]:
         value["vat"] = 1

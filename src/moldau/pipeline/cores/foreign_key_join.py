@@ -19,6 +19,7 @@ from moldau.pipeline.cores.key_value_store import KeyValueStore
 from moldau.pipeline.cores.processor import Link, Processor
 from moldau.pipeline.cores.records import Change, OutdatedChange, Record
 from moldau.pipeline.cores.serialization import encoder
+from moldau.pipeline.cores.store import Codec, codec_of
 from moldau.pipeline.cores.subscriptions import Subscriptions
 from moldau.pipeline.cores.tables import table_source
 from moldau.pipeline.ir.foreign_key import (
@@ -32,9 +33,11 @@ from moldau.pipeline.ir.foreign_key import (
     Response,
     Subscription,
 )
-from moldau.pipeline.ir.nodes import JoinKind
+from moldau.pipeline.ir.nodes import JoinKind, Materialization
 
 __all__ = ["RowsProcessor", "SubscribeProcessor", "foreign_key_lookup", "foreign_key_resolve"]
+
+LEFT, RIGHT = "left", "right"
 
 
 def digest_of(value: bytes) -> bytes:
@@ -47,7 +50,7 @@ class RowsProcessor(Processor):
 
     def __init__(self, node: ForeignKeyRows, context: TaskContext) -> None:
         super().__init__(node, context)
-        self._encode = context.codec(node.left_table).encode_value
+        self._encode = _codec(context, node.left_table, LEFT).encode_value
 
     def process(self, record: Record) -> None:
         new = record.value.new
@@ -63,8 +66,8 @@ class SubscribeProcessor(Processor):
         super().__init__(node, context)
         self._extract = callable_of(node.extractor, *(("key", "value") if node.extractor_has_key else ("value",)))
         self._has_key = node.extractor_has_key
-        self._codec = context.codec(node.left_table)
-        self._encode_foreign_key = encoder(node.foreign_key_serde, node.left_table.store)
+        self._codec = _codec(context, node.left_table, LEFT)
+        self._encode_foreign_key = encoder(node.foreign_key_serde, _topic(context, node.left_table, RIGHT))
         self._instruct = self._instruct_left if node.kind is JoinKind.LEFT else self._instruct_inner
 
     def process(self, record: Record) -> None:
@@ -133,9 +136,9 @@ class _Answering(Processor):
     def __init__(self, node: ForeignKeyLookup, context: TaskContext, store: Subscriptions) -> None:
         super().__init__(node, context)
         self.store = store
-        self.encode_foreign_key = context.codec(node.right_table).encode_key
-        self._decode_primary_key = context.codec(node.left_table).decode_key
-        self._encode_right = context.codec(node.right_table).encode_value
+        self.encode_foreign_key = _codec(context, node.right_table, RIGHT).encode_key
+        self._decode_primary_key = _codec(context, node.left_table, LEFT).decode_key
+        self._encode_right = _codec(context, node.right_table, RIGHT).encode_value
         self._answers: list[Record] = []
         context.at_record_end.append(self._send)
 
@@ -213,7 +216,7 @@ class LeftRowsProcessor(Processor):
     def __init__(self, node: ForeignKeyResolve, context: TaskContext, rows: KeyValueStore) -> None:
         super().__init__(node, context)
         self._rows = rows
-        self._encode_key = context.codec(node.left_table).encode_key
+        self._encode_key = _codec(context, node.left_table, LEFT).encode_key
 
     def process(self, record: Record) -> None:
         self._rows.put(self._encode_key(record.key), record.value.value)
@@ -228,8 +231,8 @@ class ResponsesProcessor(Processor):
         self._result = table_source(node, context)
         self._joiner = joiner_of(node.joiner, has_key=node.has_key)
         self._is_left = node.kind is JoinKind.LEFT
-        self._left = context.codec(node.left_table)
-        self._decode_right = context.codec(node.right_table).decode_value
+        self._left = _codec(context, node.left_table, LEFT)
+        self._decode_right = _codec(context, node.right_table, RIGHT).decode_value
 
     def process(self, record: Record) -> None:
         key, response, timestamp, headers = record
@@ -248,3 +251,12 @@ class ResponsesProcessor(Processor):
         left_value = None if row is None else self._left.decode_value(row)
         right_value = None if right is None else self._decode_right(right)
         return self._joiner(key, left_value, right_value)
+
+
+def _codec(context: TaskContext, table: Materialization, side: str) -> Codec:
+    return codec_of(table, _topic(context, table, side))
+
+
+def _topic(context: TaskContext, table: Materialization, side: str) -> str:
+    """What serdes with schemas know the rows of one side by; both sides have the name of the subscriptions' store."""
+    return context.settings.internal_topic(f"{table.store}-{side}")
