@@ -2,88 +2,51 @@
 
 from __future__ import annotations
 
-import itertools
-import socket
 from typing import Any
 
 import pytest
+from tests.unit.streams.schema_topologies import (
+    ORDER,
+    ORDER_JSON,
+    ORDER_PROTO,
+    TEXT,
+    TOTAL,
+    TOTAL_JSON,
+    TOTAL_PROTO,
+    copied,
+    new_settings,
+    order,
+    register,
+    subjects,
+    totals,
+)
 
-from moldau.client.mock_registry import mock_registry
-from moldau.client.registered_schemas import RegistryTroubleError
-from moldau.client.schema_registry import RegistryClient
 from moldau.client.schema_serde import SchemaSerde
-from moldau.core.errors import InvalidConfigError
-from moldau.pipeline.cores.failures import DeserializationError, SerializationError, ServiceFailedError
 from moldau.streams import (
     AvroSerde,
-    BytesSerde,
+    BufferConfig,
     Consumed,
     Grouped,
     Joined,
+    JoinWindows,
     JsonSchemaSerde,
     LongSerde,
     Materialized,
     Produced,
     ProtobufSerde,
+    SessionWindows,
+    StreamJoined,
     StreamsBuilder,
-    StringSerde,
+    Suppressed,
     TimeWindowedSerde,
     TimeWindows,
-    Topology,
     TopologyTestDriver,
 )
-
-TEXT = StringSerde()
-ORDER = {
-    "type": "record",
-    "name": "Order",
-    "namespace": "shop",
-    "fields": [{"name": "customer", "type": "string"}, {"name": "amount", "type": "long"}],
-}
-TOTAL = {
-    "type": "record",
-    "name": "Total",
-    "namespace": "shop",
-    "fields": [{"name": "orders", "type": "long"}, {"name": "amount", "type": "long"}],
-}
-ORDER_JSON = {
-    "title": "Order",
-    "type": "object",
-    "properties": {"customer": {"type": "string"}, "amount": {"type": "integer"}},
-    "required": ["customer", "amount"],
-}
-TOTAL_JSON = {"title": "Total", "type": "object", "properties": {"orders": {"type": "integer"}}}
-ORDER_PROTO = 'syntax = "proto3"; package shop; message Order { string customer = 1; int64 amount = 2; }'
-TOTAL_PROTO = 'syntax = "proto3"; package shop; message Total { int64 orders = 1; int64 amount = 2; }'
-_names = itertools.count()
 
 
 @pytest.fixture
 def config() -> dict[str, Any]:
-    """Settings with a registry that nobody else knows."""
-    return {"application.id": "shop", "schema.registry.url": f"mock://test-{next(_names)}"}
-
-
-def order(customer: str, amount: int) -> dict[str, Any]:
-    return {"customer": customer, "amount": amount}
-
-
-def totals(orders: SchemaSerde, total: SchemaSerde) -> Topology:
-    """The orders of each customer beyond 10, added up."""
-    builder = StreamsBuilder()
-    (
-        builder.stream("orders", Consumed.with_(TEXT, orders))
-        .filter(lambda key, value: value["amount"] > 10)
-        .group_by(lambda key, value: value["customer"], Grouped.with_(TEXT, orders))
-        .aggregate(
-            lambda: {"orders": 0, "amount": 0},
-            lambda key, value, sum: {"orders": sum["orders"] + 1, "amount": sum["amount"] + value["amount"]},
-            Materialized.as_("totals").with_key_serde(TEXT).with_value_serde(total),
-        )
-        .to_stream()
-        .to("totals", Produced.with_(TEXT, total))
-    )
-    return builder.build()
+    return new_settings()
 
 
 @pytest.mark.parametrize(
@@ -202,24 +165,73 @@ def test_tables_are_joined_by_foreign_keys_with_schemas(config: dict[str, Any]) 
     assert foreign == {"joined-key", "joined-value"}
 
 
-def test_a_record_that_grew_needs_a_schema_of_its_own(config: dict[str, Any]) -> None:
-    def grown(value: dict[str, Any]) -> dict[str, Any]:
-        value["vat"] = 1
-        return value
+def test_streams_with_two_schemas_are_joined_in_windows(config: dict[str, Any]) -> None:
+    key, minute = AvroSerde(), 60_000
+    builder = StreamsBuilder()
+    names = builder.stream("names", Consumed.with_(key, AvroSerde()))
+    (
+        builder.stream("orders", Consumed.with_(key, AvroSerde()))
+        .left_join(
+            names,
+            lambda order, name: {"orders": order["amount"], "amount": 0 if name is None else len(name)},
+            JoinWindows.of_time_difference_with_no_grace(minute),
+            joined=StreamJoined.with_(key, AvroSerde(), AvroSerde()),
+        )
+        .to("joined", Produced.with_(key, AvroSerde(TOTAL)))
+    )
+    with TopologyTestDriver(builder.build(), config) as driver:
+        orders = driver.create_input_topic("orders", key, AvroSerde(ORDER))
+        orders.pipe_input("a", order("ann", 5), 0)
+        driver.create_input_topic("names", key, AvroSerde()).pipe_input("a", "Ann", 1)
+        orders.pipe_input("b", order("bob", 6), 2)
+        orders.pipe_input("late", order("eve", 7), 10 * minute)
+        results = driver.create_output_topic("joined", key, AvroSerde()).read_key_values_to_list()
+    assert results == [("a", {"orders": 5, "amount": 3}), ("b", {"orders": 6, "amount": 0})]
 
-    with (
-        TopologyTestDriver(copied(AvroSerde(), grown), config) as driver,
-        pytest.raises(ServiceFailedError, match=r"out.*has got vat.*AvroSerde\(schema\)"),
-    ):
-        driver.create_input_topic("in", TEXT, AvroSerde(ORDER)).pipe_input("a", order("ann", 1))
 
+def test_regrouped_tables_and_suppressed_sessions_hold_records_with_schemas(config: dict[str, Any]) -> None:
+    key, total, gap = AvroSerde(), AvroSerde(TOTAL), 1_000
+    zero: dict[str, Any] = {"orders": 0, "amount": 0}
 
-def test_results_without_any_schema_are_refused_with_the_way_out(config: dict[str, Any]) -> None:
-    with (
-        TopologyTestDriver(copied(AvroSerde(), lambda value: {"new": 1}), config) as driver,
-        pytest.raises(ServiceFailedError, match=r"subject out-value has none; write AvroSerde\(schema\)"),
-    ):
-        driver.create_input_topic("in", TEXT, AvroSerde(ORDER)).pipe_input("a", order("ann", 1))
+    def moved(sign: int) -> Any:
+        return lambda _, order, sum: {
+            "orders": sum["orders"] + sign,
+            "amount": sum["amount"] + sign * order["amount"],
+        }
+
+    builder = StreamsBuilder()
+    orders = builder.table("orders", Consumed.with_(key, AvroSerde()))
+    (
+        orders.group_by(lambda _, order: (order["customer"], order), Grouped.with_(key, AvroSerde(ORDER)))
+        .aggregate(
+            lambda: zero, moved(1), moved(-1), Materialized.as_("sums").with_key_serde(key).with_value_serde(total)
+        )
+        .to_stream()
+        .to("sums", Produced.with_(key, total))
+    )
+    (
+        builder.stream("visits", Consumed.with_(key, AvroSerde()))
+        .group_by_key(Grouped.with_(key, AvroSerde()))
+        .windowed_by(SessionWindows.of_inactivity_gap_with_no_grace(gap))
+        .reduce(
+            lambda first, second: second, Materialized.as_("last").with_key_serde(key).with_value_serde(AvroSerde())
+        )
+        .suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
+        .to_stream()
+        .map(lambda windowed, order: (windowed.key, order))
+        .to("last", Produced.with_(key, AvroSerde()))
+    )
+    with TopologyTestDriver(builder.build(), config | {"statestore.cache.max.bytes": 0}) as driver:
+        table = driver.create_input_topic("orders", key, AvroSerde(ORDER))
+        table.pipe_input("1", order("ann", 5), 0)
+        table.pipe_input("1", order("bob", 6), 0)
+        visits = driver.create_input_topic("visits", key, AvroSerde(ORDER))
+        for amount, at in ((1, 0), (2, 500), (3, 10_000)):
+            visits.pipe_input("a", order("ann", amount), at)
+        sums = driver.create_output_topic("sums", key, total).read_key_values_to_map()
+        last = driver.create_output_topic("last", key, AvroSerde()).read_key_values_to_list()
+    assert sums == {"ann": zero, "bob": {"orders": 1, "amount": 6}}
+    assert last == [("a", order("ann", 2))]
 
 
 def test_the_latest_version_is_used_where_that_is_asked_for(config: dict[str, Any]) -> None:
@@ -229,108 +241,3 @@ def test_the_latest_version_is_used_where_that_is_asked_for(config: dict[str, An
         source = driver.create_input_topic("in", TEXT, AvroSerde(ORDER, auto_register=True, use_latest_version=False))
         source.pipe_input("a", order("ann", 1))
         assert driver.create_output_topic("out", TEXT, AvroSerde()).read_value() == {"orders": 1, "amount": 2}
-
-
-def test_a_schema_that_may_not_be_registered_is_refused(config: dict[str, Any]) -> None:
-    settings = config | {"auto.register.schemas": False}
-    with (
-        TopologyTestDriver(copied(AvroSerde(TOTAL)), settings) as driver,
-        pytest.raises(
-            RegistryTroubleError, match=r"not registered under subject in-value.*auto\.register\.schemas=true"
-        ),
-    ):
-        driver.create_input_topic("in", TEXT, AvroSerde(ORDER)).pipe_input("a", order("ann", 1))
-
-
-def test_a_schema_that_does_not_fit_the_ones_before_stops_the_pipeline(config: dict[str, Any]) -> None:
-    register(config, "out-value", AvroSerde(TOTAL))
-    settings = config | {"processing.exception.handler": "continue", "deserialization.exception.handler": "continue"}
-    with (
-        TopologyTestDriver(copied(AvroSerde(ORDER)), settings) as driver,
-        pytest.raises(ServiceFailedError, match=r"refuses subject out-value.*incompatible.*new field needs a default"),
-    ):
-        driver.create_input_topic("in", TEXT, AvroSerde(ORDER)).pipe_input("a", order("ann", 1))
-
-
-@pytest.mark.parametrize(
-    ("data", "told"),
-    [
-        (b"\x00\x00\x00\x03\xe7body", "schema 999, which the registry does not have"),
-        (b'{"customer":"ann"}', "Unknown magic byte"),
-        (b"\x00\x00", "too few"),
-        (b"", "magic byte"),
-        (b"\x00\x00\x00\x00\x01\xff\xff", "no data of the Avro schema"),
-    ],
-    ids=["unknown-id", "no-magic", "cut", "empty", "garbled"],
-)
-def test_bytes_that_are_no_record_are_skipped_or_stop_the_pipeline(
-    data: bytes, told: str, config: dict[str, Any]
-) -> None:
-    register(config, "in-value", AvroSerde(ORDER))
-    with TopologyTestDriver(copied(AvroSerde()), config) as driver, pytest.raises(DeserializationError, match=told):
-        driver.create_input_topic("in", TEXT, BytesSerde()).pipe_input("a", data)
-    lenient = config | {"default.deserialization.exception.handler": "LogAndContinueExceptionHandler"}
-    with TopologyTestDriver(copied(AvroSerde()), lenient) as driver:
-        driver.create_input_topic("in", TEXT, BytesSerde()).pipe_input("a", data)
-        driver.create_input_topic("in", TEXT, AvroSerde(ORDER)).pipe_input("b", order("bob", 2))
-        assert driver.create_output_topic("out", TEXT, AvroSerde()).read_key_values_to_list() == [
-            ("b", order("bob", 2))
-        ]
-
-
-def test_a_registry_that_is_not_there_stops_even_a_lenient_pipeline() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-    config = {
-        "schema.registry.url": f"http://127.0.0.1:{port}",
-        "default.deserialization.exception.handler": "continue",
-        "processing.exception.handler": "continue",
-        "errors.dead.letter.queue.topic.name": "dead",
-    }
-    with TopologyTestDriver(copied(AvroSerde()), config) as driver:
-        with pytest.raises(ServiceFailedError, match=r"in, partition 0.*cannot be reached at .*schema\.registry\.url"):
-            driver.create_input_topic("in", TEXT, BytesSerde()).pipe_input("a", b"\x00\x00\x00\x00\x01body")
-        assert driver.produced_topic_names() == set()
-
-
-def test_a_result_that_does_not_fit_its_schema_is_told_with_its_line(config: dict[str, Any]) -> None:
-    with (
-        TopologyTestDriver(copied(AvroSerde(TOTAL)), config) as driver,
-        pytest.raises(SerializationError, match=r"test_schema_serdes\.py.*does not fit the Avro schema.*orders"),
-    ):
-        driver.create_input_topic("in", TEXT, AvroSerde(ORDER)).pipe_input("a", order("ann", 1))
-
-
-@pytest.mark.parametrize(
-    ("serde", "settings", "told"),
-    [
-        (AvroSerde(), {}, r"schema\.registry\.url is missing"),
-        (AvroSerde("{"), {"schema.registry.url": "mock://x"}, "schema of AvroSerde cannot be used"),
-        (ProtobufSerde(ORDER_PROTO, message="Bill"), {"schema.registry.url": "mock://x"}, "no message 'Bill'"),
-        (AvroSerde(), {"schema.registry.url": "ftp://x"}, "write http://host:port"),
-        (AvroSerde(), {"schema.registry.url": "mock://x", "use.latest.version": "maybe"}, "not true or false"),
-        (AvroSerde(subject_name_strategy="Mine"), {"schema.registry.url": "mock://x"}, "not a subject name strategy"),
-    ],
-    ids=["no-url", "no-schema", "no-message", "odd-url", "odd-flag", "odd-strategy"],
-)
-def test_settings_that_can_never_work_are_refused_before_the_first_record(
-    serde: SchemaSerde, settings: dict[str, Any], told: str
-) -> None:
-    with pytest.raises(InvalidConfigError, match=told):
-        TopologyTestDriver(copied(serde), settings)
-
-
-def copied(results: SchemaSerde, change: Any = lambda value: value) -> Topology:
-    builder = StreamsBuilder()
-    values = builder.stream("in", Consumed.with_(TEXT, type(results)())).map_values(change)
-    values.to("out", Produced.with_(TEXT, results))
-    return builder.build()
-
-
-def register(config: dict[str, Any], subject: str, serde: SchemaSerde) -> None:
-    assert serde.options.schema is not None
-    RegistryClient(config).register(subject, serde.schema_type, serde.options.schema)
-
-
-def subjects(config: dict[str, Any]) -> set[str]:
-    return set(mock_registry(config["schema.registry.url"]).ask("GET", "/subjects"))
