@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from moldau.pipeline.spark.session import close_session, is_alive, open_session, session_settings
+from moldau.pipeline.spark.session import close_session, is_alive, is_submitted, open_session, session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,6 +54,11 @@ class Engine:
             if self._spark is None:
                 self._spark = open_session(self._settings)
             return self._spark
+
+    def has_lost_spark_for_good(self) -> bool:
+        """Whether Spark has ended and was `spark-submit`'s, which brings no other."""
+        spark = self._spark
+        return spark is not None and is_submitted() and not is_alive(spark)
 
     def close(self) -> None:
         """Stop Spark, if it was started here."""

@@ -233,6 +233,11 @@ class Pipeline:
         return diagnosed(error)
 
     def _goes_on(self, failure: Diagnosis) -> bool:
+        if failure.is_spark_gone and self._engine.has_lost_spark_for_good():
+            self.failure = StreamsError(
+                "spark-submit has ended Spark, and the application ends with it; started again, it goes on from there"
+            )
+            return False
         if failure.is_passing and (self._has_run or not isinstance(failure.error, StateUnreachableError)):
             return True
         if not isinstance(failure.error, TakenOverError) and self._asked(failure) is Response.REPLACE_THREAD:

@@ -30,6 +30,7 @@ __all__ = [
     "close_session",
     "is_alive",
     "is_local",
+    "is_submitted",
     "new_pipeline_session",
     "open_session",
     "session_settings",
@@ -120,7 +121,7 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
         _check_connector(active)
         return active
     found_java()
-    if not _is_submitted():
+    if not is_submitted():
         check_master(settings.get("spark.master", "local"))
     spark = _started(settings)
     _write_no_checksum_files(spark)
@@ -140,12 +141,12 @@ def _started(settings: Mapping[str, str]) -> SparkSession:
     # PySpark prints every failed query as a page of JSON; failures are reported by whoever runs the query.
     for name in ("SQLQueryContextLogger", "py4j"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    wanted = dict(settings) if _is_submitted() else with_connector(settings)
+    wanted = dict(settings) if is_submitted() else with_connector(settings)
     output = LaunchOutput()
     try:
         with output.captured():
             SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(wanted.items())))
-        if _is_submitted():
+        if is_submitted():
             wanted = _as_submitted(wanted, dict(SparkConf().getAll()))
         builder: Any = SparkSession.builder.appName("moldau")
         for key, value in wanted.items():
@@ -177,7 +178,7 @@ def with_connector(settings: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _is_submitted() -> bool:
+def is_submitted() -> bool:
     """Whether `spark-submit` started us: its Java process runs already, with the jars it was given."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 

@@ -58,6 +58,15 @@ class FakeQuery:
         return None
 
 
+class FakeEngine:
+    """Keeps a Spark that is its own, or spark-submit's."""
+
+    is_lost = False
+
+    def has_lost_spark_for_good(self) -> bool:
+        return self.is_lost
+
+
 class FakeRun:
     """Lives as told: each start takes the next of `lives`, None being a good one."""
 
@@ -107,7 +116,7 @@ def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
     builder = StreamsBuilder()
     builder.stream("in", Consumed.with_(StringSerde(), StringSerde())).to("out")
     config = {"application.id": "app", "bootstrap.servers": "localhost:9092", "state.dir": str(tmp_path)}
-    made = Pipeline(builder.build(), StreamsSettings.of(config), None)  # type: ignore[arg-type]
+    made = Pipeline(builder.build(), StreamsSettings.of(config), FakeEngine())  # type: ignore[arg-type]
     yield made
     made.stop(WAIT_S)
 
@@ -125,6 +134,16 @@ def test_it_runs_until_it_is_stopped(pipeline: Pipeline) -> None:
 
     assert pipeline.states.state is State.NOT_RUNNING
     assert pipeline.failure is None
+
+
+def test_a_spark_that_does_not_come_back_is_not_waited_for(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeEngine, "is_lost", True)
+    FakeRun.lives.append(ConnectionRefusedError("Connection refused"))
+    pipeline.start()
+
+    assert ended(pipeline) is State.ERROR
+    assert str(pipeline.failure).startswith("spark-submit has ended Spark")
+    assert FakeRun.starts == 1
 
 
 def test_one_that_never_started_is_stopped_as_well(pipeline: Pipeline) -> None:
