@@ -38,12 +38,21 @@ class Running:
     ) -> None:
         if error is not None:
             error.add_note(f"the program said: {self.errors()[-3000:]}")
-        if self.is_running():
+        if not self.is_gone():
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def is_running(self) -> bool:
         return self._process.poll() is None
+
+    def is_gone(self) -> bool:
+        """Whether it has ended, and whatever it has started with it."""
+        self._process.poll()
+        try:
+            os.killpg(self._process.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
 
     def stopped(self) -> int:
         """Tell it to end, and wait for that; the exit code."""

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from tests.spark.cluster_shop import Shop
 from tests.spark.running_program import PROGRAM, Running
-from tests.spark.spark_cluster import SparkCluster
+from tests.spark.spark_cluster import SparkCluster, until
 
 from moldau.core.errors import MoldauError
 from moldau.pipeline.spark.jars import fetched
@@ -84,7 +84,9 @@ def test_spark_submit_runs_the_program_unchanged(cluster: SparkCluster, shop: Sh
     with Running(command, tmp_path, {"PYSPARK_PYTHON": sys.executable}) as program:
         shop.is_served = program.is_running
         check_all(shop, names)
+        # Its Java process ends at once, and takes the program with it.
         program.stopped()
+        until(program.is_gone)
 
 
 def test_a_master_that_is_not_there_is_told_within_seconds(shop: Shop, tmp_path: Path) -> None:
