@@ -90,8 +90,21 @@ def check_jars() -> list[Finding]:
     lacking = missing()
     found = f"{len(locked()) - len(lacking)} of {len(locked())} in {cache_folder()}"
     if lacking:
-        return [Finding("Spark's Kafka jars", WARNING, found, "fetch them: moldau streams jars")]
+        return [Finding("Spark's Kafka jars", WARNING, found, "fetch them: moldau streams prepare")]
     return [Finding("Spark's Kafka jars", OK, f"{found}, checksums right")]
+
+
+def check_class_archive() -> list[Finding]:
+    from moldau.pipeline.spark.class_archive import archive_file
+    from moldau.pipeline.spark.java import JavaMissingError
+
+    try:
+        archive = archive_file()
+    except (JavaMissingError, PackageNotFoundError):
+        return []
+    if archive.exists():
+        return [Finding("Spark's class archive", OK, f"{archive.stat().st_size // 2**20} MB in {archive.parent}")]
+    return [Finding("Spark's class archive", WARNING, "none", "make starts twice as fast: moldau streams prepare")]
 
 
 def check_ports() -> list[Finding]:
@@ -137,6 +150,7 @@ CHECKS: tuple[Callable[[], list[Finding]], ...] = (
     check_java,
     check_packages,
     check_jars,
+    check_class_archive,
     check_ports,
     check_disk,
     check_memory,

@@ -42,4 +42,4 @@ def test_missing_jars_are_no_problem_yet(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
     (finding,) = doctor.check_jars()
 
-    assert (finding.state, finding.advice) == ("warning", "fetch them: moldau streams jars")
+    assert (finding.state, finding.advice) == ("warning", "fetch them: moldau streams prepare")

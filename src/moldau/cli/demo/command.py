@@ -68,6 +68,7 @@ def _run(options: argparse.Namespace, folder: Path, console: Console) -> int:
     console.print(
         "[bold]moldau demo[/]: visits to a shop, counted by page in windows, on Spark, exactly once\n", soft_wrap=True
     )
+    _prepare(console)
     began = time.monotonic()
     with running_broker(folder) as bootstrap:
         console.print(f"broker on {bootstrap}, ready after {(time.monotonic() - began) * 1000:.0f} ms")
@@ -86,6 +87,14 @@ def _run(options: argparse.Namespace, folder: Path, console: Console) -> int:
         soft_wrap=True,
     )
     return 0
+
+
+def _prepare(console: Console) -> None:
+    """The first time there is something to fetch and to note."""
+    from moldau.cli.streams.preparing import prepare
+
+    with console.status("preparing Spark, only this time …"):
+        prepare(lambda text: console.print(f"[dim]· {text}[/]", soft_wrap=True))
 
 
 @contextmanager

@@ -1,0 +1,88 @@
+"""The archive of Spark's classes: when it is used, and when one is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from moldau.pipeline.spark import class_archive, session
+from moldau.pipeline.spark.class_archive import archive_file, options_for_use, recorded
+
+CONNECTOR = Path("/cache/connector.jar")
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MOLDAU_CACHE", str(tmp_path))
+    monkeypatch.setattr(class_archive, "_fingerprint", lambda: "fits")
+    monkeypatch.setattr(session, "fetched", lambda: [CONNECTOR])
+
+
+def written_part(options: str) -> None:
+    option = next(word for word in options.split() if word.startswith("-XX:ArchiveClassesAtExit="))
+    Path(option.partition("=")[2]).write_text("classes")
+
+
+def test_without_an_archive_java_starts_as_ever() -> None:
+    assert options_for_use() == ""
+
+
+def test_what_java_wrote_when_it_ended_is_used_from_then_on() -> None:
+    with recorded() as options:
+        written_part(options)
+
+    assert archive_file().read_text() == "classes"
+    assert f"-XX:SharedArchiveFile={archive_file()}" in options_for_use()
+
+
+def test_a_recording_that_failed_leaves_nothing() -> None:
+    def failing() -> None:
+        with recorded() as options:
+            written_part(options)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        failing()
+
+    assert list(archive_file().parent.iterdir()) == []
+
+
+def test_a_java_that_writes_no_archive_is_no_trouble() -> None:
+    with recorded():
+        pass
+
+    assert options_for_use() == ""
+
+
+def test_the_options_of_a_user_are_kept_beside_the_archive() -> None:
+    with recorded() as options:
+        written_part(options)
+
+    settings = session.with_connector({"spark.master": "local[2]", "spark.driver.extraJavaOptions": "-Xss4m"})
+
+    assert settings["spark.driver.extraJavaOptions"].startswith("-Xss4m -XX:SharedArchiveFile=")
+
+
+def test_a_user_who_names_an_archive_gets_that_one() -> None:
+    with recorded() as options:
+        written_part(options)
+    theirs = "-XX:SharedArchiveFile=/mine.jsa"
+
+    settings = session.with_connector({"spark.master": "local[2]", "spark.driver.extraJavaOptions": theirs})
+
+    assert settings["spark.driver.extraJavaOptions"] == theirs
+
+
+def test_on_one_machine_the_connector_is_on_the_class_path() -> None:
+    settings = session.with_connector({"spark.master": "local[2]", "spark.driver.extraClassPath": "/mine.jar"})
+
+    assert settings["spark.driver.extraClassPath"] == f"{CONNECTOR}:/mine.jar"
+    assert "spark.jars" not in settings
+
+
+def test_a_cluster_is_sent_the_connector() -> None:
+    settings = session.with_connector({"spark.master": "spark://host:7077", "spark.jars": "/mine.jar"})
+
+    assert settings["spark.jars"] == f"{CONNECTOR},/mine.jar"
+    assert "spark.driver.extraClassPath" not in settings
