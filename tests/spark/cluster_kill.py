@@ -15,9 +15,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 from tests.integration.killable import KillableBroker
+from tests.spark.hdfs import Hdfs
 from tests.spark.spark_cluster import SparkCluster
 from tests.spark.streams_kill import Application, Auditor, Feeder, Report, create_topics, finish, judge, wait
 
@@ -27,15 +29,17 @@ SETTLED = 200
 """Outputs after which a pipeline is in the middle of its work, and not at its beginning."""
 
 
-def run(*, kills: int, seed: int, folder: Path, per_second: int = 100) -> Report:
-    """Kill `kills` times and check what is left; `seed` decides when."""
+def run(*, kills: int, seed: int, folder: Path, per_second: int = 100, state: str | None = None) -> Report:
+    """Kill `kills` times and check what is left; `seed` decides when, `state` is another `state.dir`."""
     chance = random.Random(seed)
     broker = KillableBroker(folder, {})
     broker.start()
     try:
         create_topics(broker.bootstrap_servers)
         with SparkCluster(folder) as cluster:
-            application = Application(broker.bootstrap_servers, folder, {"SPARK_MASTER": cluster.url})
+            # Locks and stores stay on the driver's machine: here with everything else.
+            environment = {"SPARK_MASTER": cluster.url, "XDG_STATE_HOME": str(folder / "here")}
+            application = Application(broker.bootstrap_servers, folder, environment, state)
             try:
                 with Auditor(broker.bootstrap_servers) as auditor:
                     feeder = Feeder(broker.bootstrap_servers, per_second)
@@ -79,10 +83,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(10_000))
     parser.add_argument("--rate", type=int, default=100, help="clicks a second")
     parser.add_argument("--keep", action="store_true", help="leave the folder for a look")
+    parser.add_argument("--hdfs", action="store_true", help="keep state in a Hadoop file system, started here as well")
     options = parser.parse_args(arguments)
     folder = Path(tempfile.mkdtemp(prefix="moldau-streams-cluster-"))
     print(f"seed {options.seed}, in {folder}", flush=True)
-    report = run(kills=options.kills, seed=options.seed, folder=folder, per_second=options.rate)
+    with Hdfs(folder / "hdfs") if options.hdfs else nullcontext() as hdfs:
+        state = None if hdfs is None else f"{hdfs.url}/state"
+        report = run(kills=options.kills, seed=options.seed, folder=folder, per_second=options.rate, state=state)
     print(report)
     if not options.keep and not report.problems:
         shutil.rmtree(folder)

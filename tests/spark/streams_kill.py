@@ -162,8 +162,10 @@ class Auditor:
 class Application:
     """The worker process, its Java process and their workers."""
 
-    def __init__(self, bootstrap: str, folder: Path, environment: Mapping[str, str] | None = None) -> None:
-        self._command = [sys.executable, "-m", "tests.spark.kill_worker", bootstrap, f"file://{folder}/state"]
+    def __init__(
+        self, bootstrap: str, folder: Path, environment: Mapping[str, str] | None = None, state: str | None = None
+    ) -> None:
+        self._command = [sys.executable, "-m", "tests.spark.kill_worker", bootstrap, state or f"file://{folder}/state"]
         self._environment = environment or {}
         self._output = folder / "application.out"
         self._process: subprocess.Popen[bytes] | None = None
