@@ -29,7 +29,7 @@ from moldau.streams.test_driver import Run
 __all__ = ["GROUPS", "Outcome", "disagreements", "drawn", "in_memory", "on_spark"]
 
 Case = dict[str, Any]
-WITH_SETTINGS = ("caching", "failing")
+WITH_SETTINGS = ("caching", "failing", "optimized")
 # What is written to a topic comes back through the broker, and there is none here.
 WITHOUT_BROKER = tuple(name for name in FAMILIES if name not in (*WITH_SETTINGS, "read-back"))
 GROUPS: dict[str, Sequence[str]] = {

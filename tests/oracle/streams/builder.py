@@ -71,7 +71,7 @@ def build(case: Mapping[str, Any]) -> Built:
     building = _Building()
     for operator in case["ops"]:
         building.add(operator)
-    return Built(building.streams.build(), tuple(building.sink_topics), tuple(building.stores))
+    return Built(building.streams.build(case.get("config")), tuple(building.sink_topics), tuple(building.stores))
 
 
 class _Building:

@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["Output", "Result", "differences", "oracle_result"]
 
 
-KNOWN_FAILURES = ("segment interval has changed", '"next.value" is null')
+KNOWN_FAILURES = ("segment interval has changed", '"next.value" is null', "Found a null keyChangingChild node")
 """What Kafka Streams says when it fails by a fault of its own; see differences.md."""
 
 

@@ -244,8 +244,29 @@ def caching(draw: Draw) -> None:
     What Kafka Streams shows of windows in the end depends on what its cache still has; see differences.md.
     """
     draw.config[CACHE] = "1000000"
-    others = [family for name, family in FAMILIES.items() if name not in ("failing", "caching")]
+    others = [family for name, family in FAMILIES.items() if name not in ("failing", "caching", "optimized")]
     draw.pick(others)(draw)
+
+
+def optimized(draw: Draw) -> None:
+    """Several uses of streams with new keys, and streams joined with themselves, each optimization alone or all."""
+    settings = ("all", "merge.repartition.topics", "single.store.self.join", "reuse.ktable.source.topics")
+    draw.config["topology.optimization"] = draw.pick(settings)
+    flow = _stream(draw)
+    for _ in range(draw.pick((1, 1, 2))):
+        flow = draw.texts(draw.stateless(flow))
+    for _ in range(draw.pick((1, 2, 3))):
+        draw.pick(
+            (
+                lambda: stateful.fold(draw, stateful.group(draw, draw.texts(draw.some(draw.stateless, flow, 1)))),
+                lambda: stateful.fold(draw, stateful.group(draw, flow)),
+                lambda: stateful.stream_join(draw, flow, flow, "inner"),
+                lambda: stateful.stream_join(draw, flow, _stream(draw)),
+                lambda: stateful.stream_table_join(draw, flow, _table(draw)),
+                lambda: draw.to_table(flow),
+                lambda: stateful.fold(draw, stateful.group(draw, draw.merge(flow, draw.texts(_stream(draw))))),
+            )
+        )()
 
 
 def chain(draw: Draw) -> None:
@@ -322,5 +343,6 @@ FAMILIES: dict[str, Callable[[Draw], None]] = {
     "read-back": read_back,
     "failing": failing,
     "caching": caching,
+    "optimized": optimized,
     "chain": chain,
 }

@@ -8,6 +8,8 @@ Kafka Streams' doing, down to when it looks for windows that have closed. Start 
 
 from __future__ import annotations
 
+from typing import Any
+
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.held_records import LEFT, RIGHT, HeldRecord, HeldRecords
 from moldau.pipeline.cores.join_buffer import JoinBuffer
@@ -22,8 +24,10 @@ _new = tuple.__new__
 
 
 def stream_join(node: StreamStreamJoin, context: TaskContext) -> tuple[Processor, ...]:
-    """The left and the right side of a join."""
+    """The left and the right side of a join; of one that is both sides, the right one has nothing to do."""
     shared = _Shared(node, context)
+    if node.is_self_join:
+        return SelfJoin(shared), _OtherSelf(node, context)
     return StreamJoinSide(shared, LEFT), StreamJoinSide(shared, RIGHT)
 
 
@@ -41,7 +45,8 @@ class _Shared:
             LEFT: self._buffer(LEFT, node.left_store, retention_ms),
             RIGHT: self._buffer(RIGHT, node.right_store, retention_ms),
         }
-        self.held = self._held() if node.kind is not JoinKind.INNER and window.holds_unmatched else None
+        may_wait = node.kind is not JoinKind.INNER and not node.is_self_join
+        self.held = self._held() if may_wait and window.holds_unmatched else None
         self.stream_time = context.cell(f"{node.name}-stream-time", NO_TIMESTAMP)
         self.next_look = context.cell(f"{node.name}-next-look", None)
         """The time of a held record: before its window has closed there is no use in looking for closed windows."""
@@ -157,3 +162,53 @@ class StreamJoinSide(Processor):
             self._held.hold(one.side, one.key, one.value, one.timestamp)
         if records:
             self._shared.next_look.value = records[0].timestamp
+
+
+class SelfJoin(Processor):
+    """A stream joined with itself from one buffer, in the order in which two sides would tell it.
+
+    A record is its own partner too, unless it is so late that its buffer would not have kept it.
+    """
+
+    def __init__(self, shared: _Shared) -> None:
+        super().__init__(shared.node, shared.context)
+        window = shared.node.window
+        self._buffer = shared.buffers[LEFT]
+        self._encode_key = shared.codecs[LEFT].encode_key
+        self._joiner = shared.joiner
+        self._stream_time = shared.stream_time
+        self._before_ms, self._after_ms = window.before_ms, window.after_ms
+        self._retention_ms = window.before_ms + window.after_ms + window.grace_ms
+
+    def process(self, record: Record) -> None:
+        key, value, timestamp, _ = record
+        if key is None or value is None:
+            self.context.drop(self.node, "null key or value")
+            return
+        time = self._stream_time
+        time.value = max(time.value, timestamp)
+        key_bytes, joiner = self._encode_key(key), self._joiner
+        for other_timestamp, other in self._found(key_bytes, timestamp, self._before_ms, self._after_ms):
+            self._tell(record, joiner(key, value, other), other_timestamp)
+        itself = [value] if timestamp > time.value - self._retention_ms + 1 else []
+        for other_timestamp, other in self._found(key_bytes, timestamp, self._after_ms, self._before_ms):
+            if other_timestamp > timestamp and itself:
+                self._tell(record, joiner(key, value, itself.pop()), timestamp)
+            self._tell(record, joiner(key, other, value), other_timestamp)
+        if itself:
+            self._tell(record, joiner(key, value, itself.pop()), timestamp)
+        self._buffer.put(key_bytes, value, timestamp)
+
+    def _found(self, key: bytes, timestamp: int, before_ms: int, after_ms: int) -> list[tuple[int, Any]]:
+        return self._buffer.fetch(key, max(0, timestamp - before_ms), max(0, timestamp + after_ms))
+
+    def _tell(self, record: Record, joined: Any, other_timestamp: int) -> None:
+        key, _, timestamp, headers = record
+        self.forward(_new(Record, (key, joined, max(timestamp, other_timestamp), headers)))
+
+
+class _OtherSelf(Processor):
+    """The right side of such a join: what comes here was joined on the left."""
+
+    def process(self, record: Record) -> None:
+        pass

@@ -6,7 +6,7 @@ Start at `StreamsBuilder`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from moldau.pipeline.ir.nodes import (
 )
 from moldau.pipeline.ir.origin import callers_origin
 from moldau.pipeline.ir.rewrites.null_keys import dropping_null_keys
+from moldau.pipeline.ir.rewrites.optimizing import SETTING, optimizations, optimized
 from moldau.pipeline.ir.rewrites.rebuilding import rebuilt, replaced
 from moldau.pipeline.ir.topology import Topology
 
@@ -154,12 +155,13 @@ class StreamsBuilder(Hinting):
         self._graph.add(node)
         return self
 
-    def build(self) -> Topology:
-        """The topology as it was described so far."""
+    def build(self, config: Mapping[str, Any] | None = None) -> Topology:
+        """The topology as it was described so far; `config` is the application's, for `topology.optimization`."""
+        wanted = optimizations((config or {}).get(SETTING))
         if not self._graph.nodes:
             raise TopologyError("this topology is empty: read a topic with stream, table or global_table first")
         nodes = rebuilt(self._graph.nodes, self._with_branches)
-        return Topology(dropping_null_keys(nodes))
+        return Topology(dropping_null_keys(optimized(nodes, wanted)))
 
     def _with_branches(self, node: Node) -> tuple[Node, ...]:
         if not isinstance(node, Split):

@@ -96,6 +96,7 @@ def repartitioned(
     values: Part,
     partitions: int | None = None,
     partitioner: PythonFunction | None = None,
+    is_automatic: bool = True,
 ) -> Repartition:
     """A repartition node after `source`, not yet in the graph: some callers need only the numbers it takes."""
     topic = prefix if prefix.endswith(REPARTITION_SUFFIX) else prefix + REPARTITION_SUFFIX
@@ -117,4 +118,5 @@ def repartitioned(
         value_serde=values.value_serde(),
         partitions=partitions,
         partitioner=partitioner,
+        is_automatic=is_automatic,
     )

@@ -211,6 +211,7 @@ class KStream(Hinting):
             values=values,
             partitions=options.number_of_partitions,
             partitioner=_partitioner(options.partitioner),
+            is_automatic=False,
         )
         return KStream(self.graph, self.graph.add(node), keys, values, has_new_keys=False)
 

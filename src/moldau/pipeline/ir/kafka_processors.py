@@ -144,6 +144,10 @@ def _repartition(node: Repartition, plan: Plan) -> Iterator[Part]:
 
 def _stream_stream_join(node: StreamStreamJoin, plan: Plan) -> Iterator[Part]:
     this_windowed, other_windowed, this_join, other_join, merge = node.parts or _numbered(node, 5)
+    if node.is_self_join:
+        yield KafkaProcessor(this_windowed, (node.left.name,), (node.left_store.store,))
+        yield KafkaProcessor(merge, (this_windowed,), (node.left_store.store,))
+        return
     outer = () if node.outer_store is None else (node.outer_store,)
     yield KafkaProcessor(this_windowed, (node.left.name,), (node.left_store.store,))
     yield KafkaProcessor(other_windowed, (node.right.name,), (node.right_store.store,))

@@ -267,6 +267,8 @@ class Repartition(OneInput):
     """Whether records without a key end here: nothing after it would take them."""
     copartitioned_with: Node | None = None
     """Whose sources decide the partition count, where it is not those upstream."""
+    is_automatic: bool = False
+    """Whether nobody asked for it by name: it may be merged with others that carry the same records."""
 
 
 @node
@@ -410,6 +412,8 @@ class StreamStreamJoin(Join):
     right_store: Materialization
     outer_store: str | None = None
     """What the store of records that wait for a partner is called, where any may have to."""
+    is_self_join: bool = False
+    """Whether both sides are one stream, kept once in `left_store`."""
 
 
 @node

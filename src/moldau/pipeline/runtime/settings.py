@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 
 from moldau.client.connection import normalize_servers
 from moldau.core.errors import InvalidConfigError
+from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import OffsetReset
+from moldau.pipeline.ir.rewrites.optimizing import SETTING, optimizations
 from moldau.pipeline.runtime.streams_keys import ACTED_ON, IDLE, advice_about, is_client_key
 
 __all__ = ["Guarantee", "Latency", "StreamsSettings", "default_state_dir"]
@@ -81,6 +83,7 @@ class StreamsSettings:
         for key in config:
             if problem := _problem_with(key):
                 warn(problem)
+        _check_optimization(config)
         return cls(
             application_id=_application_id(config),
             bootstrap_servers=normalize_servers(_joined(config.get("bootstrap.servers"))),
@@ -143,6 +146,14 @@ def _guarantee(given: Any, warn: Callable[[str], None]) -> Guarantee:
 
 def _latency(given: Any) -> Latency:
     return _choice("moldau.latency", Latency, given)
+
+
+def _check_optimization(config: Mapping[str, Any]) -> None:
+    """The topology is built by now, with the same setting or without: here a wrong one can only be named."""
+    try:
+        optimizations(config.get(SETTING))
+    except TopologyError as error:
+        raise InvalidConfigError(str(error)) from None
 
 
 def _choice(key: str, kind: type[Choice], given: object) -> Choice:

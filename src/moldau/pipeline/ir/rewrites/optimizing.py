@@ -1,0 +1,59 @@
+"""What `topology.optimization` asks for: fewer repartitionings, and one store for a stream joined with itself.
+
+There is less to shuffle and less to keep. Results are those of Kafka Streams' optimized topology, which differ from the
+plain one's for records without a key and for very late ones; docs/streams.md tells. KIP-295 and KIP-862 say what Kafka
+Streams does, and descriptions are compared with its own. Start at `optimized`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from moldau.pipeline.ir.errors import TopologyError
+from moldau.pipeline.ir.nodes import Node, StreamStreamJoin
+from moldau.pipeline.ir.rewrites.merging_repartitions import merged_repartitions
+from moldau.pipeline.ir.rewrites.rebuilding import rebuilt, replaced
+
+__all__ = ["SETTING", "optimizations", "optimized"]
+
+SETTING = "topology.optimization"
+NONE, ALL = "none", "all"
+REUSE_SOURCE_TOPICS = "reuse.ktable.source.topics"
+MERGE_REPARTITIONS = "merge.repartition.topics"
+SINGLE_STORE_SELF_JOIN = "single.store.self.join"
+EACH = (REUSE_SOURCE_TOPICS, MERGE_REPARTITIONS, SINGLE_STORE_SELF_JOIN)
+
+
+def optimizations(setting: object) -> frozenset[str]:
+    """The single optimizations that a setting's value stands for; raises `TopologyError` with what it may be."""
+    words = [word.strip() for word in str(NONE if setting is None else setting).split(",")]
+    if words == [NONE]:
+        return frozenset()
+    if words == [ALL]:
+        return frozenset(EACH)
+    for word in words:
+        if word not in EACH:
+            raise TopologyError(
+                f"{SETTING} is {str(setting)!r}, and {word!r} cannot be there: write {NONE} or {ALL} alone, "
+                f"or some of {', '.join(EACH)} with commas between"
+            )
+    return frozenset(words)
+
+
+def optimized(nodes: Iterable[Node], wanted: frozenset[str]) -> tuple[Node, ...]:
+    """The same pipeline with these optimizations.
+
+    A table whose source topic is its changelog is what every table here is: there are no other changelog topics.
+    """
+    result = tuple(nodes)
+    if MERGE_REPARTITIONS in wanted:
+        result = merged_repartitions(result)
+    if SINGLE_STORE_SELF_JOIN in wanted:
+        result = rebuilt(result, _with_one_store)
+    return result
+
+
+def _with_one_store(node: Node) -> tuple[Node, ...]:
+    if isinstance(node, StreamStreamJoin) and node.left is node.right:
+        return (replaced(node, right_store=node.left_store, outer_store=None, is_self_join=True),)
+    return (node,)
