@@ -7,6 +7,7 @@ import importlib.util
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,9 +19,10 @@ from moldau.pipeline.ir.topology import Topology
 __all__ = ["load_topology"]
 
 
-def load_topology(target: str) -> Topology:
+def load_topology(target: str, config: Mapping[str, Any] | None = None) -> Topology:
     """Import the module and take what it names: a topology, a builder, or a function that returns either.
 
+    A builder is built with `config`, which may ask for optimizations.
     Raises `ToolError` where there is no such thing, and passes on what the topology itself finds wrong.
     """
     place, colon, name = target.rpartition(":")
@@ -30,7 +32,7 @@ def load_topology(target: str) -> Topology:
     if not hasattr(module, name):
         offered = [one for one, what in vars(module).items() if callable(what) and not one.startswith("_")]
         raise ToolError(f"{place} has no {name!r}; it has {', '.join(offered[:10]) or 'nothing to call'}")
-    return _topology(getattr(module, name), target)
+    return _topology(getattr(module, name), target, config)
 
 
 def _loaded(place: str) -> ModuleType:
@@ -56,7 +58,7 @@ def _loaded(place: str) -> ModuleType:
         raise ToolError(f"{place} cannot be imported: {_last_line(error)}") from None
 
 
-def _topology(found: Any, target: str) -> Topology:
+def _topology(found: Any, target: str, config: Mapping[str, Any] | None) -> Topology:
     if callable(found) and not isinstance(found, Topology):
         try:
             found = found()
@@ -65,7 +67,7 @@ def _topology(found: Any, target: str) -> Topology:
         except Exception as error:
             raise ToolError(f"{target} failed: {_last_line(error)}") from None
     if not isinstance(found, Topology) and callable(getattr(found, "build", None)):
-        found = found.build()
+        found = found.build(config)
     if not isinstance(found, Topology):
         raise ToolError(f"{target} gives {type(found).__name__}, not a topology; return builder.build()")
     return found

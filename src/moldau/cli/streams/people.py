@@ -22,7 +22,8 @@ def _run(options: argparse.Namespace) -> int:
     from moldau.cli.streams.loading import load_topology
     from moldau.cli.streams.running import run
 
-    return run(load_topology(options.topology), _config(options), quiet=options.quiet)
+    config = _config(options)
+    return run(load_topology(options.topology, config), config, quiet=options.quiet)
 
 
 def _describe(options: argparse.Namespace) -> None:

@@ -12,11 +12,17 @@ from moldau.cli.streams.loading import load_topology
 from moldau.cli.tool import ToolError
 
 PROGRAM = """
-from moldau.streams import Consumed, StreamsBuilder, StringSerde
+from moldau.streams import Consumed, JoinWindows, StreamsBuilder, StringSerde
 
 def builder():
     made = StreamsBuilder()
     made.stream("in", Consumed.with_(StringSerde(), StringSerde())).to("out")
+    return made
+
+def self_join():
+    made = StreamsBuilder()
+    stream = made.stream("in", Consumed.with_(StringSerde(), StringSerde()))
+    stream.join(stream, lambda one, other: one + other, JoinWindows.of_time_difference_with_no_grace(5)).to("out")
     return made
 
 def topology():
@@ -44,6 +50,12 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fix
 @pytest.mark.parametrize("name", ["topology", "builder", "ready"])
 def test_functions_builders_and_topologies_will_do(program: Path, name: str) -> None:
     assert [sink.topic for sink in load_topology(f"{program}:{name}").sinks] == ["out"]
+
+
+def test_a_builder_is_built_with_the_configuration(program: Path) -> None:
+    target = f"{program}:self_join"
+    assert len(load_topology(target).stores) == 2
+    assert len(load_topology(target, {"topology.optimization": "all"}).stores) == 1
 
 
 def test_a_module_is_found_in_the_current_folder(program: Path) -> None:
