@@ -22,9 +22,13 @@ LAST_WORDS_S = 1.0
 CHATTER = (b"Starting Streaming TransformWithState", b"Streaming TransformWithState")
 """How lines begin that workers of stateful queries print; an empty one follows each."""
 
-TRACEBACK = b"Traceback (most recent call last):"
-IDLE_WORKER_FRAME, IDLE_WORKER_END = b"/pyspark/daemon.py", b"BrokenPipeError:"
-"""A worker that had nothing to do for a minute is ended by Spark, and complains about it."""
+TRACEBACK = (b"Traceback (most recent call last):", b"PySpark daemon failed to flush the output")
+OWN_FRAME, SOURCE_LINE = b"/pyspark/", b"    "
+OTHER_END_CLOSED = (b"BrokenPipeError:", b"ConnectionResetError:")
+"""A worker whose task Spark has ended, or that had nothing to do for a minute, complains that nobody listens any more.
+
+Only traces that run through PySpark's own code are left out: the pipe is the one to Spark then.
+"""
 
 
 class LaunchOutput:
@@ -85,10 +89,11 @@ def without_chatter(lines: Iterator[bytes]) -> Iterator[bytes]:
             was_chatter = bool(line.strip())
             continue
         was_chatter = False
-        if line.startswith(TRACEBACK) or (held and IDLE_WORKER_FRAME in line):
+        if line.startswith(TRACEBACK) or (held and (OWN_FRAME in line or line.startswith(SOURCE_LINE))):
             held.append(line)
             continue
-        if held and len(held) > 1 and line.startswith(IDLE_WORKER_END):
+        if len(held) > 1 and line.startswith(OTHER_END_CLOSED):
+            was_chatter = held[0].startswith(TRACEBACK[1])
             held.clear()
             continue
         yield from held

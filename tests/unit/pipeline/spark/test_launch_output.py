@@ -21,6 +21,31 @@ IDLE = [
 OTHER = [b"Traceback (most recent call last):\n", b'  File "/x/mine.py", line 1\n', b"ValueError: oh\n", b"\n"]
 
 
+FLUSHING = [
+    b"PySpark daemon failed to flush the output to the worker process:\n",
+    b"Traceback (most recent call last):\n",
+    b'  File "/x/pyspark.zip/pyspark/daemon.py", line 90, in worker\n',
+    b"    outfile.flush()\n",
+    b"BrokenPipeError: [Errno 32] Broken pipe\n",
+    b"\n",
+]
+USERS_PIPE = [
+    b"Traceback (most recent call last):\n",
+    b'  File "/x/pyspark.zip/pyspark/worker.py", line 9, in main\n',
+    b'  File "/x/mine.py", line 1, in send\n',
+    b"    pipe.write(data)\n",
+    b"BrokenPipeError: [Errno 32] Broken pipe\n",
+]
+
+
+def test_workers_whose_task_was_ended_are_not_heard() -> None:
+    assert list(without_chatter(iter([b"a\n", *FLUSHING, b"b\n"]))) == [b"a\n", b"b\n"]
+
+
+def test_a_pipe_of_the_users_that_breaks_is_heard() -> None:
+    assert list(without_chatter(iter(USERS_PIPE))) == USERS_PIPE
+
+
 def test_workers_that_talk_of_themselves_are_not_heard() -> None:
     assert list(without_chatter(iter([b"a\n", *STATEFUL, b"b\n", *IDLE, b"\n", b"c\n"]))) == [
         b"a\n",
