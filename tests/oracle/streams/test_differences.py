@@ -112,6 +112,27 @@ def test_a_held_record_whose_joiner_fails_does_not_block_the_others(kafka_stream
     assert values(ours) == ["(x,null)", "(x,null)"]
 
 
+def test_repartitionings_behind_a_merge_can_be_one_with_others(kafka_streams: KafkaStreamsOracle) -> None:
+    operators = [
+        stream("s", "in"),
+        then("k", "select_key", "s", **{"with": {"fn": "first"}}),
+        then("f", "filter", "k", **{"with": {"fn": "has_value"}}),
+        then("g", "group_by_key", "f"),
+        then("c", "count", "g"),
+        stream("t", "more"),
+        then("m", "merge", "f", "t"),
+        then("h", "group_by_key", "m"),
+        then("d", "count", "h"),
+        then("u", "to_stream", "d"),
+        then("o", "to", "u", topic="out"),
+    ]
+    config = {"topology.optimization": "merge.repartition.topics"}
+    theirs, ours = both(kafka_streams, operators, record("in", "a", "x,y", 1), config=config)
+    assert "Found a null keyChangingChild node" in str(theirs.error)
+    assert [output.key for output in ours.outputs] == [b"x"]
+    assert ours.description.count("Sink: ") == 2
+
+
 def test_a_window_store_with_duplicates_finds_its_first_value(kafka_streams: KafkaStreamsOracle) -> None:
     operators = [
         stream("s", "in"),

@@ -13,6 +13,7 @@ from moldau.pipeline.ir.nodes import (
     Cogroup,
     GlobalTableSource,
     Join,
+    Merge,
     Node,
     Repartition,
     Source,
@@ -30,9 +31,7 @@ def partition_counts(nodes: tuple[Node, ...], topics: Mapping[str, int]) -> dict
     """
     counts = dict(topics)
     repartitions = [node for node in nodes if isinstance(node, Repartition)]
-    meetings = [
-        node for node in nodes if isinstance(node, Join | Cogroup) and not isinstance(node, StreamGlobalTableJoin)
-    ]
+    meetings = [node for node in nodes if _is_meeting(node)]
     for repartition in repartitions:
         counts[repartition.topic] = _wanted(repartition, counts)
     # A count that a join changes may change those behind it; each round settles at least one more join.
@@ -46,6 +45,13 @@ def partition_counts(nodes: tuple[Node, ...], topics: Mapping[str, int]) -> dict
         if counts == before:
             break
     return counts
+
+
+def _is_meeting(node: Node) -> bool:
+    """Whether what feeds a node must have equal counts."""
+    if isinstance(node, Merge):
+        return node.is_copartitioned
+    return isinstance(node, Join | Cogroup) and not isinstance(node, StreamGlobalTableJoin)
 
 
 def task_count(inputs: tuple[Source | Repartition, ...], counts: Mapping[str, int]) -> int:
@@ -82,7 +88,7 @@ def _settle(meeting: Node, counts: dict[str, int]) -> None:
     if len(set(demanded.values())) > 1:
         facts = ", ".join(f"{topic} has {count}" for topic, count in demanded.items())
         raise CopartitioningError(
-            f"{meeting.name}: what is joined must have the same number of partitions, but {facts}; "
+            f"{meeting.name}: what is joined or merged must have the same number of partitions, but {facts}; "
             "repartition one side, or create the topics with equal counts",
             meeting.origin,
         )

@@ -231,6 +231,8 @@ class Merge(Node):
     """Records of several streams as they come."""
 
     inputs: tuple[Node, ...]
+    is_copartitioned: bool = False
+    """Whether records of one key must come from the same partition of all: a fold follows without a repartitioning."""
 
 
 @node

@@ -12,7 +12,8 @@ from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.dsl.builder import StreamsBuilder
 from moldau.pipeline.dsl.kstream import KStream
 from moldau.pipeline.dsl.windows import JoinWindows
-from moldau.pipeline.ir.errors import TopologyError
+from moldau.pipeline.ir.copartitioning import partition_counts
+from moldau.pipeline.ir.errors import CopartitioningError, TopologyError
 from moldau.pipeline.ir.nodes import Repartition, StreamStreamJoin
 from moldau.pipeline.ir.rewrites.optimizing import EACH, optimizations
 from moldau.pipeline.ir.serdes import StringSerde
@@ -84,6 +85,21 @@ def test_a_repartitioning_stays_behind_a_change_of_values_and_where_it_was_asked
         keyed.repartition().to("out2")
 
     assert repartitions(topology(build, "all")) == repartitions(topology(build, None))
+
+
+def test_what_is_merged_with_repartitioned_records_must_be_partitioned_alike() -> None:
+    builder = StreamsBuilder()
+    keyed = builder.stream("in").select_key(lambda key, value: value[0])
+    keyed.group_by_key().count()
+    keyed.merge(builder.stream("more")).group_by_key().count()
+    merged = builder.build({"topology.optimization": "all"})
+    (topic, _) = repartitions(merged)[0]
+    assert partition_counts(merged.nodes, {"in": 2, "more": 5})[topic] == 5
+
+    keyed.merge(builder.stream("third")).merge(builder.stream("more")).group_by_key().count()
+    merged = builder.build({"topology.optimization": "all"})
+    with pytest.raises(CopartitioningError, match="what is joined or merged must have the same number of partitions"):
+        partition_counts(merged.nodes, {"in": 2, "more": 5, "third": 4})
 
 
 def self_joined(stream: KStream) -> None:

@@ -2,7 +2,8 @@
 
 Repartitionings that Kafka Streams made by itself, after one operator that changes keys and none that changes values in
 between, carry the same records: one of them can serve all. Those the user asked for stay. Where streams with new keys
-are merged first, the one repartitioning comes after the merge. Start at `merged_repartitions`.
+are merged first, the one repartitioning comes after the merge; where only one of them has new keys, and is
+repartitioned before, the others must be partitioned alike (`Merge.is_copartitioned`). Start at `merged_repartitions`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from moldau.pipeline.ir.nodes import (
     ToStream,
     inputs_of,
 )
-from moldau.pipeline.ir.rewrites.rebuilding import with_inputs
+from moldau.pipeline.ir.rewrites.rebuilding import replaced, with_inputs
 from moldau.pipeline.ir.serdes import DefaultSerde
 
 __all__ = ["merged_repartitions"]
@@ -54,6 +55,9 @@ class _Merging:
         self._inputs = {node.name: [source.name for source in inputs_of(node)] for node in nodes}
         self._singles: dict[str, Repartition] = {}
         """What comes right after a node that changes keys, or merges streams whose keys were changed; by that node."""
+
+        self._meetings: set[str] = set()
+        """Merges with records of the one repartitioning, behind which another one was left out."""
 
     def result(self) -> tuple[Node, ...]:
         for changer, repartitions in self._by_changer().items():
@@ -106,15 +110,11 @@ class _Merging:
         return self._changes_keys(name) or _changes_values(self._nodes[name])
 
     def _above(self, name: str, holds: Callable[[str], bool]) -> str | None:
-        """The node itself or one it comes from, nearest first; of several inputs the last one counts."""
+        """The node itself or one it comes from, nearest first; of several inputs the first that leads to one counts."""
         if holds(name):
             return name
-        found = None
-        for feeder in self._feeders(name):
-            if holds(feeder):
-                return feeder
-            found = self._above(feeder, holds)
-        return found
+        ways = (self._above(feeder, holds) for feeder in self._feeders(name))
+        return next((found for found in ways if found is not None), None)
 
     def _feeders(self, name: str) -> list[str]:
         inputs = list(dict.fromkeys(self._inputs[name]))
@@ -124,8 +124,8 @@ class _Merging:
     # --- how
 
     def _merge(self, changer: str, repartitions: list[str]) -> None:
-        replaced = [node for name in repartitions if isinstance(node := self._nodes[name], Repartition)]
-        single = self._singles[changer] = _single(replaced, self._nodes[changer])
+        many = [node for name in repartitions if isinstance(node := self._nodes[name], Repartition)]
+        single = self._singles[changer] = _single(many, self._nodes[changer])
         # Its own name may be that of one it replaces.
         key = _key(changer)
         self._nodes[key], self._inputs[key] = single, [changer]
@@ -134,9 +134,17 @@ class _Merging:
             if child is not None and child != key:
                 self._feed(child, changer, key)
             if self._comes_from(name, key):
+                self._meetings |= self._merges_between(name, key)
                 feeder = self._inputs.pop(name)[0]
                 for other in self._inputs:
                     self._feed(other, name, feeder)
+
+    def _merges_between(self, name: str, single: str) -> set[str]:
+        found = {name} if isinstance(self._nodes[name], Merge) else set[str]()
+        for feeder in self._inputs[name]:
+            if feeder != single and self._comes_from(feeder, single):
+                found |= self._merges_between(feeder, single)
+        return found
 
     def _comes_from(self, name: str, other: str) -> bool:
         return any(one == other or self._comes_from(one, other) for one in self._inputs[name])
@@ -155,6 +163,8 @@ class _Merging:
             if name not in self._inputs or node in self._singles.values():
                 continue
             made[name] = with_inputs(node, tuple(made[one] for one in self._inputs[name]))
+            if name in self._meetings:
+                made[name] = replaced(made[name], is_copartitioned=True)
             if name in self._singles:
                 made[_key(name)] = with_inputs(self._singles[name], (made[name],))
         return tuple(made.values())
