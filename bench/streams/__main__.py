@@ -15,6 +15,7 @@ from typing import Any
 
 from bench.brokers import ApacheKafka, BrokerProcess, Moldau
 from bench.machine import describe, settle
+from bench.streams import hosting
 from bench.streams.competitors import COMPETITORS
 from bench.streams.jobs import JOBS, Job
 from bench.streams.measuring import Measured, measured
@@ -28,6 +29,8 @@ BROKERS: dict[str, type[BrokerProcess]] = {"moldau": Moldau, "kafka": ApacheKafk
 
 def main() -> int:
     options = _parser().parse_args()
+    if options.hosting:
+        return _measure_hosting(options)
     if options.table:
         document: dict[str, Any] = json.loads(options.table.read_text())
     else:
@@ -43,7 +46,29 @@ def main() -> int:
     text = render(document)
     print(text)
     if options.readme:
-        update_readme(text)
+        update_readme(text, f"{document['records']:,} records")
+    return 0
+
+
+def _measure_hosting(options: argparse.Namespace) -> int:
+    results: dict[str, dict[str, hosting.Hosted]] = {}
+    for kind in hosting.KINDS:
+        for count in hosting.COUNTS:
+            with tempfile.TemporaryDirectory(prefix="moldau-bench-") as folder:
+                settle()
+                with BROKERS[options.broker](Path(folder) / "broker") as broker:
+                    found = hosting.hosted(kind, count, broker, Path(folder) / "app")
+            results.setdefault(kind, {})[str(count)] = found
+            shown = ", ".join(f"{name} {number:,.2f}" for name, number in found.items())
+            print(f"  {count} x {hosting.KINDS[kind]}: {shown}", file=sys.stderr, flush=True)
+    text = f"{datetime.date.today().isoformat()}, {', '.join(describe().values())}\n\n{hosting.render(results)}"
+    print(text)
+    if options.save:
+        RESULTS.mkdir(exist_ok=True)
+        path = RESULTS / f"{datetime.date.today().isoformat()}-hosting.json"
+        path.write_text(json.dumps(results, indent=1) + "\n")
+    if options.readme:
+        update_readme(text, "hosting")
     return 0
 
 
@@ -84,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--broker", choices=list(BROKERS), default="moldau")
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--samples", type=int, default=60, help="records sent one by one for the latency")
+    parser.add_argument("--hosting", action="store_true", help="instead: what 1, 5 and 10 pipelines on one driver cost")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--no-save", dest="save", action="store_false", help="leave the results folder alone")
     parser.add_argument("--readme", action="store_true", help="put the table into bench/streams/README.md")

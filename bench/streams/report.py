@@ -12,7 +12,6 @@ from bench.streams.jobs import JOBS
 __all__ = ["render", "update_readme"]
 
 README = Path(__file__).parent / "README.md"
-BEGIN, END = "<!-- results: written by scripts/bench-streams -->", "<!-- end of results -->"
 GOALS = {
     ("copy", "pyspark"): 0.9,
     ("map-filter", "pyspark"): 0.9,
@@ -73,6 +72,10 @@ def _median(runs: list[Any], name: str) -> float | None:
     return statistics.median(found) if found else None
 
 
-def update_readme(text: str) -> None:
-    before, _, rest = README.read_text().partition(BEGIN)
-    README.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{rest.partition(END)[2]}")
+def update_readme(text: str, part: str) -> None:
+    """Replace what stands between the two marks of a part."""
+    begin, end = f"<!-- {part}: written by scripts/bench-streams -->", f"<!-- end of {part} -->"
+    before, mark, rest = README.read_text().partition(begin)
+    if not mark:
+        raise SystemExit(f"{README.name} has no place for this: put {begin!r} and {end!r} where the table should be")
+    README.write_text(f"{before}{begin}\n\n{text}\n{end}{rest.partition(end)[2]}")
