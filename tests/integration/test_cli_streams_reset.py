@@ -17,6 +17,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.cli_commands import Terminal
 from tests.oracle.apache_kafka import needs_apache_kafka, run_tool
 
+from moldau.client.admin import Admin
+from moldau.client.wire_groups import commit_for_good, is_reset
+from moldau.core.ids import TopicPartition as Partition
 from moldau.testing import Broker
 
 RESETTER = "org.apache.kafka.tools.StreamsResetter"
@@ -79,6 +82,18 @@ def test_input_is_read_again_from_its_beginning_and_internal_topics_are_gone(bro
     assert committed(broker, name) == {("orders", partition): 0 for partition in range(3)}
     assert topics(broker, name) == {f"{name}-results"}
     assert f"delete the folder {name} in state.dir" in done.stderr
+
+
+def test_offsets_are_known_as_those_of_a_reset_until_others_are_committed(broker: Broker) -> None:
+    name = application(broker)
+    admin = Admin(broker.bootstrap_servers)
+    partitions = [Partition("orders", number) for number in range(3)]
+    assert not is_reset(admin, name, partitions)
+    assert not is_reset(admin, "nobody", partitions)
+    Terminal(broker).output(command(name, "--input-topics orders --to-offset 4"))
+    assert is_reset(admin, name, partitions)
+    commit_for_good(admin, name, {Partition("orders", 1): 7})
+    assert not is_reset(admin, name, partitions)
 
 
 def test_a_dry_run_changes_nothing(broker: Broker) -> None:

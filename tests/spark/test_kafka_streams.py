@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from moldau.cli.streams.application_reset import main as reset
 from moldau.client.admin import Admin
 from moldau.client.groups import Groups
 from moldau.core.errors import MoldauError
@@ -260,6 +261,26 @@ def test_lost_state_is_refused_until_it_is_cleaned_up(world: World) -> None:
     with world.streams(counting(source, target), state_dir=elsewhere) as anew:
         anew.start()
         assert counts(world.read(target, 2)) == {"a": [1, 1]}
+
+
+@pytest.mark.parametrize("guarantee", ["at_least_once", "exactly_once_v2"])
+def test_a_reset_application_begins_where_it_was_put(world: World, guarantee: str) -> None:
+    name = f"{world.name}-{guarantee}"
+    changes = {"application_id": name, "processing_guarantee": guarantee}
+    source, target = world.topic(f"in-{guarantee}"), world.topic(f"out-{guarantee}")
+    world.send(source, ("a", "1"), ("a", "2"))
+    with world.streams(counting(source, target), **changes) as first:
+        first.start()
+        world.read(target, 2)
+
+    servers = ["--bootstrap-server", world.broker.bootstrap_servers]
+    assert reset(["--application-id", name, "--input-topics", source, "--to-latest", *servers]) == 0
+    world.send(source, ("a", "3"))
+    again = world.streams(counting(source, target), **changes)
+    again.clean_up()
+    again.start()
+
+    assert counts(world.read(target, 3)) == {"a": [1, 2, 1]}
 
 
 def test_a_second_process_on_the_same_state_is_refused(world: World) -> None:

@@ -14,16 +14,21 @@ from moldau.core.ids import TopicPartition
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
 
-__all__ = ["commit_for_good", "remove_members", "remove_static_member"]
+__all__ = ["RESET", "commit_for_good", "is_reset", "remove_members", "remove_static_member"]
 
 FOREVER_MS = 100 * 365 * 24 * 3600 * 1000
 VERSION_WITH_RETENTION = 4
 """The last version of OffsetCommit that says how long an offset is kept."""
 
+VERSION_FOR_ONE_GROUP = 7
+"""The last version of OffsetFetch that asks for one group."""
+
 GROUP_COORDINATOR = 0
+RESET = "reset"
+"""The metadata of offsets that a reset has set, and no run has replaced since."""
 
 
-def commit_for_good(admin: Admin, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
+def commit_for_good(admin: Admin, group_id: str, offsets: Mapping[TopicPartition, int], *, metadata: str = "") -> None:
     """Commit offsets of a group without members so that they never expire.
 
     Brokers forget the offsets of such a group after a week. An old version of the request says how long to keep an
@@ -31,7 +36,7 @@ def commit_for_good(admin: Admin, group_id: str, offsets: Mapping[TopicPartition
     """
     topics: dict[str, list[Message]] = {}
     for at, offset in offsets.items():
-        position = Message(partition_index=at.partition, committed_offset=offset, committed_metadata="")
+        position = Message(partition_index=at.partition, committed_offset=offset, committed_metadata=metadata)
         topics.setdefault(at.topic, []).append(position)
     request = Message(
         group_id=group_id,
@@ -46,6 +51,25 @@ def commit_for_good(admin: Admin, group_id: str, offsets: Mapping[TopicPartition
     for topic in answer.topics:
         for one in topic.partitions:
             raise_for(one.error_code, about=f"{topic.name}-{one.partition_index}")
+
+
+def is_reset(admin: Admin, group_id: str, partitions: Iterable[TopicPartition]) -> bool:
+    """Whether offsets of a group are as a reset has left them: at least one, and all that there are."""
+    topics: dict[str, list[int]] = {}
+    for at in partitions:
+        topics.setdefault(at.topic, []).append(at.partition)
+    request = Message(
+        group_id=group_id,
+        topics=[Message(name=name, partition_indexes=numbers) for name, numbers in topics.items()],
+        require_stable=False,
+    )
+    if not topics:
+        return False
+    with admin.wire(_coordinator(admin, group_id)) as client:
+        answer = client.send(ApiKey.OFFSET_FETCH, request, VERSION_FOR_ONE_GROUP)
+    raise_for(answer.error_code)
+    notes = [one.metadata for topic in answer.topics for one in topic.partitions if one.committed_offset >= 0]
+    return bool(notes) and all(note == RESET for note in notes)
 
 
 def remove_static_member(admin: Admin, group_id: str, instance_id: str, member_id: str = "") -> None:

@@ -123,13 +123,14 @@ class KafkaStreams:
         """Forget everything: state, checkpoint, committed offsets. The next start begins as if it were the first.
 
         State is kept nowhere but in `state.dir`, so it is built anew from the topics and results are written again.
-        Only while the application does not run.
+        Offsets that kafka-streams-application-reset has set stay, and the next start begins there. Only while the
+        application does not run.
         """
         from moldau.pipeline.runtime.reset import reset_application
 
         if self.state not in (State.CREATED, State.NOT_RUNNING, State.ERROR):
             raise StreamsError(f"application {self.settings.application_id} is {self.state.value}; close it first")
-        reset_application(self.settings)
+        reset_application(self.settings, keeps_reset=True)
 
     def store(self, name: str) -> Any:
         """A store with a name of its own, to be read: by key, range or window, as of the last committed batch.

@@ -184,7 +184,9 @@ class _Reset:
                 say(f"Topic: {at.topic}")
             wanted |= positions.latest(intermediate)
         if not self._is_dry:
-            self._groups.commit(self._application, wanted)
+            from moldau.client.wire_groups import RESET, commit_for_good
+
+            commit_for_good(self._admin, self._application, wanted, metadata=RESET)
 
     # --- topics
 

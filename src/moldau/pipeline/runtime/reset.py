@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from moldau.client.errors import ClientError
 from moldau.client.groups import Groups
-from moldau.client.wire_groups import remove_static_member
+from moldau.client.wire_groups import is_reset, remove_static_member
 from moldau.core.errors import ErrorCode
 from moldau.pipeline.runtime.application_folder import ApplicationFolder
 from moldau.pipeline.runtime.cluster import Cluster
@@ -18,18 +18,20 @@ from moldau.pipeline.runtime.settings import StreamsSettings
 __all__ = ["reset_application"]
 
 
-def reset_application(settings: StreamsSettings, *, force: bool = False) -> list[str]:
+def reset_application(settings: StreamsSettings, *, force: bool = False, keeps_reset: bool = False) -> list[str]:
     """Delete an application's state directory, its group and its progress; returns what was removed.
 
     Raises `AlreadyRunningError` or `StreamsError` where it is running, or may be: a killed one stays in its group for
-    a while. `force` takes it out of the group.
+    a while. `force` takes it out of the group. `keeps_reset` leaves offsets that kafka-streams-application-reset has
+    set, for the next start to begin there.
     """
     folder = ApplicationFolder(settings)
     folder.acquire()
     try:
         cluster = Cluster(settings)
         counts = cluster.partition_counts()
-        removed = _forget_group(cluster, settings.application_id, force)
+        is_kept = keeps_reset and _has_reset_offsets(cluster, settings.application_id)
+        removed = [] if is_kept else _forget_group(cluster, settings.application_id, force)
         own = progress_topic(settings.application_id)
         if own in counts:
             cluster.admin.delete_topics([own])
@@ -42,6 +44,10 @@ def reset_application(settings: StreamsSettings, *, force: bool = False) -> list
     finally:
         folder.release()
     return removed
+
+
+def _has_reset_offsets(cluster: Cluster, group_id: str) -> bool:
+    return is_reset(cluster.admin, group_id, Groups(cluster.admin).committed(group_id))
 
 
 def _forget_group(cluster: Cluster, group_id: str, force: bool) -> list[str]:

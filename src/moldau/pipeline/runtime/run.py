@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.errors import ClientError
+from moldau.client.wire_groups import is_reset
 from moldau.core.ids import TopicPartition
 from moldau.pipeline.cores.task import is_stateless
 from moldau.pipeline.ir.topology import Topology
@@ -237,8 +238,12 @@ class Run:
                 last_planned=checkpoint.last_planned,
                 progress=progress,
                 group_offsets=self._committed,
+                is_reset=checkpoint.identity is None and self._is_reset(),
             )
         )
+
+    def _is_reset(self) -> bool:
+        return is_reset(self._cluster.admin, self._settings.application_id, self._committed)
 
     def _begin(self, plan: StartPlan, checkpoint: Checkpoint) -> None:
         if plan.warning is not None:

@@ -31,6 +31,8 @@ class Facts:
     last_planned: int | None
     progress: Progress | None
     group_offsets: Offsets
+    is_reset: bool = False
+    """Whether the group's offsets are those that a reset has set, to begin there without state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ def _without_checkpoint(facts: Facts) -> StartPlan:
             f"application {facts.application_id} has committed results, and the state behind them is not in "
             f"{facts.state_dir}; start it with the state.dir it had before, {_or_reset(facts)}"
         )
-    if facts.group_offsets and not facts.is_stateless and not facts.is_exactly_once:
+    if facts.group_offsets and not (facts.is_stateless or facts.is_exactly_once or facts.is_reset):
         # Whoever committed them: going on from there with empty tables would give wrong results for ever.
         return StartPlan(
             warning=f"application {facts.application_id} has committed offsets and no state in {facts.state_dir}; "

@@ -76,6 +76,12 @@ def test_at_least_once_builds_lost_state_anew() -> None:
     assert "state is built anew" in (plan.warning or "")
 
 
+def test_at_least_once_begins_where_a_reset_has_put_it() -> None:
+    plan = start_plan(replace(FIRST, is_exactly_once=False, group_offsets={PLACE: 9}, is_reset=True))
+
+    assert plan == StartPlan(starting_offsets={PLACE: 9})
+
+
 def test_at_least_once_without_state_goes_on_from_the_groups_offsets() -> None:
     facts = replace(FIRST, is_exactly_once=False, is_stateless=True, group_offsets={PLACE: 9})
 
