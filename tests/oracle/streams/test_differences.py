@@ -237,6 +237,22 @@ def test_a_join_does_not_find_a_window_that_only_a_cache_still_knows(kafka_strea
     assert values(theirs) == values(ours) == []
 
 
+def test_a_session_does_not_grow_into_one_that_only_a_cache_still_knows(kafka_streams: KafkaStreamsOracle) -> None:
+    operators = [
+        stream("s", "in"),
+        then("g", "group_by_key", "s"),
+        then("w", "windowed_by", "g", window={"kind": "session", "gap": 600_000, "grace": 0}),
+        then("a", "aggregate", "w", initial="", adder={"fn": "concat"}, merger={"fn": "merge"}),
+        then("m", "to_stream", "a"),
+        then("o", "to", "m", topic="out"),
+    ]
+    times = (("z", 73_740_001), ("z", 74_880_000), ("q", 74_340_001))
+    inputs = [record("in", "a", value, time) for value, time in times]
+    theirs, ours = both(kafka_streams, operators, *inputs, config={"statestore.cache.max.bytes": "1000000"})
+    assert values(theirs)[-1] == "[[+|z]+|z]|q"
+    assert values(ours)[-1] == "[+|z]|q"
+
+
 REFUSED = {
     "a join with grace on a table without history": [
         stream("s", "in"),
