@@ -25,9 +25,7 @@ def test_a_master_that_does_not_answer_is_named_at_once() -> None:
         port = server.getsockname()[1]
     began = time.monotonic()
 
-    with pytest.raises(
-        MasterUnreachableError, match=f"no Spark master answers at .*:{port}: connection"
-    ):
+    with pytest.raises(MasterUnreachableError, match=f"no Spark master answers at .*:{port}: connection"):
         check_master(f"spark://127.0.0.1:{port}")
     assert time.monotonic() - began < 5
 
