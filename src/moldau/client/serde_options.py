@@ -77,7 +77,7 @@ class SerdeOptions:
 
     def configured(self, config: Mapping[str, Any], part: Part) -> SerdeOptions:
         """The same with the settings of an application, where they say what was left open."""
-        found = {
+        found: dict[str, Any] = {
             "part": part,
             "registry_url": _text(config, "schema.registry.url"),
             "user_info": _text(config, "basic.auth.user.info"),
