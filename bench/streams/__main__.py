@@ -18,10 +18,14 @@ from bench.machine import describe, settle
 from bench.streams import hosting
 from bench.streams.competitors import COMPETITORS
 from bench.streams.jobs import JOBS, Job
-from bench.streams.measuring import Measured, measured
+from bench.streams.measuring import Load, Measured, measured
 from bench.streams.report import render, update_readme
 
-SHARE = {"faust": 0.1}
+SHARE: dict[tuple[str, str | None], float] = {
+    ("faust", None): 0.02,
+    ("faust", "word-count"): 0.005,
+    ("quix", "word-count"): 0.1,
+}
 """Of the records; a rate is a rate, and a hundred times as slow need not mean a hundred times as long a wait."""
 RESULTS = Path(__file__).parent / "results"
 BROKERS: dict[str, type[BrokerProcess]] = {"moldau": Moldau, "kafka": ApacheKafka}
@@ -92,9 +96,10 @@ def _one_run(job: Job, competitor: str, options: argparse.Namespace) -> Measured
         root = Path(folder)
         settle()
         with BROKERS[options.broker](root / "broker") as broker:
-            records = round(options.records * SHARE.get(competitor, 1))
+            share = SHARE.get((competitor, job.name)) or SHARE.get((competitor, None)) or 1
+            load = Load.of(options.records, share)
             try:
-                return measured(job, competitor, broker, root / "app", records=records, samples=options.samples)
+                return measured(job, competitor, broker, root / "app", load=load, samples=options.samples)
             except (RuntimeError, TimeoutError) as error:
                 log = root / "app" / "output.log"
                 tail = log.read_text(errors="replace")[-1500:] if log.exists() else ""

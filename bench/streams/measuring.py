@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -24,12 +25,13 @@ from bench.streams import outputs
 from bench.streams.competitors import command
 from bench.streams.jobs import Job
 
-__all__ = ["Measured", "measured"]
+__all__ = ["Load", "Measured", "measured"]
 
 Measured = dict[str, float]
 
 KEYS = 10_000
 WARM_UP = 100_000
+LEAST_WARM_UP = 2_000
 PACE_PER_S = 20
 START_TIMEOUT_S = 120
 KNOCKS = 16
@@ -37,26 +39,43 @@ KNOCKS = 16
 RUN_TIMEOUT_S = 900
 
 
-def measured(job: Job, competitor: str, broker: BrokerProcess, folder: Path, *, records: int, samples: int) -> Measured:
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How many records a processor gets before the clock runs, and how many while it does."""
+
+    warm_up: int
+    records: int
+
+    @classmethod
+    def of(cls, records: int, share: float) -> Load:
+        """A share of all, for those who would take hours."""
+        return cls(max(LEAST_WARM_UP, round(WARM_UP * share)), round(records * share))
+
+    @property
+    def total(self) -> int:
+        return self.warm_up + self.records
+
+
+def measured(job: Job, competitor: str, broker: BrokerProcess, folder: Path, *, load: Load, samples: int) -> Measured:
     """Records per second, latencies, seconds from process start to the first output, CPU and memory."""
     _make_topics(broker, job)
-    _produce(broker, "input", WARM_UP, job.record_bytes)
+    _produce(broker, "input", load.warm_up, job.record_bytes)
     began = time.monotonic()
     with _running(command(competitor, job.name, broker.bootstrap, folder), folder) as process:
         first_output_s = _first_output_s(broker, began, process)
         outputs.wait_until_quiet(broker.bootstrap, "output", 1, START_TIMEOUT_S)
         before = usage_of(process.pid)
         load_began = time.time()
-        _produce(broker, "input", records, job.record_bytes)
-        after, written = _finished(job, competitor, broker, records, process.pid)
+        _produce(broker, "input", load.records, job.record_bytes)
+        after, written = _finished(job, competitor, broker, load, process.pid)
         seconds = written.last_append_ms / 1000 - load_began
         latencies = _latencies_ms(broker, samples, has_table=job.has_table)
     return {
-        "records_per_s": records / seconds,
+        "records_per_s": load.records / seconds,
         "first_output_s": first_output_s,
         "p50_ms": statistics.median(latencies),
         "p90_ms": sorted(latencies)[int(len(latencies) * 0.9)],
-        "cpu_s_per_million": (after.cpu_s - before.cpu_s) / records * 1e6,
+        "cpu_s_per_million": (after.cpu_s - before.cpu_s) / load.records * 1e6,
         "resident_mb": after.resident_bytes / 1e6,
     }
 
@@ -73,9 +92,9 @@ def _produce(broker: BrokerProcess, topic: str, count: int, size: int) -> None:
     clients.run("rdkafka_load", "text", brokers=broker.bootstrap, topic=topic, count=count, size=size, keys=KEYS)
 
 
-def _least(job: Job, records: int) -> int:
+def _least(job: Job, load: Load) -> int:
     """How many outputs there are at the least; a job that merges changes may end with one a key."""
-    return WARM_UP + records if job.is_one_to_one else 1_000
+    return load.total if job.is_one_to_one else 1_000
 
 
 @contextmanager
@@ -104,17 +123,15 @@ def _first_output_s(broker: BrokerProcess, began: float, process: subprocess.Pop
     raise TimeoutError(f"no output within {START_TIMEOUT_S} s")
 
 
-def _finished(
-    job: Job, competitor: str, broker: BrokerProcess, records: int, pid: int
-) -> tuple[Usage, outputs.Outputs]:
+def _finished(job: Job, competitor: str, broker: BrokerProcess, load: Load, pid: int) -> tuple[Usage, outputs.Outputs]:
     """What the processor has used and written when its outputs are whole; fast and wrong is not in the race.
 
     A batch may take longer than a topic must be quiet to look finished, so that only the outputs tell.
     """
-    expected = _expected_total(job, broker, records)
+    expected = _expected_total(job, broker, load)
     deadline = time.monotonic() + RUN_TIMEOUT_S
     while True:
-        outputs.wait_until_quiet(broker.bootstrap, "output", _least(job, records), RUN_TIMEOUT_S)
+        outputs.wait_until_quiet(broker.bootstrap, "output", _least(job, load), RUN_TIMEOUT_S)
         after = usage_of(pid)
         written = outputs.read(broker.bootstrap, "output")
         if expected is None or written.total() == expected:
@@ -123,11 +140,11 @@ def _finished(
             raise RuntimeError(f"{competitor} counted {written.total():,} of {expected:,}")
 
 
-def _expected_total(job: Job, broker: BrokerProcess, records: int) -> int | None:
+def _expected_total(job: Job, broker: BrokerProcess, load: Load) -> int | None:
     """The sum of all counts, where a job counts and forgets nothing."""
     if not job.counts or job.name == "windowed-count":
         return None
-    return outputs.words_in(broker.bootstrap, "input") if job.name == "word-count" else WARM_UP + records
+    return outputs.words_in(broker.bootstrap, "input") if job.name == "word-count" else load.total
 
 
 def _latencies_ms(broker: BrokerProcess, samples: int, *, has_table: bool) -> list[float]:
