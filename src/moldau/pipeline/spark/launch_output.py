@@ -8,6 +8,7 @@ themselves is left out. Start at `LaunchOutput`.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from collections import deque
@@ -23,11 +24,13 @@ CHATTER = (b"Starting Streaming TransformWithState", b"Streaming TransformWithSt
 """How lines begin that workers of stateful queries print; an empty one follows each."""
 
 TRACEBACK = (b"Traceback (most recent call last):", b"PySpark daemon failed to flush the output")
-OWN_FRAME, SOURCE_LINE = b"/pyspark/", b"    "
+CHAIN = b"During handling of the above exception"
+FRAME = b'  File "'
+THEIR_FRAMES = re.compile(rb'  File "(?:<frozen |[^"]*/pyspark/|(?![^"]*/site-packages/)[^"]*/lib/python3)')
 OTHER_END_CLOSED = (b"BrokenPipeError:", b"ConnectionResetError:")
 """A worker whose task Spark has ended, or that had nothing to do for a minute, complains that nobody listens any more.
 
-Only traces that run through PySpark's own code are left out: the pipe is the one to Spark then.
+Only traces through nothing but PySpark's and Python's own code are left out: the pipe is the one to Spark then.
 """
 
 
@@ -82,21 +85,26 @@ class LaunchOutput:
 
 def without_chatter(lines: Iterator[bytes]) -> Iterator[bytes]:
     """All lines but those that PySpark's workers print about themselves."""
-    held: list[bytes] = []
-    was_chatter = False
+    trace: list[bytes] = []
+    is_after_chatter = False
     for line in lines:
-        if line.startswith(CHATTER) or (was_chatter and not line.strip()):
-            was_chatter = bool(line.strip())
+        if line.startswith(TRACEBACK) or (trace and line.startswith(b" ")):
+            trace.append(line)
             continue
-        was_chatter = False
-        if line.startswith(TRACEBACK) or (held and (OWN_FRAME in line or line.startswith(SOURCE_LINE))):
-            held.append(line)
+        if trace and _is_about_sparks_pipe(trace, line):
+            trace.clear()
+            is_after_chatter = True
             continue
-        if len(held) > 1 and line.startswith(OTHER_END_CLOSED):
-            was_chatter = held[0].startswith(TRACEBACK[1])
-            held.clear()
-            continue
-        yield from held
-        held.clear()
-        yield line
-    yield from held
+        yield from trace
+        trace.clear()
+        if line.startswith(CHATTER):
+            is_after_chatter = True
+        elif not is_after_chatter or (line.strip() and not line.startswith(CHAIN)):
+            is_after_chatter = False
+            yield line
+    yield from trace
+
+
+def _is_about_sparks_pipe(trace: list[bytes], end: bytes) -> bool:
+    frames = [line for line in trace if line.startswith(FRAME)]
+    return end.startswith(OTHER_END_CLOSED) and bool(frames) and all(map(THEIR_FRAMES.match, frames))

@@ -29,6 +29,15 @@ FLUSHING = [
     b"BrokenPipeError: [Errno 32] Broken pipe\n",
     b"\n",
 ]
+STANDARD_LIBRARY = [
+    b"Traceback (most recent call last):\n",
+    b'  File "<frozen runpy>", line 198, in _run_module_as_main\n',
+    b'  File "/x/site-packages/pyspark/python/lib/pyspark.zip/pyspark/worker_util.py", line 211, in main\n',
+    b'  File "/x/lib/python3.11/socket.py", line 724, in write\n',
+    b"    return self._sock.send(b)\n",
+    b"           ^^^^^^^^^^^^^^^^^^\n",
+    b"BrokenPipeError: [Errno 32] Broken pipe\n",
+]
 USERS_PIPE = [
     b"Traceback (most recent call last):\n",
     b'  File "/x/pyspark.zip/pyspark/worker.py", line 9, in main\n',
@@ -47,12 +56,12 @@ def test_a_pipe_of_the_users_that_breaks_is_heard() -> None:
 
 
 def test_workers_that_talk_of_themselves_are_not_heard() -> None:
-    assert list(without_chatter(iter([b"a\n", *STATEFUL, b"b\n", *IDLE, b"\n", b"c\n"]))) == [
-        b"a\n",
-        b"b\n",
-        b"\n",
-        b"c\n",
-    ]
+    assert list(without_chatter(iter([b"a\n", *STATEFUL, b"b\n", *IDLE, b"c\n"]))) == [b"a\n", b"b\n", b"c\n"]
+
+
+def test_a_chain_of_complaints_about_one_pipe_is_not_heard() -> None:
+    link = [b"\n", b"During handling of the above exception, another exception occurred:\n", b"\n"]
+    assert list(without_chatter(iter([*IDLE, *link, *STANDARD_LIBRARY, *link, *IDLE, b"a\n"]))) == [b"a\n"]
 
 
 def test_other_tracebacks_are_passed_on_whole() -> None:
