@@ -60,12 +60,12 @@ class SparkRun:
         self._settings = settings
         self._partitions = partitions
         self._hash = partition_hash()
-        self._folder = tempfile.TemporaryDirectory(prefix="moldau-spark-run-")
         mode = TestMode(settings, commits_each_record)
         job = _job(topology, settings, partitions)
         self.compiled = compile_topology(spark, topology, job, reader=self._reader, test=mode)
         self._shown = {point.name for point in self.compiled.plan.outputs} - {STATE_OUTPUT}
         self._shown -= {store_output(store) for store in topology.stores}
+        self._folder = tempfile.TemporaryDirectory(prefix="moldau-spark-run-")
         self._start()
         self.advance_wall_clock(wall_clock_ms)
 
