@@ -98,7 +98,12 @@ class Group:
 
     def settle(self, *shares: int) -> None:
         """Wait until the coordinator calls the group stable and the members' shares are these."""
-        wait_until(lambda: self._shares() == Counter(shares), timeout_s=45, what=f"shares of {shares}")
+        try:
+            wait_until(lambda: self._shares() == Counter(shares), timeout_s=45, what=f"shares of {shares}")
+        except TimeoutError as error:
+            alive = [member.poll() is None for member in self._members]
+            last_words = [path.read_text(errors="replace")[-500:] for path in self._outputs]
+            raise TimeoutError(f"{error}: {self._described()}, alive: {alive}, said: {last_words}") from None
 
     def _shares(self) -> Counter[int]:
         """How many partitions each member has. Whenever it is asked, nothing may be owned twice."""

@@ -35,8 +35,8 @@ class Shop:
     def __post_init__(self) -> None:
         self._admin = Admin(self.bootstrap)
         self._chance = random.Random(1)
-        # Yesterday: brokers refuse records that are more than an hour ahead of the clock.
-        self._base_ms = int(time.time() - 86_400) // 60 * 60_000
+        # Days ago: brokers refuse records that are more than an hour ahead of the clock, and forget them after a week.
+        self._base_ms = int(time.time() - 5 * 86_400) // 60 * 60_000
         for topic in ("orders", "customers", "priced", "per-minute", "addressed", "totals"):
             self._admin.create_topic(topic, partitions=PARTITIONS)
         self._producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "log_level": 0})
