@@ -66,7 +66,8 @@ def with_kafka_python(servers: str, group: str, topic: str, assignor: str) -> No
         partition_assignment_strategy=[assignors[assignor]],
     )
     while not stopping.is_set():
-        batches = consumer.poll(timeout_ms=100)
+        # A poll that ends in the middle of a join makes kafka-python 3.0.12 forget to send heartbeats, for good.
+        batches = consumer.poll(timeout_ms=5_000)
         for records in batches.values():
             say([one.value.decode() for one in records])
         if batches:
