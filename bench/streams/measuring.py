@@ -63,11 +63,11 @@ def measured(job: Job, competitor: str, broker: BrokerProcess, folder: Path, *, 
     began = time.monotonic()
     with _running(command(competitor, job.name, broker.bootstrap, folder), folder) as process:
         first_output_s = _first_output_s(broker, began, process)
-        outputs.wait_until_quiet(broker.bootstrap, "output", 1, START_TIMEOUT_S)
+        outputs.wait_until_quiet(broker.bootstrap, "output", 1, START_TIMEOUT_S, lambda: process.poll() is None)
         before = usage_of(process.pid)
         load_began = time.time()
         _produce(broker, "input", load.records, job.record_bytes)
-        after, written = _finished(job, competitor, broker, load, process.pid)
+        after, written = _finished(job, competitor, broker, load, process)
         seconds = written.last_append_ms / 1000 - load_began
         latencies = _latencies_ms(broker, samples, has_table=job.has_table)
     return {
@@ -123,7 +123,9 @@ def _first_output_s(broker: BrokerProcess, began: float, process: subprocess.Pop
     raise TimeoutError(f"no output within {START_TIMEOUT_S} s")
 
 
-def _finished(job: Job, competitor: str, broker: BrokerProcess, load: Load, pid: int) -> tuple[Usage, outputs.Outputs]:
+def _finished(
+    job: Job, competitor: str, broker: BrokerProcess, load: Load, process: subprocess.Popen[bytes]
+) -> tuple[Usage, outputs.Outputs]:
     """What the processor has used and written when its outputs are whole; fast and wrong is not in the race.
 
     A batch may take longer than a topic must be quiet to look finished, so that only the outputs tell.
@@ -131,8 +133,10 @@ def _finished(job: Job, competitor: str, broker: BrokerProcess, load: Load, pid:
     expected = _expected_total(job, broker, load)
     deadline = time.monotonic() + RUN_TIMEOUT_S
     while True:
-        outputs.wait_until_quiet(broker.bootstrap, "output", _least(job, load), RUN_TIMEOUT_S)
-        after = usage_of(pid)
+        outputs.wait_until_quiet(
+            broker.bootstrap, "output", _least(job, load), RUN_TIMEOUT_S, lambda: process.poll() is None
+        )
+        after = usage_of(process.pid)
         written = outputs.read(broker.bootstrap, "output")
         if expected is None or written.total() == expected:
             return after, written

@@ -77,11 +77,13 @@ def _each(bootstrap: str, topic: str, take: Callable[[Any], None]) -> None:
             return
 
 
-def wait_until_quiet(bootstrap: str, topic: str, at_least: int, timeout_s: float) -> None:
-    """Wait until a topic has `at_least` records and gets no more."""
+def wait_until_quiet(bootstrap: str, topic: str, at_least: int, timeout_s: float, is_alive: Callable[[], bool]) -> None:
+    """Wait until a topic has `at_least` records and gets no more; in vain where the writer is dead."""
     deadline = time.monotonic() + timeout_s
     seen, since = end_offsets(bootstrap, topic), time.monotonic()
     while time.monotonic() < deadline:
+        if not is_alive():
+            raise RuntimeError("the program ended by itself")
         time.sleep(0.2)
         now = end_offsets(bootstrap, topic)
         if now != seen:

@@ -45,13 +45,15 @@ def count(app: faust.App, lines: faust.TopicT, output: faust.TopicT) -> None:
 
 
 def windowed_count(app: faust.App, lines: faust.TopicT, output: faust.TopicT) -> None:
-    counts = app.Table("counts", default=int, key_type=bytes, value_type=int, partitions=4).tumbling(WINDOW_S)
+    # A windowed key is a tuple, which goes into the changelog as JSON.
+    options = {"key_type": str, "value_type": int, "key_serializer": "json", "partitions": 4}
+    counts = app.Table("counts", default=int, **options).tumbling(WINDOW_S)
 
     @app.agent(lines)
     async def counted(stream):
         async for key, _ in stream.items():
-            counts[key] += 1
-            await output.send(key=key, value=counts[key].current().to_bytes(8, "big"))
+            counts[key.decode()] += 1
+            await output.send(key=key, value=counts[key.decode()].current().to_bytes(8, "big"))
 
 
 def word_count(app: faust.App, lines: faust.TopicT, output: faust.TopicT) -> None:
