@@ -6,7 +6,6 @@ Each pipeline has its own two topics and gets one record a second, none at the s
 
 from __future__ import annotations
 
-import signal
 import statistics
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.brokers import BrokerProcess
 from bench.machine import usage_of
+from bench.streams.measuring import end
 
 __all__ = ["COUNTS", "KINDS", "Hosted", "hosted", "render"]
 
@@ -114,12 +114,7 @@ def _running(kind: str, count: int, bootstrap: str, folder: Path) -> Iterator[su
         _wait_until_running(process.stdout, folder)
         yield process
     finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process)
 
 
 def _wait_until_running(output: IO[str] | None, folder: Path) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -25,7 +26,7 @@ from bench.streams import outputs
 from bench.streams.competitors import command
 from bench.streams.jobs import Job
 
-__all__ = ["Load", "Measured", "measured"]
+__all__ = ["Load", "Measured", "end", "measured"]
 
 Measured = dict[str, float]
 
@@ -37,6 +38,7 @@ START_TIMEOUT_S = 120
 KNOCKS = 16
 """Keys enough that every partition has some."""
 RUN_TIMEOUT_S = 900
+END_TIMEOUT_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +107,17 @@ def _running(words: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes]
     try:
         yield process
     finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process)
+
+
+def end(process: subprocess.Popen[Any]) -> None:
+    """Let a program end in good order, or after a while in none."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(END_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _first_output_s(broker: BrokerProcess, began: float, process: subprocess.Popen[bytes]) -> float:

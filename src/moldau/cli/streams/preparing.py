@@ -23,15 +23,10 @@ if TYPE_CHECKING:
     from moldau.pipeline.runtime.engine import Engine
     from moldau.streams import KafkaStreams
 
-__all__ = ["is_prepared", "prepare"]
+__all__ = ["prepare"]
 
 PATIENCE_S = 120.0
 RECORDS = 100
-
-
-def is_prepared() -> bool:
-    """Whether there is nothing to do."""
-    return not missing() and archive_file().exists()
 
 
 def prepare(say: Callable[[str], None]) -> None:

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -52,10 +50,14 @@ def recorded() -> Iterator[str]:
         part.unlink(missing_ok=True)
 
 
-@cache
 def _fingerprint() -> str:
-    told = subprocess.run([found_java().command, "-version"], capture_output=True, text=True, check=False)
-    facts = (told.stderr, version("pyspark"), str(_pyspark_folder()), str(cache_folder()), LOCK.read_text())
+    facts = (
+        found_java().description,
+        version("pyspark"),
+        str(_pyspark_folder()),
+        str(cache_folder()),
+        LOCK.read_text(),
+    )
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
 
 

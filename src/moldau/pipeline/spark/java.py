@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,10 +28,11 @@ class JavaMissingError(MoldauError):
 
 
 class Java(NamedTuple):
-    """A Java runtime: the command that starts it and its major version."""
+    """A Java runtime: the command that starts it, its major version, and all it tells about itself."""
 
     command: str
     version: int
+    description: str
 
 
 def found_java() -> Java:
@@ -43,22 +45,28 @@ def found_java() -> Java:
     if command is None or (home and not Path(command).exists()):
         where = f"JAVA_HOME is {home}, and there is no bin/java in it" if home else "no `java` is on the path"
         raise JavaMissingError(f"Spark needs Java {OLDEST} or newer, and {where}; {_advice()}")
-    version = _version(command)
+    description = _description(command)
+    version = _version(command, description)
     if version < OLDEST:
         raise JavaMissingError(f"Spark needs Java {OLDEST} or newer, and {command} is Java {version}; {_advice()}")
-    return Java(command, version)
+    return Java(command, version, description)
 
 
-def _version(command: str) -> int:
+@cache
+def _description(command: str) -> str:
+    """Asked once in a process: starting Java takes a tenth of a second even for this."""
     try:
         done = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise JavaMissingError(f"{command} cannot be run: {error}; {_advice()}") from None
-    text = done.stderr + done.stdout
+    return done.stderr + done.stdout
+
+
+def _version(command: str, description: str) -> int:
     # Up to Java 8 the version is written 1.8.
-    match = re.search(r'version "(?:1\.)?(\d+)', text)
+    match = re.search(r'version "(?:1\.)?(\d+)', description)
     if match is None:
-        raise JavaMissingError(f"{command} does not tell its version ({text.strip()[:200]}); {_advice()}")
+        raise JavaMissingError(f"{command} does not tell its version ({description.strip()[:200]}); {_advice()}")
     return int(match.group(1))
 
 
