@@ -18,9 +18,17 @@ from moldau.http.negotiation import MediaTypes
 from moldau.http.openapi import openapi_document
 from moldau.registry import schemas_of_documents as documents
 from moldau.registry.errors import ForwardingError, RegistryError
+from moldau.registry.forwarding import Forward
 from moldau.registry.registry import Registry
-from moldau.registry.routes import compatibility, schemas, server, settings, subjects
-from moldau.registry.routes.resources import Forward, Resources, refusals, within_contexts
+from moldau.registry.routes.compatibility import Compatibility
+from moldau.registry.routes.contexts import Contexts
+from moldau.registry.routes.declarations import refusals
+from moldau.registry.routes.resource import within_contexts
+from moldau.registry.routes.schemas import Schemas
+from moldau.registry.routes.server import Health, Server
+from moldau.registry.routes.settings import Config, Mode
+from moldau.registry.routes.subjects import Subjects
+from moldau.registry.routes.versions import Versions
 from moldau.registry.settings import Dialect
 
 __all__ = ["MEDIA_TYPES", "build_app"]
@@ -40,22 +48,16 @@ MEDIA_TYPES = MediaTypes(
         }
     ),
 )
+IN_CONTEXTS = (Schemas, Subjects, Versions, Config, Mode, Compatibility)
+"""What there is once more in every context."""
 INTERNAL_ERROR = 50001
 INCOMPATIBLE, OLD_INCOMPATIBLE = 40901, 409
 
 
 def build_app(registry: Registry, *, forward: Forward | None = None) -> HttpApp:
     """The registry as an ASGI app. `forward` sends writes to the leader where this instance is not it."""
-    resources = Resources(registry, forward or _no_way)
     metrics = HttpMetrics("moldau_registry", lambda: _gauges(registry))
-    by_resource = [
-        *schemas.endpoints(resources),
-        *subjects.endpoints(resources),
-        *settings.endpoints(resources),
-        *compatibility.endpoints(resources),
-    ]
-    remembered = [_remembered(endpoint, registry) for endpoint in by_resource]
-    endpoints = [*remembered, *within_contexts(remembered), *server.endpoints(resources, metrics)]
+    endpoints = _endpoints(registry, forward or _no_way, metrics)
     return HttpApp(
         [*endpoints, _openapi(endpoints)],
         media_types=MEDIA_TYPES,
@@ -63,6 +65,21 @@ def build_app(registry: Registry, *, forward: Forward | None = None) -> HttpApp:
         metrics=metrics,
         max_body_bytes=registry.settings["size.limit.filter.max.request.body.size"],
     )
+
+
+def _endpoints(registry: Registry, forward: Forward, metrics: HttpMetrics) -> list[Endpoint]:
+    remembered = [
+        _remembered(endpoint, registry)
+        for resource in IN_CONTEXTS
+        for endpoint in resource(registry, forward).endpoints()
+    ]
+    return [
+        *remembered,
+        *within_contexts(remembered),
+        *Server(registry, forward).endpoints(),
+        *Contexts(registry, forward).endpoints(),
+        *Health(registry, forward, metrics).endpoints(),
+    ]
 
 
 class _Wording:

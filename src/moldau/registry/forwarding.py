@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import http.client
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from urllib.parse import urlsplit
 
 from moldau.http.calls import Answer, Call
 from moldau.registry.errors import ForwardingError
-from moldau.registry.routes.resources import FORWARDED, OFFSET_HEADER
 
-__all__ = ["Forwarding"]
+__all__ = ["FORWARDED", "OFFSET_HEADER", "Forward", "Forwarding"]
+
+FORWARDED = "x-forward"
+OFFSET_HEADER = "x-moldau-offset"
+"""On answers to writes: how far a follower must have read to know what was written."""
+
+Forward = Callable[[Call, str], Awaitable[Answer]]
+"""Sends a call to the leader at a URL."""
 
 _ALWAYS = ("content-type", "accept")
 

@@ -23,7 +23,7 @@ from moldau.registry.scopes import IMPORTING_MODES, effective_config, effective_
 from moldau.registry.state import State
 from moldau.registry.subjects import DEFAULT_CONTEXT, check_subject, context_of
 
-__all__ = ["look_up", "register", "registered_already"]
+__all__ = ["register", "registered_already"]
 
 LATEST = -1
 
@@ -90,37 +90,6 @@ def registered_already(
     return _existing(state, subject, new, request)
 
 
-def look_up(
-    state: State,
-    parser: Parser,
-    subject: str,
-    request: RegisterRequest,
-    *,
-    defaults: Mapping[str, Any],
-    normalize: bool = False,
-    with_deleted: bool = False,
-) -> SchemaVersion | None:
-    """The version of a subject that is this schema; as it was sent, or completed as registering would do."""
-    config = effective_config(state, scope_of(subject), defaults)
-    new = candidate(state, parser, subject, request, config, normalize=normalize, is_new=False)
-    for found in state.same_in(subject, new.identity):
-        if with_deleted or not found.is_deleted:
-            return found
-    resolved = next(_same_when_resolved(state, parser, subject, new, with_deleted=with_deleted), None)
-    inherited = with_inherited(request, state.latest(subject), config)
-    if resolved is not None or inherited == request:
-        return resolved
-    return look_up(
-        state,
-        parser,
-        subject,
-        inherited,
-        defaults=defaults,
-        normalize=normalize,
-        with_deleted=with_deleted,
-    )
-
-
 def _check_mode(state: State, subject: str, request: RegisterRequest) -> str:
     check_writable(state, subject)
     mode = effective_mode(state, scope_of(subject))
@@ -142,18 +111,6 @@ def _existing(state: State, subject: str, new: Candidate, request: RegisterReque
     if live and request.id is not None and request.id != live[0].id:
         raise IdMismatchError(request.id, live[0].id)
     return live[0] if live else None
-
-
-def _same_when_resolved(
-    state: State, parser: Parser, subject: str, new: Candidate, *, with_deleted: bool
-) -> Iterator[SchemaVersion]:
-    """Versions with references that are this schema once those are put in: clients send either form."""
-    if new.references:
-        return
-    for old in state.versions(subject)[::-1]:
-        is_wanted = old.references and old.schema_type == new.schema_type and (with_deleted or not old.is_deleted)
-        if is_wanted and parser.parse_version(state, old).rendered("resolved") == new.parsed.rendered("resolved"):
-            yield old
 
 
 def _version(request: RegisterRequest, next_version: int, *, is_import: bool) -> int:

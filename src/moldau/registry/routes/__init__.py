@@ -1,1 +1,1 @@
-"""The registry's endpoints, a module per resource. Start at `subjects`; what they share is `resources`."""
+"""The registry's endpoints, a class per resource. Start at `subjects`; what they share is `resource`."""

@@ -1,71 +1,53 @@
-"""What all endpoints share: the registry, its dialect, who is meant by a path, and whose task a write is."""
+"""What all resources share: the registry, its dialect, who is meant by a path, and whose task a write is.
+
+Start at `Resource`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
 
 from moldau.http.calls import Answer, Call
-from moldau.http.endpoints import Endpoint, Parameter
+from moldau.http.endpoints import Endpoint, Handle
+from moldau.registry.documents import schema_document
 from moldau.registry.entities import SchemaVersion
 from moldau.registry.errors import InvalidSchemaTextError, UnknownLeaderError
+from moldau.registry.forwarding import FORWARDED, OFFSET_HEADER, Forward
+from moldau.registry.queries import page
 from moldau.registry.registry import Registry
+from moldau.registry.routes.declarations import served_by
+from moldau.registry.routes.parameters import CONTEXT
 from moldau.registry.scopes import alias_target, scope_of
 from moldau.registry.settings import Dialect
 from moldau.registry.state import State
 from moldau.registry.subjects import DEFAULT_CONTEXT, QualifiedSubject, context_name, in_context
 from moldau.schemas.errors import SchemaError
 
-__all__ = [
-    "CONTEXT",
-    "FORWARDED",
-    "OFFSET_HEADER",
-    "SUBJECT",
-    "VERSION",
-    "Forward",
-    "Resources",
-    "refusals",
-    "within_contexts",
-]
-
-FORWARDED = "x-forward"
-OFFSET_HEADER = "x-moldau-offset"
-"""On answers to writes: how far a follower must have read to know what was written."""
-
-Forward = Callable[[Call, str], Awaitable[Answer]]
-"""Sends a call to the leader at a URL."""
-
-SUBJECT = Parameter("subject", "A subject, plain or qualified as `:.context:name`.", {"type": "string", "minLength": 1})
-VERSION = Parameter(
-    "version",
-    "A number from 1, or `latest`.",
-    {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 2**31 - 1}, {"type": "string", "enum": ["latest", "-1"]}]},
-)
-CONTEXT = Parameter(
-    "context", "A context such as `.lab`.", {"type": "string", "minLength": 1, "pattern": "^\\.[a-z]+$"}
-)
-
-_REASONS = {
-    400: "The body is not JSON.",
-    404: "No such resource.",
-    406: "None of the accepted content types can be given.",
-    409: "Incompatible with an earlier version (40901; 409 in the 7.x dialect).",
-    415: "The body's content type is not understood.",
-    422: "The request cannot be done; the error code says why.",
-    500: "The topic or the leader cannot be reached (50001 to 50004).",
-}
+__all__ = ["Resource", "paged", "qualifies_references", "within_contexts"]
 
 
-def refusals(*statuses: int) -> dict[int, str]:
-    """Statuses that an endpoint may answer with, beside those that any may."""
-    return {status: _REASONS[status] for status in (400, 404, 406, *statuses)}
+class Resource:
+    """Handlers of what lies below a path, each a method under its `serves`."""
 
+    tag: ClassVar[str]
+    """Under which heading OpenAPI lists them."""
 
-@dataclass(frozen=True, slots=True)
-class Resources:
-    registry: Registry
-    forward: Forward
+    def __init__(self, registry: Registry, forward: Forward) -> None:
+        self.registry = registry
+        self._forward = forward
+
+    def endpoints(self) -> list[Endpoint]:
+        """What the handlers of this class serve, in the order in which they are written."""
+        endpoints = []
+        for name, member in vars(type(self)).items():
+            for served in served_by(member):
+                handle: Handle = getattr(self, name)
+                endpoints.append(
+                    served.endpoint(self.by_leader(handle) if served.is_by_leader else handle, tag=self.tag)
+                )
+        return endpoints
 
     @property
     def state(self) -> State:
@@ -105,10 +87,11 @@ class Resources:
             return call.text("subjectPrefix", default)
         return QualifiedSubject(self.context(call), "").text + call.text("subjectPrefix")
 
-    # Texts
+    # How schemas are shown
 
-    def text(self, schema: SchemaVersion, format_name: str) -> str:
-        """A schema's text in a format; the stored one unless another is asked for."""
+    def text(self, call: Call, schema: SchemaVersion) -> str:
+        """A schema's text in the format that is asked for; the stored one unless there is another."""
+        format_name = call.text("format")
         if not format_name or format_name.lower() == "default":
             return schema.schema
         try:
@@ -116,10 +99,17 @@ class Resources:
         except (SchemaError, InvalidSchemaTextError):
             return schema.schema
 
+    def text_alone(self, call: Call, schema: SchemaVersion) -> Answer:
+        return Answer(content=self.text(call, schema).encode())
+
+    def whole(self, call: Call, schema: SchemaVersion) -> Answer:
+        text, qualifies = self.text(call, schema), qualifies_references(call)
+        return Answer(schema_document(schema, self.dialect, text=text, qualifies=qualifies))
+
     # Writes
 
-    def writing(self, handle: Callable[[Call], Awaitable[Answer]]) -> Callable[[Call], Awaitable[Answer]]:
-        """An endpoint that only the leader serves: elsewhere the call is handed on to it."""
+    def by_leader(self, handle: Handle) -> Handle:
+        """A handler that only the leader runs: elsewhere the call is handed on to it."""
 
         async def lead_or_forward(call: Call) -> Answer:
             registry = self.registry
@@ -134,11 +124,20 @@ class Resources:
     async def _forwarded(self, call: Call, url: str | None) -> Answer:
         if url is None or FORWARDED in call.headers:
             raise UnknownLeaderError("The leader is changing; ask again in a moment")
-        answer = await self.forward(call, url)
+        answer = await self._forward(call, url)
         offset = (answer.headers or {}).get(OFFSET_HEADER, "")
         if offset.lstrip("-").isdigit():
             await self.registry.store.reached(int(offset))
         return answer
+
+
+def paged(call: Call, items: Sequence[Any]) -> Answer:
+    """The page of a list that a call asks for."""
+    return Answer(page(items, call.number("offset", 0), call.number("limit", -1)))
+
+
+def qualifies_references(call: Call) -> bool:
+    return call.text("referenceFormat").lower() == "qualified"
 
 
 def within_contexts(endpoints: list[Endpoint]) -> list[Endpoint]:
