@@ -113,7 +113,7 @@ def _openapi(endpoints: list[Endpoint]) -> Endpoint:
         title="moldau schema registry",
         version=moldau.__version__,
         description="Schemas with ids, versions and compatibility, as every Kafka client expects them.",
-        schemas=documents.definitions(),
+        schemas=documents.DEFINITIONS,
         error=documents.ERROR,
         produced=MEDIA_TYPES.produced,
         consumed=sorted(MEDIA_TYPES.consumed - {"application/octet-stream"}),

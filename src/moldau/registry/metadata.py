@@ -7,11 +7,13 @@ Start at `checked_metadata` and `checked_rule_set`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from moldau.registry.errors import InvalidRuleSetError, UnreadableRequestError
 
 __all__ = [
+    "RULE_KINDS",
+    "RULE_MODES",
     "VERSION_PROPERTY",
     "Metadata",
     "RuleSet",
@@ -29,16 +31,17 @@ Metadata = Mapping[str, Any]
 RuleSet = Mapping[str, Any]
 
 VERSION_PROPERTY = "confluent:version"
+RULE_KINDS: Final = ("TRANSFORM", "CONDITION")
+RULE_MODES: Final = {
+    "migrationRules": ("UPGRADE", "DOWNGRADE", "UPDOWN"),
+    "domainRules": ("WRITE", "READ", "WRITEREAD"),
+    "encodingRules": ("WRITE", "READ", "WRITEREAD"),
+}
+"""In which modes the rules of each list may be."""
 
 _RULE_TEXTS = ("name", "doc", "kind", "mode", "type", "expr", "onSuccess", "onFailure")
 _RULE_FIELDS = ("name", "doc", "kind", "mode", "type", "tags", "params", "expr", "onSuccess", "onFailure", "disabled")
-_RULE_LISTS = ("migrationRules", "domainRules", "encodingRules")
-_KINDS = frozenset({"TRANSFORM", "CONDITION"})
-_MODES = {
-    "migrationRules": frozenset({"UPGRADE", "DOWNGRADE", "UPDOWN"}),
-    "domainRules": frozenset({"WRITE", "READ", "WRITEREAD"}),
-    "encodingRules": frozenset({"WRITE", "READ", "WRITEREAD"}),
-}
+_RULE_LISTS = tuple(RULE_MODES)
 
 
 def checked_metadata(document: object) -> Metadata | None:
@@ -91,8 +94,8 @@ def validate_rule_set(rule_set: RuleSet | None) -> None:
             seen.add(name)
             if not rule.get("type"):
                 raise InvalidRuleSetError(f"Rule '{name}' has no type")
-            if rule["kind"] not in _KINDS or rule["mode"] not in _MODES[list_name]:
-                allowed = ", ".join(sorted(_MODES[list_name]))
+            if rule["kind"] not in RULE_KINDS or rule["mode"] not in RULE_MODES[list_name]:
+                allowed = ", ".join(sorted(RULE_MODES[list_name]))
                 raise InvalidRuleSetError(
                     f"Rule '{name}' in {list_name}: the kind is TRANSFORM or CONDITION, the mode one of {allowed}"
                 )

@@ -14,12 +14,13 @@ from moldau.registry.errors import InvalidLevelError, InvalidModeError, Unreadab
 from moldau.registry.metadata import Metadata, RuleSet, checked_metadata, checked_rule_set
 from moldau.registry.records import CONFIG_FIELDS
 from moldau.registry.scopes import LEVELS, MODES
+from moldau.schemas.compatibility import CompatibilityPolicy
 
-__all__ = ["INT32_MAX", "RegisterRequest", "TagRequest", "read_config_update", "read_mode_update"]
+__all__ = ["INT32_MAX", "POLICIES", "RegisterRequest", "TagRequest", "read_config_update", "read_mode_update"]
 
 INT32_MAX: Final = 2**31 - 1
+POLICIES: Final = tuple(policy.value for policy in CompatibilityPolicy)
 
-_POLICIES = ("STRICT", "LENIENT", "LOGICAL")
 _REGISTER_FIELDS = frozenset(
     {
         "subject",
@@ -123,8 +124,8 @@ def _checked_setting(name: str, value: Any) -> Any:
             raise InvalidLevelError(value)
         return value.upper()
     if name == "compatibilityPolicy":
-        if not isinstance(value, str) or value.upper() not in _POLICIES:
-            raise UnreadableRequestError(f"compatibilityPolicy must be one of {', '.join(_POLICIES)}")
+        if not isinstance(value, str) or value.upper() not in POLICIES:
+            raise UnreadableRequestError(f"compatibilityPolicy must be one of {', '.join(POLICIES)}")
         return value.upper()
     if name in ("alias", "compatibilityGroup"):
         if not isinstance(value, str):

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any, Final
+
+from moldau.registry.entities import SCHEMA_TYPES
+from moldau.registry.metadata import RULE_KINDS, RULE_MODES
+from moldau.registry.requests import POLICIES
+from moldau.registry.scopes import LEVELS, MODES
 
 __all__ = [
     "ANYTHING",
@@ -10,6 +17,7 @@ __all__ = [
     "CONFIG",
     "CONFIG_UPDATE",
     "CONTEXT_IDS",
+    "DEFINITIONS",
     "EMPTY_OBJECT",
     "ERROR",
     "MODE",
@@ -23,7 +31,6 @@ __all__ = [
     "SCHEMA_STRING",
     "SUBJECT_VERSIONS",
     "TAG_REQUEST",
-    "definitions",
 ]
 
 Document = dict[str, Any]
@@ -37,6 +44,14 @@ EMPTY_OBJECT: Final[Document] = {"type": "object"}
 
 def _list_of(items: Document) -> Document:
     return {"type": "array", "items": items}
+
+
+def _one_of(words: Iterable[str]) -> Document:
+    return {"type": "string", "enum": list(words)}
+
+
+def _by_name(values: Document) -> Document:
+    return {"type": "object", "additionalProperties": values}
 
 
 def _named(name: str) -> Document:
@@ -68,109 +83,93 @@ COMPATIBILITY: Final = _named("CompatibilityResult")
 SUBJECT_VERSIONS: Final = _list_of(_named("SubjectVersion"))
 CONTEXT_IDS: Final = _list_of(_named("ContextId"))
 
-_LEVEL: Final[Document] = {
-    "type": "string",
-    "enum": [
-        "NONE",
-        "BACKWARD",
-        "BACKWARD_TRANSITIVE",
-        "FORWARD",
-        "FORWARD_TRANSITIVE",
-        "FULL",
-        "FULL_TRANSITIVE",
-    ],
-}
+_METADATA, _RULE_SET, _RULES = _named("Metadata"), _named("RuleSet"), _list_of(_named("Rule"))
+_LEVEL: Final = _one_of(LEVELS)
 _SETTINGS: Final[dict[str, Document]] = {
     "alias": TEXT,
     "normalize": FLAG,
     "validateFields": FLAG,
     "validateNewSchemas": FLAG,
     "validateRules": FLAG,
-    "compatibilityPolicy": {"type": "string", "enum": ["STRICT", "LENIENT", "LOGICAL"]},
+    "compatibilityPolicy": _one_of(POLICIES),
     "compatibilityGroup": TEXT,
-    "defaultMetadata": _named("Metadata"),
-    "overrideMetadata": _named("Metadata"),
-    "defaultRuleSet": _named("RuleSet"),
-    "overrideRuleSet": _named("RuleSet"),
+    "defaultMetadata": _METADATA,
+    "overrideMetadata": _METADATA,
+    "defaultRuleSet": _RULE_SET,
+    "overrideRuleSet": _RULE_SET,
 }
 _EXTRAS: Final[dict[str, Document]] = {
     "guid": TEXT,
     "schemaType": TEXT,
     "references": _list_of(_named("SchemaReference")),
-    "metadata": _named("Metadata"),
-    "ruleSet": _named("RuleSet"),
+    "metadata": _METADATA,
+    "ruleSet": _RULE_SET,
     "schema": TEXT,
     "ts": {"type": "integer", "format": "int64"},
     "deleted": FLAG,
 }
 
-
-def definitions() -> dict[str, Document]:
-    """The documents that endpoints name."""
-    rule = _object(
+_PARTS: Final[dict[str, Document]] = {
+    "Error": _object(("error_code", "message"), error_code=NUMBER, message=TEXT),
+    "SchemaReference": _closed(_object(("name", "subject", "version"), name=TEXT, subject=TEXT, version=NUMBER)),
+    "Metadata": _object(tags=_by_name(NAMES), properties=_by_name(TEXT), sensitive=NAMES),
+    "Rule": _object(
         ("name", "type"),
         name=TEXT,
         doc=TEXT,
-        kind={"type": "string", "enum": ["TRANSFORM", "CONDITION"]},
-        mode={"type": "string", "enum": ["UPGRADE", "DOWNGRADE", "UPDOWN", "WRITE", "READ", "WRITEREAD"]},
+        kind=_one_of(RULE_KINDS),
+        mode=_one_of(dict.fromkeys(chain.from_iterable(RULE_MODES.values()))),
         type=TEXT,
         tags=NAMES,
-        params={"type": "object", "additionalProperties": TEXT},
+        params=_by_name(TEXT),
         expr=TEXT,
         onSuccess=TEXT,
         onFailure=TEXT,
         disabled=FLAG,
-    )
-    rules = _list_of(_named("Rule"))
-    return {
-        "Error": _object(("error_code", "message"), error_code=NUMBER, message=TEXT),
-        "SchemaReference": _closed(_object(("name", "subject", "version"), name=TEXT, subject=TEXT, version=NUMBER)),
-        "Metadata": _object(
-            tags={"type": "object", "additionalProperties": NAMES},
-            properties={"type": "object", "additionalProperties": TEXT},
-            sensitive=NAMES,
-        ),
-        "Rule": rule,
-        "RuleSet": _object(migrationRules=rules, domainRules=rules, encodingRules=rules, enableAt=TEXT),
-        "RegisterRequest": _closed(
-            _object(
-                schema=TEXT,
-                schemaType={"type": "string", "enum": ["AVRO", "JSON", "PROTOBUF"]},
-                references=_EXTRAS["references"],
-                metadata=_named("Metadata"),
-                ruleSet=_named("RuleSet"),
-                version=NUMBER,
-                id=NUMBER,
-            )
-        ),
-        "RegisterResponse": _object(("id",), id=NUMBER, version=NUMBER, **_EXTRAS),
-        "Schema": _object(
-            ("subject", "version", "id", "schema"),
-            subject=TEXT,
+    ),
+    "RuleSet": _object(migrationRules=_RULES, domainRules=_RULES, encodingRules=_RULES, enableAt=TEXT),
+}
+_OF_SCHEMAS: Final[dict[str, Document]] = {
+    "RegisterRequest": _closed(
+        _object(
+            schema=TEXT,
+            schemaType=_one_of(sorted(SCHEMA_TYPES)),
+            references=_EXTRAS["references"],
+            metadata=_METADATA,
+            ruleSet=_RULE_SET,
             version=NUMBER,
             id=NUMBER,
-            aliases=NAMES,
-            **_EXTRAS,
-        ),
-        "SchemaString": _object(("schema",), subject=TEXT, version=NUMBER, maxId=NUMBER, **_EXTRAS),
-        "TagRequest": _closed(
-            _object(
-                newVersion=NUMBER,
-                metadata=_named("Metadata"),
-                ruleSet=_named("RuleSet"),
-                rulesToMerge=_named("RuleSet"),
-                rulesToRemove=NAMES,
-            )
-        ),
-        "Config": _object(compatibilityLevel=_LEVEL, **_SETTINGS),
-        "ConfigUpdate": _closed(_object(compatibility=_LEVEL, **_SETTINGS)),
-        "Mode": _closed(
-            _object(
-                ("mode",),
-                mode={"type": "string", "enum": ["READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD"]},
-            )
-        ),
-        "CompatibilityResult": _object(("is_compatible",), is_compatible=FLAG, messages=NAMES),
-        "SubjectVersion": _object(("subject", "version"), subject=TEXT, version=NUMBER),
-        "ContextId": _object(("context", "id"), context=TEXT, id=NUMBER),
-    }
+        )
+    ),
+    "RegisterResponse": _object(("id",), id=NUMBER, version=NUMBER, **_EXTRAS),
+    "Schema": _object(
+        ("subject", "version", "id", "schema"),
+        subject=TEXT,
+        version=NUMBER,
+        id=NUMBER,
+        aliases=NAMES,
+        **_EXTRAS,
+    ),
+    "SchemaString": _object(("schema",), subject=TEXT, version=NUMBER, maxId=NUMBER, **_EXTRAS),
+    "TagRequest": _closed(
+        _object(
+            newVersion=NUMBER,
+            metadata=_METADATA,
+            ruleSet=_RULE_SET,
+            rulesToMerge=_RULE_SET,
+            rulesToRemove=NAMES,
+        )
+    ),
+}
+_OF_SETTINGS: Final[dict[str, Document]] = {
+    "Config": _object(compatibilityLevel=_LEVEL, **_SETTINGS),
+    "ConfigUpdate": _closed(_object(compatibility=_LEVEL, **_SETTINGS)),
+    "Mode": _closed(_object(("mode",), mode=_one_of(MODES))),
+}
+_OF_FINDINGS: Final[dict[str, Document]] = {
+    "CompatibilityResult": _object(("is_compatible",), is_compatible=FLAG, messages=NAMES),
+    "SubjectVersion": _object(("subject", "version"), subject=TEXT, version=NUMBER),
+    "ContextId": _object(("context", "id"), context=TEXT, id=NUMBER),
+}
+DEFINITIONS: Final[dict[str, Document]] = {**_PARTS, **_OF_SCHEMAS, **_OF_SETTINGS, **_OF_FINDINGS}
+"""The documents that endpoints name."""

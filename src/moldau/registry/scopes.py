@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from moldau.registry.state import State
 from moldau.registry.subjects import DEFAULT_CONTEXT, GLOBAL_CONTEXT, QualifiedSubject, parse_subject
+from moldau.schemas.compatibility import CompatibilityLevel
 
 __all__ = [
     "GLOBAL_SCOPE",
@@ -28,15 +29,7 @@ __all__ = [
 
 GLOBAL_SCOPE: Final = QualifiedSubject(GLOBAL_CONTEXT, "").text
 
-LEVELS: Final = (
-    "NONE",
-    "BACKWARD",
-    "BACKWARD_TRANSITIVE",
-    "FORWARD",
-    "FORWARD_TRANSITIVE",
-    "FULL",
-    "FULL_TRANSITIVE",
-)
+LEVELS: Final = tuple(level.value for level in CompatibilityLevel)
 MODES: Final = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
 READ_ONLY_MODES: Final = frozenset({"READONLY", "READONLY_OVERRIDE"})
 IMPORTING_MODES: Final = frozenset({"IMPORT", "FORWARD"})

@@ -17,6 +17,7 @@ from moldau.registry.errors import (
 )
 from moldau.registry.metadata import validate_rule_set
 from moldau.registry.parsing import Parser
+from moldau.registry.queries import LATEST
 from moldau.registry.records import ContextKey, Record, SchemaKey
 from moldau.registry.requests import INT32_MAX, RegisterRequest
 from moldau.registry.scopes import IMPORTING_MODES, effective_config, effective_mode, scope_of
@@ -24,8 +25,6 @@ from moldau.registry.state import State
 from moldau.registry.subjects import DEFAULT_CONTEXT, check_subject, context_of
 
 __all__ = ["register", "registered_already"]
-
-LATEST = -1
 
 
 def register(
