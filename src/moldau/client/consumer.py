@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from moldau.client.connection import Report, build
 from moldau.client.consumer_errors import passes_by_itself
-from moldau.client.errors import ClientError, SerializationError, client_error
+from moldau.client.errors import ClientError, SerializationError, client_error, noted_on
 from moldau.client.given_properties import chosen_serde, log_report, rendered_properties, without_serdes
 from moldau.client.rebalancing import RebalanceListener, Rebalancing
 from moldau.client.records import Record
@@ -319,14 +319,10 @@ class Consumer(Generic[K, V]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
+        if error is not None:
+            self._handed_out.clear()
+        with noted_on(error, "closing the consumer"):
             self.close()
-            return
-        self._handed_out.clear()
-        try:
-            self.close()
-        except ClientError as second:
-            error.add_note(f"while closing the consumer: {second}")
 
     # Inside
 

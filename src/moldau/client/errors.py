@@ -6,6 +6,8 @@ a `ClientError` here, so that callers never look at the library's types. Start a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from moldau.core.errors import ErrorCode, MoldauError
@@ -21,6 +23,7 @@ __all__ = [
     "client_error",
     "error_name",
     "java_exception_prefix",
+    "noted_on",
 ]
 
 
@@ -66,6 +69,20 @@ class SerializationError(ClientError):
     def of_reading(cls, topic: str, part: str, cause: Exception, partition: int, offset: int) -> SerializationError:
         place = f"Record {offset} of {topic}-{partition}"
         return cls(f"{place}: the {part} cannot be deserialized: {cause}", topic, part, partition, offset)
+
+
+@contextmanager
+def noted_on(first: BaseException | None, doing: str) -> Iterator[None]:
+    """For ends of `with` blocks: a `ClientError` in here becomes a note on the error under way, if there is one.
+
+    The first error is the one to be seen: what fails after it is mostly its consequence.
+    """
+    try:
+        yield
+    except ClientError as second:
+        if first is None:
+            raise
+        first.add_note(f"while {doing}: {second}")
 
 
 _UNREACHABLE = frozenset({"_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_WAIT_COORD"})

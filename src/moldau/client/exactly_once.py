@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from moldau.client.connection import Report
 from moldau.client.consumer import Consumer
-from moldau.client.errors import ClientError
+from moldau.client.errors import ClientError, noted_on
 from moldau.client.given_properties import log_report
 from moldau.client.producer import Producer
 from moldau.client.rebalancing import RebalanceListener
@@ -178,12 +178,8 @@ class ExactlyOnce(Generic[KIn, VIn, KOut, VOut]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
+        with noted_on(error, "closing"):
             self.close()
-        except ClientError as second:
-            if error is None:
-                raise
-            error.add_note(f"while closing: {second}")
 
     def _start(self) -> None:
         if not self._is_started:

@@ -18,7 +18,7 @@ from typing import Literal, TypeVar
 
 from moldau.client.admin import Admin
 from moldau.client.connection import Report
-from moldau.client.errors import ClientError, UnreachableError
+from moldau.client.errors import ClientError, UnreachableError, noted_on
 from moldau.client.given_properties import log_report, rendered_properties
 from moldau.client.listener_workers import Handler, Worker, WorkerPlan
 from moldau.client.producer import Producer
@@ -215,12 +215,8 @@ class ListenerApp:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
+        with noted_on(error, "closing the listeners"):
             self.close()
-        except ClientError as second:
-            if error is None:
-                raise
-            error.add_note(f"while closing the listeners: {second}")
 
     # Inside
 

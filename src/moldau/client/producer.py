@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from moldau.client.connection import Report, build
-from moldau.client.errors import ClientError, UnreachableError, client_error
+from moldau.client.errors import ClientError, UnreachableError, client_error, noted_on
 from moldau.client.given_properties import chosen_serde, log_report, rendered_properties, without_serdes
 from moldau.client.partition_counts import PartitionCounts
 from moldau.client.partitioners import Partitioner, checked_partition
@@ -202,15 +202,11 @@ class Producer(Generic[K, V]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
+        with noted_on(error, "closing the producer"):
+            if error is not None:
+                self.transactions.abort_if_open()
+            # What was sent before an error is delivered all the same.
             self.close()
-            return
-        # What was sent is still delivered, but the error under way is the one to be seen.
-        try:
-            self.transactions.abort_if_open()
-            self.close()
-        except ClientError as second:
-            error.add_note(f"while closing the producer: {second}")
 
     # Inside
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 from confluent_kafka import KafkaError
 
-from moldau.client.errors import ClientError, UnreachableError, client_error, error_name, java_exception_prefix
+from moldau.client.errors import (
+    ClientError,
+    UnreachableError,
+    client_error,
+    error_name,
+    java_exception_prefix,
+    noted_on,
+)
 from moldau.core.errors import ErrorCode, InvalidConfigError
 
 
@@ -26,3 +34,20 @@ def test_java_names_what_it_throws() -> None:
     assert java_exception_prefix(ClientError("x", ErrorCode.POLICY_VIOLATION)) == f"{prefix}PolicyViolationException: "
     assert java_exception_prefix(UnreachableError("x")) == f"{prefix}TimeoutException: "
     assert java_exception_prefix(InvalidConfigError("x")) == ""
+
+
+def test_what_fails_while_closing_is_raised_where_nothing_failed_before() -> None:
+    with pytest.raises(ClientError, match="no broker"), noted_on(None, "closing"):
+        raise ClientError("no broker")
+
+
+def test_what_fails_while_closing_after_an_error_is_a_note_on_that_error() -> None:
+    first = ValueError("the first")
+    with noted_on(first, "closing the consumer"):
+        raise ClientError("no broker")
+    assert first.__notes__ == ["while closing the consumer: no broker"]
+
+
+def test_only_errors_of_the_client_become_notes() -> None:
+    with pytest.raises(KeyError), noted_on(ValueError("the first"), "closing"):
+        raise KeyError
