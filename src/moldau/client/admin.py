@@ -233,28 +233,16 @@ class Admin:
         }
         if not request:
             return {}
-        answers: dict[TopicPartition, int | ClientError] = {}
-        for key, future in self._call(self.client.list_offsets, request).items():
-            partition = TopicPartition(key.topic, key.partition)
-            try:
-                answers[partition] = self.wait_for(future).offset
-            except ClientError as error:
-                answers[partition] = error
-        return answers
+        futures = self._call(self.client.list_offsets, request)
+        return self._by_partition(futures, lambda answer: answer.offset)
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | ClientError]:
         """Drop records below the given offsets (-1: all); each partition's new start, or its error."""
         import confluent_kafka as kafka
 
         request = [kafka.TopicPartition(p.topic, p.partition, offset) for p, offset in before.items()]
-        answers: dict[TopicPartition, int | ClientError] = {}
-        for key, future in self._call(self.client.delete_records, request).items():
-            partition = TopicPartition(key.topic, key.partition)
-            try:
-                answers[partition] = self.wait_for(future).low_watermark
-            except ClientError as error:
-                answers[partition] = error
-        return answers
+        futures = self._call(self.client.delete_records, request)
+        return self._by_partition(futures, lambda answer: answer.low_watermark)
 
     # Cluster
 
@@ -314,6 +302,19 @@ class Admin:
             raise client_error(error.args[0]) from None
         except (TypeError, ValueError) as error:
             raise ClientError(str(error), ErrorCode.INVALID_REQUEST) from None
+
+    def _by_partition(
+        self, futures: Mapping[Any, Future[Any]], read: Callable[[Any], int]
+    ) -> dict[TopicPartition, int | ClientError]:
+        """What each partition was answered, or its error."""
+        answers: dict[TopicPartition, int | ClientError] = {}
+        for key, future in futures.items():
+            partition = TopicPartition(key.topic, key.partition)
+            try:
+                answers[partition] = read(self.wait_for(future))
+            except ClientError as error:
+                answers[partition] = error
+        return answers
 
     def wait_for_all(
         self, futures: Mapping[Any, Future[Any]], *, about: Callable[[Any], str] = lambda key: ""
