@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from moldau.cli.connect import pairs, report_client_log
 from moldau.cli.options import UsageError
 from moldau.cli.screen import Screen
-from moldau.cli.tool import INTERRUPTED
+from moldau.cli.tool import INTERRUPTED, forget_output
 from moldau.client.connection import load_properties, normalize_servers
 from moldau.core.errors import MoldauError
 
@@ -87,5 +87,5 @@ def run_command(
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget_output()
         return 1

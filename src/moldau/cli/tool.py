@@ -15,7 +15,7 @@ import moldau
 from moldau.cli.options import Parsed, Parser, UsageError
 from moldau.core.errors import MoldauError
 
-__all__ = ["ToolError", "log_line", "run", "say", "warn_about_stray_words"]
+__all__ = ["INTERRUPTED", "ToolError", "forget_output", "log_line", "run", "say", "warn_about_stray_words"]
 
 INTERRUPTED = 130
 
@@ -59,13 +59,17 @@ def run(
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has left, as `head` does; the interpreter must not try to flush into it again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget_output()
         return 1
 
 
 def _report(error: MoldauError) -> None:
     print(f"Error: {error}", file=sys.stderr)
+
+
+def forget_output() -> None:
+    """Whoever read our output has left, as `head` does; the interpreter must not try to flush into it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(text: str = "") -> None:

@@ -6,7 +6,6 @@ member like any other. Start at `Printer.run`.
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import time
@@ -21,7 +20,7 @@ from moldau.cli.console.consumer_options import PARSER, Plan
 from moldau.cli.console.formatter import Formatter
 from moldau.cli.moments import parse_duration_ms
 from moldau.cli.options import Parsed, Parser
-from moldau.cli.tool import ToolError, log_line, run, warn_about_stray_words
+from moldau.cli.tool import ToolError, forget_output, log_line, run, warn_about_stray_words
 from moldau.cli.topics.selection import INTERNAL_TOPICS
 from moldau.client.connection import build
 from moldau.client.errors import ClientError
@@ -100,8 +99,7 @@ class Printer:
             self._read()
         except BrokenPipeError:
             print("Unable to write to standard out, closing consumer.", file=sys.stderr)
-            # The interpreter flushes once more on its way out; that must not meet the closed pipe again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            forget_output()
         finally:
             self._consumer.close()
         if self._plan.prints_events:
