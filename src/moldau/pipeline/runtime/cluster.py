@@ -65,6 +65,14 @@ class Cluster:
                 "or correct bootstrap.servers"
             ) from None
 
+    def answers(self) -> bool:
+        """Whether a broker can be reached just now; a No takes seconds."""
+        try:
+            self.admin.partition_counts()
+        except ClientError as error:
+            return not isinstance(error, UnreachableError)
+        return True
+
     def _written(self, topology: Topology) -> list[str]:
         topics = [sink.topic for sink in topology.sinks if sink.topic is not None]
         if self._settings.dead_letter_topic is not None:

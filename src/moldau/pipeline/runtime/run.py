@@ -45,13 +45,19 @@ if TYPE_CHECKING:
 
     from moldau.pipeline.spark.compiler import Compiled
     from moldau.pipeline.spark.masters import Executors
+    from moldau.pipeline.spark.process_lock import ProcessLock
 
 __all__ = ["Run", "StoppedError"]
 
 logger = logging.getLogger("moldau.streams")
 
-PREDECESSOR_S = 30.0
-"""How long a killed driver's Java process may take to end."""
+ENDING_S = 5
+"""How long an end is waited for before it matters whether brokers answer: where none does, a query that has stopped
+working needs another minute to close its source, and a batch under way will not be done at all.
+"""
+
+PREDECESSOR_S = 75.0
+"""How long a killed driver's Java process may take to end, or a query that was not waited for."""
 
 REFRESH_S = 3600.0
 """Brokers forget transactional ids and offsets after days of silence, so an idle pipeline speaks every hour."""
@@ -89,7 +95,7 @@ class Run:
         self._is_stopping = False
         self._last_word = time.monotonic()
         self._sink: Sink | None = None
-        self._lock: object | None = None
+        self._lock: ProcessLock | None = None
         self._identity: str | None = None
         self._reported: int | None = None
         self._committed: Mapping[TopicPartition, int] = {}
@@ -125,11 +131,12 @@ class Run:
         return self.query
 
     def stop(self, timeout_s: float) -> None:
-        """Let the batch under way finish, if that takes no longer than this, and end the query."""
+        """Let the batch under way finish, if brokers answer and it takes no longer than this, and end the query."""
         self._is_stopping = True
-        if self._batch_lock.acquire(timeout=timeout_s):
-            self._batch_lock.release()
-        else:
+        soon_s = min(ENDING_S, timeout_s)
+        if not self._finishes_batch(soon_s) and not (
+            self._cluster.answers() and self._finishes_batch(timeout_s - soon_s)
+        ):
             self.give_up()
         if self.query is not None:
             try:
@@ -137,22 +144,42 @@ class Run:
             except Exception as error:
                 logger.debug("the query could not be stopped: %s", error)
 
+    def _finishes_batch(self, timeout_s: float) -> bool:
+        if not self._batch_lock.acquire(timeout=timeout_s):
+            return False
+        self._batch_lock.release()
+        return True
+
     def give_up(self) -> None:
         """Wait for the cluster no longer, be it at the start or in the middle of a batch."""
         if self._sink is not None:
             self._sink.interrupt()
 
     def close(self) -> None:
-        """Let go of connections and locks; the query must have ended."""
+        """Let go of connections, and of the lock; a query that is still ending keeps the lock until it has."""
+        with self._batch_lock:
+            self._close_sink()
+        if self.query is None or self.query.wait(0):
+            self._release_lock()
+        else:
+            threading.Thread(target=self._release_lock_at_the_end_of, args=(self.query,), daemon=True).start()
+
+    def _close_sink(self) -> None:
         if self._sink is not None:
             try:
                 self._sink.close()
             except ClientError as error:
                 logger.debug("while closing: %s", error)
             self._sink = None
-        release = getattr(self._lock, "release", None)
-        if release is not None:
-            release()
+
+    def _release_lock_at_the_end_of(self, query: Query) -> None:
+        query.wait()
+        self._release_lock()
+
+    def _release_lock(self) -> None:
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
 
     def refresh_if_idle(self) -> None:
         """Say something to the brokers where there has been nothing to say for long."""
@@ -190,7 +217,8 @@ class Run:
         self._prepare_cluster(spark)
         frozen = self._frozen_state_partitions(self._files(spark))
         own = {"spark.sql.shuffle.partitions": frozen} if frozen else {}
-        return new_pipeline_session(spark, {**self._engine.settings, **own, **self._settings.spark})
+        ending = {"spark.sql.streaming.stopTimeout": f"{ENDING_S}s"}
+        return new_pipeline_session(spark, {**ending, **self._engine.settings, **own, **self._settings.spark})
 
     def _prepare_cluster(self, spark: SparkSession) -> None:
         """See to it that executors elsewhere find the program's modules, and can find its state."""

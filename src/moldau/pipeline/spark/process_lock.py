@@ -1,12 +1,15 @@
 """A lock that Spark's Java process holds on a file.
 
 When a driver is killed, its Java process lives on for a moment and may still write to the checkpoint. Whoever starts
-next waits for this lock, which is free only when that process is gone. Start at `ProcessLock`.
+next waits for this lock, which is free only when that process is gone. In one process, where a query may outlive the
+run that has stopped it, the next run waits as well. Start at `ProcessLock`.
 """
 
 from __future__ import annotations
 
+import threading
 import time
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,35 +20,46 @@ __all__ = ["ProcessLock"]
 
 PAUSE_S = 0.1
 
+_of_this_process: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
+"""Within one Java process the file's lock says nothing, and to close the file a second time would lose it."""
+
 
 class ProcessLock:
     """Held from `acquire` until `release`, or until the Java process ends."""
 
     def __init__(self, spark: SparkSession, path: Path) -> None:
-        jvm: Any = spark.sparkContext._jvm
-        self._file = jvm.java.io.RandomAccessFile(str(path), "rw")
+        self._jvm: Any = spark.sparkContext._jvm
+        self._path = path
+        self._here = _of_this_process[path]
+        self._file: Any = None
 
     def acquire(self, patience_s: float) -> bool:
         """Whether the lock is ours within this time."""
         deadline = time.monotonic() + patience_s
-        while not self._try():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(PAUSE_S)
-        return True
+        if not self._here.acquire(timeout=patience_s):
+            return False
+        is_ours = False
+        try:
+            self._file = self._jvm.java.io.RandomAccessFile(str(self._path), "rw")
+            is_ours = self._is_locked_until(deadline)
+        finally:
+            if not is_ours:
+                self.release()
+        return is_ours
 
     def release(self) -> None:
+        """Let the next one have it; any thread may do that."""
         try:
             self._file.close()
         except Exception:
             # The process is gone, and its locks with it.
             return
+        finally:
+            self._here.release()
 
-    def _try(self) -> bool:
-        try:
-            return self._file.getChannel().tryLock() is not None
-        except Exception as error:
-            if "OverlappingFileLockException" in str(error):
-                # This very process holds it: a pipeline that is being restarted.
-                return True
-            raise
+    def _is_locked_until(self, deadline: float) -> bool:
+        while self._file.getChannel().tryLock() is None:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(PAUSE_S)
+        return True

@@ -44,15 +44,18 @@ class Query:
         error = self._query.exception()
         return None if error is None else str(error)
 
-    def wait(self, timeout_s: float) -> bool:
-        """Whether the query has ended within this time."""
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Whether the query has ended within this time, to its very last act."""
         try:
-            return bool(self._query.awaitTermination(timeout_s))  # type: ignore[arg-type]
+            return self._query.awaitTermination(timeout_s) is not False  # type: ignore[arg-type]
         except Exception:
             return True
 
     def stop(self) -> None:
-        """End it; a batch under way is given up, and done again by whoever starts the query next."""
+        """End it; a batch under way is given up, and done again by whoever starts the query next.
+
+        Raises where it has not ended within `spark.sql.streaming.stopTimeout`; it will, in its own time.
+        """
         self._query.stop()
 
     def progress(self) -> Mapping[str, Any] | None:

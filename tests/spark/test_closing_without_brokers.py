@@ -1,0 +1,97 @@
+"""An application that is told to end while no broker answers does so soon, and goes on later as if nothing had been."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.integration.killable import KillableBroker
+from tests.spark.cluster_shop import Shop
+from tests.spark.running_program import PROGRAM, Running
+
+from moldau.core.errors import MoldauError
+from moldau.pipeline.runtime.engine import Engine
+from moldau.pipeline.spark.jars import fetched
+from moldau.streams import Consumed, LongSerde, Produced, StreamsBuilder, StringSerde, Topology
+from moldau.streams.kafka_streams import KafkaStreams
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ENDS_WITHIN_S = 45
+"""Where Spark's query was waited for, it took 66 seconds. On a machine with nothing else to do it takes 15."""
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[KillableBroker]:
+    try:
+        fetched()
+    except MoldauError as error:
+        pytest.skip(f"Spark cannot run here: {error}")
+    started = KillableBroker(tmp_path, {})
+    started.start()
+    yield started
+    started.close()
+
+
+def test_a_program_ends_without_a_broker_and_loses_and_doubles_nothing(broker: KillableBroker, tmp_path: Path) -> None:
+    names = ("priced", "addressed")
+    shop = Shop(broker.bootstrap_servers)
+    shop.send_orders(100)
+    command = [sys.executable, str(PROGRAM), shop.bootstrap, str(tmp_path / "state"), *names]
+    with Running(command, tmp_path) as program:
+        check_all(shop, program, names)
+        broker.kill()
+        program.says("Connection refused")
+        began = time.monotonic()
+        assert program.stopped() == 0
+        assert time.monotonic() - began < ENDS_WITHIN_S
+
+    broker.start()
+    shop.send_orders(100)
+    with Running(command, tmp_path) as program:
+        check_all(shop, program, names)
+        assert program.stopped() == 0
+
+
+def test_an_application_closed_without_a_broker_goes_on_in_the_same_process(
+    broker: KillableBroker, spark: SparkSession, tmp_path: Path
+) -> None:
+    shop = Shop(broker.bootstrap_servers)
+    config = {
+        "application.id": "totals",
+        "bootstrap.servers": shop.bootstrap,
+        "state.dir": str(tmp_path / "state"),
+        "processing.guarantee": "exactly_once_v2",
+    }
+    with KafkaStreams(totals(), config, engine=Engine(spark=spark)) as streams:
+        streams.start()
+        shop.send_orders(100)
+        shop.check_totals()
+        broker.kill()
+        began = time.monotonic()
+        assert streams.close()
+        assert time.monotonic() - began < ENDS_WITHIN_S
+
+    broker.start()
+    shop.send_orders(100)
+    with KafkaStreams(totals(), config, engine=Engine(spark=spark)) as streams:
+        streams.start()
+        shop.check_totals()
+
+
+def totals() -> Topology:
+    text, builder = StringSerde(), StreamsBuilder()
+    counts = builder.stream("orders", Consumed.with_(text, text)).group_by_key().count()
+    counts.to_stream().to("totals", Produced.with_(text, LongSerde()))
+    return builder.build()
+
+
+def check_all(shop: Shop, program: Running, names: tuple[str, ...]) -> None:
+    shop.is_served = program.is_running
+    for name in names:
+        shop.check(name)
