@@ -2,7 +2,8 @@
 
 Java calls it class data sharing. A start of Spark, and its first query, take about half as long with it. An archive
 fits one Java and one set of jars, and is named after both; where it does not fit, Java starts as if there were none. It
-is recorded by a Java process that runs pipelines and then ends. Start at `options_for_use`.
+is recorded by a Java process that runs pipelines and then ends, and takes the place of those made for others: each has
+180 MB. Start at `options_for_use`.
 """
 
 from __future__ import annotations
@@ -46,8 +47,23 @@ def recorded() -> Iterator[str]:
         yield f"-XX:ArchiveClassesAtExit={part} {SILENT}"
         if part.exists():
             part.replace(archive)
+            _remove_others(archive)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _remove_others(archive: Path) -> None:
+    """A Java process that has mapped one of them keeps it until its end, whatever becomes of the name."""
+    stale = [one for one in archive.parent.glob("*.jsa") if one != archive]
+    left = [one for one in archive.parent.glob("*.*.part") if not _is_being_written(one)]
+    for file in (*stale, *left):
+        file.unlink(missing_ok=True)
+
+
+def _is_being_written(part: Path) -> bool:
+    """Whether the process whose number is in the name is there; one that was killed could not remove its file."""
+    number = part.suffixes[-2].removeprefix(".")
+    return Path("/proc", number).exists()
 
 
 def _fingerprint() -> str:

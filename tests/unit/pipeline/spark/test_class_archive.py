@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +56,46 @@ def test_a_java_that_writes_no_archive_is_no_trouble() -> None:
         pass
 
     assert options_for_use() == ""
+
+
+def test_a_new_archive_takes_the_place_of_those_for_another_java() -> None:
+    stale = archive_file().with_name("another.jsa")
+    stale.parent.mkdir()
+    stale.write_text("other classes")
+
+    with stale.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        with recorded() as options:
+            written_part(options)
+        still_there = mapped[:]
+
+    assert list(stale.parent.iterdir()) == [archive_file()]
+    assert still_there == b"other classes"
+
+
+def test_a_recording_that_failed_leaves_other_archives_alone() -> None:
+    stale = archive_file().with_name("another.jsa")
+    stale.parent.mkdir()
+    stale.write_text("other classes")
+
+    with recorded():
+        pass
+
+    assert list(stale.parent.iterdir()) == [stale]
+
+
+def test_what_another_process_is_writing_is_left_alone_until_it_is_gone() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as other:
+        part = archive_file().with_name(f"another.{other.pid}.part")
+        part.parent.mkdir()
+        part.write_text("half")
+        with recorded() as options:
+            written_part(options)
+        assert part.exists()
+
+    with recorded() as options:
+        written_part(options)
+
+    assert not part.exists()
 
 
 def test_the_options_of_a_user_are_kept_beside_the_archive() -> None:
