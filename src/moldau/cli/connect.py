@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BOOTSTRAP_SERVER",
+    "BROKERS",
     "COMMAND_CONFIG",
+    "CONSUMER_CONFIG",
+    "PRODUCER_CONFIG",
     "ZOOKEEPER",
     "bootstrap_servers",
     "open_admin",
@@ -32,7 +35,17 @@ BOOTSTRAP_SERVER = Option(
     "Where to reach the cluster: one or more brokers as host:port, with commas between.",
     "host:port",
 )
+BROKERS = Option(
+    "bootstrap-server",
+    "Where to reach the cluster: brokers as host:port, with commas between.",
+    "host:port",
+    aliases=("broker-list",),
+    is_required=True,
+)
+"""The same for tools that once took `--broker-list`, and cannot do without."""
 COMMAND_CONFIG = Option("command-config", "A file of client properties, for example for TLS and SASL.", "file")
+CONSUMER_CONFIG = Option("consumer.config", "A file of consumer properties.", "file", aliases=("command-config",))
+PRODUCER_CONFIG = Option("producer.config", "A file of producer properties.", "file", aliases=("command-config",))
 ZOOKEEPER = Option(
     "zookeeper",
     "From the ZooKeeper days: the host:port of the controller or of a broker. Output takes the old form.",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from moldau.cli.connect import ZOOKEEPER, pairs
+from moldau.cli.connect import CONSUMER_CONFIG, ZOOKEEPER, pairs
 from moldau.cli.console.formatter import Formatter, formatter_for
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.topics.selection import topic_pattern
@@ -66,7 +66,7 @@ PARSER = Parser(
             "name=value",
             aliases=("command-property",),
         ),
-        Option("consumer.config", "A file of consumer properties.", "file", aliases=("command-config",)),
+        CONSUMER_CONFIG,
         Option("enable-systest-events", "Print a line of JSON when the consumer has stopped."),
         Option("new-consumer", "Accepted for compatibility.", is_hidden=True),
         Option("delete-consumer-offsets", "Accepted for compatibility.", is_hidden=True),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.cli.connect import pairs
+from moldau.cli.connect import BROKERS, PRODUCER_CONFIG, pairs
 from moldau.cli.options import Option, Parsed, Parser
 from moldau.client.connection import load_properties
 
@@ -13,13 +13,7 @@ INTERACTIVE_LINGER_MS = 5
 PARSER = Parser(
     "Send each line of standard input to a topic as one record.",
     [
-        Option(
-            "bootstrap-server",
-            "Where to reach the cluster: brokers as host:port, with commas between.",
-            "host:port",
-            aliases=("broker-list",),
-            is_required=True,
-        ),
+        BROKERS,
         Option("topic", "The topic to send to.", "topic", is_required=True),
         Option("sync", "Wait for each record's acknowledgement before sending the next."),
         Option(
@@ -55,7 +49,7 @@ PARSER = Parser(
             "name=value",
             aliases=("command-property",),
         ),
-        Option("producer.config", "A file of producer properties.", "file", aliases=("command-config",)),
+        PRODUCER_CONFIG,
     ],
     epilog=(
         "Example, with keys: kafka-console-producer --bootstrap-server localhost:9092 --topic orders "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
-from moldau.cli.connect import COMMAND_CONFIG, open_admin
+from moldau.cli.connect import BROKERS, COMMAND_CONFIG, open_admin
 from moldau.cli.offsets.selection import parse_time, partition_filter
 from moldau.cli.options import Option, Parsed, Parser
 from moldau.cli.tool import ToolError, run, say
@@ -20,13 +20,7 @@ __all__ = ["main", "offsets_at"]
 PARSER = Parser(
     "Print topic:partition:offset for each partition.",
     [
-        Option(
-            "bootstrap-server",
-            "Where to reach the cluster: brokers as host:port, with commas between.",
-            "host:port",
-            aliases=("broker-list",),
-            is_required=True,
-        ),
+        BROKERS,
         COMMAND_CONFIG,
         Option("topic", "A regular expression for topics. Without it all topics are meant.", "regex"),
         Option("partitions", "Only these partitions.", "0,1,..."),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.connect import pairs, report_client_log
+from moldau.cli.connect import BROKERS, CONSUMER_CONFIG, pairs, report_client_log
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.perf.java_dates import render_date
 from moldau.cli.tool import run, say
@@ -31,13 +31,7 @@ POLL_S = 0.1
 PARSER = Parser(
     "Read records as fast as possible and report the rate.",
     [
-        Option(
-            "bootstrap-server",
-            "Where to reach the cluster: brokers as host:port, with commas between.",
-            "host:port",
-            aliases=("broker-list",),
-            is_required=True,
-        ),
+        BROKERS,
         Option("topic", "The topic to read.", "topic"),
         Option("include", "A regular expression: read all topics it matches.", "regex", aliases=("whitelist",)),
         Option("num-records", "How many records to read.", "number", int, is_required=True, aliases=("messages",)),
@@ -57,7 +51,7 @@ PARSER = Parser(
             "name=value",
             aliases=("command-property",),
         ),
-        Option("consumer.config", "A file of consumer properties.", "file", aliases=("command-config",)),
+        CONSUMER_CONFIG,
         Option("threads", "Accepted for compatibility.", "number", int, is_hidden=True),
         Option("num-fetch-threads", "Accepted for compatibility.", "number", int, is_hidden=True),
     ],

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.connect import pairs, report_client_log
+from moldau.cli.connect import PRODUCER_CONFIG, pairs, report_client_log
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.perf.payload import Payloads
 from moldau.cli.perf.statistics import ProducerStats
@@ -45,7 +45,7 @@ PARSER = Parser(
             takes_many=True,
             aliases=("command-property",),
         ),
-        Option("producer.config", "A file of producer properties.", "file", aliases=("command-config",)),
+        PRODUCER_CONFIG,
         Option("print-metrics", "Print the client's own figures at the end."),
         Option("transactional-id", "Send in transactions under this id.", "id"),
         Option("transaction-duration-ms", "How long a transaction lasts before it is committed.", "ms", int),

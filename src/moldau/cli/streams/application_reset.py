@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from moldau.cli.connect import BOOTSTRAP_SERVER, report_client_log
+from moldau.cli.connect import BOOTSTRAP_SERVER, COMMAND_CONFIG, report_client_log
 from moldau.cli.options import Option, Parsed, Parser
 from moldau.cli.streams.reset_positions import SCENARIOS, Positions
 from moldau.cli.tool import ToolError, run, say, warn_about_stray_words
@@ -53,7 +53,7 @@ PARSER = Parser(
         Option("by-duration", "Reset input topics to so long ago: PnDTnHnMnS.", "duration"),
         Option("to-datetime", "Reset input topics to a moment: YYYY-MM-DDThh:mm:ss.sss.", "moment"),
         Option("from-file", "Reset input topics to the offsets of a CSV file: topic,partition,offset.", "file"),
-        Option("command-config", "A file of client properties, for example for TLS and SASL.", "file"),
+        COMMAND_CONFIG,
         Option("config-file", "Deprecated: the same as --command-config.", "file"),
         Option("force", "Take members out of the group that have not left it; the application must not run."),
         Option("dry-run", "Only show what would be done."),

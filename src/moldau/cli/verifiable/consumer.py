@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.connect import report_client_log
+from moldau.cli.connect import CONSUMER_CONFIG, report_client_log
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.tool import ToolError, log_line
-from moldau.cli.verifiable.events import emit, run_verifiable
+from moldau.cli.verifiable.events import BROKERS, emit, run_verifiable
 from moldau.client.connection import build, load_properties, normalize_servers
 from moldau.core.ids import TopicPartition
 
@@ -30,13 +30,7 @@ PARSER = Parser(
     [
         Option("topic", "The topic to read.", "topic", is_required=True),
         Option("group-id", "The group to join.", "group", is_required=True),
-        Option(
-            "bootstrap-server",
-            "Where to reach the cluster.",
-            "host:port",
-            aliases=("broker-list",),
-            is_required=True,
-        ),
+        BROKERS,
         Option("max-messages", "How many to read; -1 to go on until stopped.", "number", int, -1),
         Option("session-timeout", "How long the group waits for a silent member.", "ms", int, 30_000),
         Option("verbose", "Print every record."),
@@ -46,7 +40,7 @@ PARSER = Parser(
         Option("group-instance-id", "Makes this a static member.", "id"),
         Option("group-protocol", "classic or consumer.", "protocol", str, "classic"),
         Option("group-remote-assignor", "The broker's assignor (consumer protocol).", "name"),
-        Option("consumer.config", "A file of consumer properties.", "file", aliases=("command-config",)),
+        CONSUMER_CONFIG,
     ],
     epilog="Example: kafka-verifiable-consumer --bootstrap-server localhost:9092 --topic t --group-id g",
 )

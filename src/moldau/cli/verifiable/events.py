@@ -1,4 +1,7 @@
-"""The lines of JSON that system tests read: a time, a name, and facts. Start at `emit`."""
+"""What the verifiable clients share: lines of JSON that system tests read, a time, a name, and facts.
+
+Start at `emit`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from moldau.cli.options import Parsed, Parser
+from moldau.cli.options import Option, Parsed, Parser
 from moldau.cli.tool import run, say
 
-__all__ = ["emit", "run_verifiable"]
+__all__ = ["BROKERS", "emit", "run_verifiable"]
+
+BROKERS = Option(
+    "bootstrap-server", "Where to reach the cluster.", "host:port", aliases=("broker-list",), is_required=True
+)
 
 
 def emit(name: str, **facts: Any) -> None:

@@ -10,9 +10,9 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.connect import report_client_log
+from moldau.cli.connect import PRODUCER_CONFIG, report_client_log
 from moldau.cli.options import Option, Parsed, Parser, UsageError
-from moldau.cli.verifiable.events import emit, run_verifiable
+from moldau.cli.verifiable.events import BROKERS, emit, run_verifiable
 from moldau.client.connection import build, load_properties, normalize_servers
 from moldau.client.errors import client_error, java_exception_prefix
 
@@ -27,20 +27,14 @@ PARSER = Parser(
     "Send increasing numbers to a topic, and print for each whether it was acknowledged, as JSON.",
     [
         Option("topic", "The topic to send to.", "topic", is_required=True),
-        Option(
-            "bootstrap-server",
-            "Where to reach the cluster.",
-            "host:port",
-            aliases=("broker-list",),
-            is_required=True,
-        ),
+        BROKERS,
         Option("max-messages", "How many to send; -1 to go on until stopped.", "number", int, -1),
         Option("throughput", "Records a second at most; -1 for no limit.", "number", int, -1),
         Option("acks", "How many replicas must confirm: 0, 1, or -1 for all.", "acks", int, -1),
         Option("message-create-time", "The first record's timestamp; the next ones follow it.", "ms", int, -1),
         Option("value-prefix", "Put this number and a dot before each value.", "number", int),
         Option("repeating-keys", "Give records the keys 0, 1, ... up to this number, and again.", "number", int),
-        Option("producer.config", "A file of producer properties.", "file", aliases=("command-config",)),
+        PRODUCER_CONFIG,
     ],
     epilog="Example: kafka-verifiable-producer --bootstrap-server localhost:9092 --topic t --max-messages 10",
 )
