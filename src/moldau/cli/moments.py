@@ -1,13 +1,15 @@
-"""Moments and spans of time as Kafka's tools take them, in milliseconds. Pure."""
+"""Moments and spans of time as Kafka's tools take them, in milliseconds."""
 
 from __future__ import annotations
 
 import re
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
+from moldau.cli.options import Parsed
 from moldau.cli.tool import ToolError
 
-__all__ = ["parse_datetime_ms", "parse_duration_ms"]
+__all__ = ["asked_moment_ms", "parse_datetime_ms", "parse_duration_ms"]
 
 _DATETIME = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:(Z)|([+-])(\d{2}):?(\d{2})?)?"
@@ -15,6 +17,15 @@ _DATETIME = re.compile(
 _DURATION = re.compile(
     r"([+-]?)P(?:([+-]?\d+)D)?(T(?:([+-]?\d+)H)?(?:([+-]?\d+)M)?(?:([+-]?\d+)(?:[.,](\d{0,9}))?S)?)?", re.IGNORECASE
 )
+
+
+def asked_moment_ms(parsed: Parsed) -> int | None:
+    """The moment that `--to-datetime` names, or `--by-duration` counted back from now; `None` without either."""
+    if parsed.has("to-datetime"):
+        return parse_datetime_ms(parsed.value("to-datetime"))
+    if parsed.has("by-duration"):
+        return time.time_ns() // 1_000_000 - parse_duration_ms(parsed.value("by-duration"))
+    return None
 
 
 def parse_datetime_ms(text: str) -> int:

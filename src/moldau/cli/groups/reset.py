@@ -6,7 +6,6 @@ Start at `reset_offsets`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from moldau.cli.groups.describe import group_ids
 from moldau.cli.groups.offsets_csv import Plan, parse_plans, render_plans
 from moldau.cli.groups.partitions import named
 from moldau.cli.groups.tables import reset_lines
-from moldau.cli.moments import parse_datetime_ms, parse_duration_ms
+from moldau.cli.moments import asked_moment_ms
 from moldau.cli.options import Parsed, UsageError
 from moldau.cli.tool import ToolError, log_line, say
 from moldau.core.ids import TopicPartition
@@ -64,11 +63,8 @@ def _plan(parsed: Parsed, group_id: str, resetter: Resetter) -> Plan:
         return resetter.exactly(dict.fromkeys(partitions, parsed.value("to-offset")))
     if parsed.has("shift-by"):
         return resetter.shifted(group_id, partitions, parsed.value("shift-by"))
-    if parsed.has("to-datetime"):
-        return resetter.at(partitions, parse_datetime_ms(parsed.value("to-datetime")))
-    if parsed.has("by-duration"):
-        now_ms = time.time_ns() // 1_000_000
-        return resetter.at(partitions, now_ms - parse_duration_ms(parsed.value("by-duration")))
+    if (moment_ms := asked_moment_ms(parsed)) is not None:
+        return resetter.at(partitions, moment_ms)
     if parsed.has("to-current"):
         return resetter.current(group_id, partitions)
     return resetter.ends(partitions, EARLIEST if parsed.has("to-earliest") else LATEST)

@@ -5,13 +5,12 @@ Nothing is committed here. Start at `Positions.wanted`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from moldau.cli.groups.offsets_csv import parse_plans
-from moldau.cli.moments import parse_datetime_ms, parse_duration_ms
+from moldau.cli.moments import asked_moment_ms
 from moldau.cli.options import Parsed
 from moldau.cli.tool import ToolError, say
 from moldau.core.ids import TopicPartition
@@ -43,11 +42,8 @@ class Positions:
         if parsed.has("shift-by"):
             by: int = parsed.value("shift-by")
             return self._moved({at: offset + by for at, offset in self._current(partitions).items()})
-        if parsed.has("to-datetime"):
-            return self._at(partitions, parse_datetime_ms(parsed.value("to-datetime")))
-        if parsed.has("by-duration"):
-            now_ms = time.time_ns() // 1_000_000
-            return self._at(partitions, now_ms - parse_duration_ms(parsed.value("by-duration")))
+        if (moment_ms := asked_moment_ms(parsed)) is not None:
+            return self._at(partitions, moment_ms)
         if parsed.has("from-file"):
             return self._moved(self._planned(parsed.value("from-file"), partitions))
         return self.latest(partitions) if parsed.has("to-latest") else self._ends(partitions, EARLIEST)
