@@ -13,6 +13,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from moldau.cli.server.background import start_in_background
+from moldau.cli.server.starting import (
+    HELP_WORDS,
+    add_check_and_log,
+    add_file_and_overrides,
+    daemon_and_rest,
+    fail,
+    overrides_in,
+)
 from moldau.core.errors import MoldauError
 from moldau.server.config import load_file, parse_overrides
 from moldau.server.registry import check, run
@@ -41,18 +49,14 @@ def moldau_registry(arguments: Sequence[str] | None = None) -> int:
 
 def schema_registry_start(arguments: Sequence[str] | None = None) -> int:
     """Run a registry as Confluent's script does: a properties file, then overrides."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    in_background = bool(words) and words[0] in ("-daemon", "--daemon")
-    if in_background:
-        words = words[1:]
-    if words and words[0] in ("--help", "-help", "-h"):
+    in_background, words = daemon_and_rest(arguments)
+    if words and words[0] in HELP_WORDS:
         print(_USAGE)
         return 0
     if in_background:
         return start_in_background("moldau.cli.registry.start", words, "schema-registry.out")
     file = Path(words.pop(0)) if words and not words[0].startswith("-") else None
-    overrides = [word for word in words if word not in ("--override", "-override")]
-    return _run(file, overrides, check_only=False, log_format="text")
+    return _run(file, overrides_in(words), check_only=False, log_format="text")
 
 
 def _run(file: Path | None, overrides: Sequence[str], *, check_only: bool, log_format: str) -> int:
@@ -65,8 +69,7 @@ def _run(file: Path | None, overrides: Sequence[str], *, check_only: bool, log_f
             return 0
         return run(settings, log_format=log_format)
     except MoldauError as error:
-        print(f"moldau: {error}", file=sys.stderr)
-        return 1
+        return fail(error)
 
 
 def _gathered(file: Path | None, environ: Mapping[str, str], overrides: Sequence[str]) -> dict[str, str]:
@@ -99,15 +102,11 @@ def _parser() -> argparse.ArgumentParser:
         "Several instances on one cluster elect a leader, which writes; the others forward to it.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", nargs="?", type=Path, help="a schema-registry.properties file")
-    parser.add_argument(
-        "--override", action="append", default=[], metavar="KEY=VALUE", help="set one key; beats file and environment"
-    )
+    add_file_and_overrides(parser, file_help="a schema-registry.properties file")
     parser.add_argument("-b", "--bootstrap-server", metavar="HOST:PORT", help="the brokers that hold the schemas")
     parser.add_argument("--host", default="0.0.0.0", help="the address to listen on, with --port (default: all)")
     parser.add_argument("--port", type=int, help="listen on this port (0 picks a free one and says which)")
-    parser.add_argument("--check-config", action="store_true", help="check the configuration and exit")
-    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="how log lines look")
+    add_check_and_log(parser)
     return parser
 
 

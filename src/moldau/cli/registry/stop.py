@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
-import signal
-import sys
 from collections.abc import Sequence
 
+from moldau.cli.server.stop import stop_all
 from moldau.server.registry import ROLE
 from moldau.server.running import running_servers
 
@@ -18,10 +16,4 @@ def schema_registry_stop(arguments: Sequence[str] | None = None) -> int:
     """Send SIGTERM to each; each leaves its group, finishes what was begun and ends."""
     parser = argparse.ArgumentParser(prog="schema-registry-stop", description=__doc__)
     parser.parse_args(arguments)
-    registries = [server for server in running_servers() if ROLE in server.process_roles]
-    if not registries:
-        print("No schema registry to stop", file=sys.stderr)
-        return 1
-    for registry in registries:
-        os.kill(registry.pid, signal.SIGTERM)
-    return 0
+    return stop_all([server for server in running_servers() if ROLE in server.process_roles], "schema registry")

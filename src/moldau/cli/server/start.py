@@ -13,6 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from moldau.cli.server.background import start_in_background
+from moldau.cli.server.starting import (
+    HELP_WORDS,
+    add_check_and_log,
+    add_file_and_overrides,
+    daemon_and_rest,
+    fail,
+    overrides_in,
+)
 from moldau.core.errors import MoldauError
 from moldau.server.config import gather, laptop_defaults
 
@@ -35,28 +43,24 @@ def moldau_server(arguments: Sequence[str] | None = None) -> int:
         )
         return _run(settings, may_format=True, check_only=options.check_config, log_format=options.log_format)
     except MoldauError as error:
-        return _fail(error)
+        return fail(error)
 
 
 def kafka_server_start(arguments: Sequence[str] | None = None) -> int:
     """Run a broker as Kafka's script does: a server.properties file, then overrides."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    in_background = bool(words) and words[0] in ("-daemon", "--daemon")
-    if in_background:
-        words = words[1:]
-    if not words or words[0] in ("--help", "-help", "-h"):
+    in_background, words = daemon_and_rest(arguments)
+    if not words or words[0] in HELP_WORDS:
         print(_KAFKA_USAGE, file=sys.stderr)
         return 1
-    file, rest = Path(words[0]), words[1:]
-    overrides = [word for word in rest if word not in ("--override", "-override")]
     if in_background:
         return start_in_background("moldau.cli.server.start", words, "kafkaServer.out")
+    file, overrides = Path(words[0]), overrides_in(words[1:])
     try:
         settings = gather(defaults={}, file=file, environ=os.environ, overrides=overrides)
         # A file of ZooKeeper's time knows no formatting step, so its folder is formatted on first use.
         return _run(settings, may_format="process.roles" not in settings, check_only=False, log_format="text")
     except MoldauError as error:
-        return _fail(error)
+        return fail(error)
 
 
 def _run(settings: dict[str, str], *, may_format: bool, check_only: bool, log_format: str) -> int:
@@ -67,11 +71,6 @@ def _run(settings: dict[str, str], *, may_format: bool, check_only: bool, log_fo
         print("The configuration is valid.")
         return 0
     return run(settings, may_format=may_format, log_format=log_format)
-
-
-def _fail(error: MoldauError) -> int:
-    print(f"moldau: {error}", file=sys.stderr)
-    return 1
 
 
 def _moldau_parser() -> argparse.ArgumentParser:
@@ -86,14 +85,10 @@ def _moldau_parser() -> argparse.ArgumentParser:
         "  KAFKA_NUM_PARTITIONS=3 moldau server",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", nargs="?", type=Path, help="a server.properties file with Kafka's keys")
-    parser.add_argument(
-        "--override", action="append", default=[], metavar="KEY=VALUE", help="set one key; beats file and environment"
-    )
+    add_file_and_overrides(parser, file_help="a server.properties file with Kafka's keys")
     parser.add_argument("--port", type=int, help="listen on this port (0 picks a free one and says which)")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="keep the log here")
-    parser.add_argument("--check-config", action="store_true", help="check the configuration and exit")
-    parser.add_argument("--log-format", choices=("text", "json"), default="text", help="how log lines look")
+    add_check_and_log(parser)
     return parser
 
 

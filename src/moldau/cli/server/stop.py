@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from moldau.server.running import RunningServer, running_servers
 
-__all__ = ["chosen", "kafka_server_stop"]
+__all__ = ["chosen", "kafka_server_stop", "stop_all"]
 
 KAFKA_ROLES = frozenset({"broker", "controller"})
 
@@ -22,8 +22,13 @@ def kafka_server_stop(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--node-id", type=int, help="only the server with this node id")
     options = parser.parse_args(arguments)
     servers = chosen(running_servers(), process_role=options.process_role, node_id=options.node_id)
+    return stop_all(servers, "kafka server")
+
+
+def stop_all(servers: Sequence[RunningServer], what: str) -> int:
+    """Send SIGTERM to each; it is a failure where there is none."""
     if not servers:
-        print("No kafka server to stop", file=sys.stderr)
+        print(f"No {what} to stop", file=sys.stderr)
         return 1
     for server in servers:
         os.kill(server.pid, signal.SIGTERM)

@@ -1,8 +1,14 @@
-"""Which servers kafka-server-stop means."""
+"""Which servers kafka-server-stop means, and what becomes of them."""
 
 from __future__ import annotations
 
-from moldau.cli.server.stop import chosen
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from moldau.cli.server.stop import chosen, stop_all
 from moldau.server.running import RunningServer
 
 BROKER = RunningServer(1, 0, 1, ("broker",))
@@ -21,3 +27,16 @@ def test_a_role_picks_those_that_have_it() -> None:
 
 def test_a_node_id_wins_over_a_role() -> None:
     assert chosen(ALL, process_role="controller", node_id=1) == [BROKER]
+
+
+def test_to_stop_nothing_is_a_failure_that_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert stop_all([], "schema registry") == 1
+    assert capsys.readouterr().err == "No schema registry to stop\n"
+
+
+def test_each_server_is_asked_to_end() -> None:
+    waiting = [sys.executable, "-c", "import signal; signal.pause()"]
+    with subprocess.Popen(waiting) as one, subprocess.Popen(waiting) as other:
+        servers = [RunningServer(process.pid, 0, 0, ("broker",)) for process in (one, other)]
+        assert stop_all(servers, "kafka server") == 0
+        assert [one.wait(10), other.wait(10)] == [-signal.SIGTERM] * 2
