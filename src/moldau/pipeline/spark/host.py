@@ -121,9 +121,9 @@ class _StatelessRun:
 
     def _origin(self, table: Table) -> Origin:
         lane, partition, offset = (table.numbers(name) for name in ("lane", "partition", "offset"))
-        paths = table.values("path") if table.has("path") else None
+        offspring = table.offspring()
         clock = table.numbers("clock") if table.has("clock") else self._clock(table, lane, partition)
-        return Origin(clock, lane, partition, offset, paths)
+        return Origin(clock, lane, partition, offset, offspring)
 
     def _clock(self, table: Table, lane: Numbers, partition: Numbers) -> Numbers:
         """The largest timestamp so far in the topic partition, all through the Spark task."""

@@ -10,12 +10,12 @@ Start at `taken_order`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["AFTER_ALL", "BEFORE_ALL", "Numbers", "clocks", "is_sorted", "next_path", "taken_order"]
+from moldau.pipeline.spark.offspring import Offspring
+
+__all__ = ["AFTER_ALL", "BEFORE_ALL", "Numbers", "clocks", "is_sorted", "taken_order"]
 
 Numbers = npt.NDArray[np.int64]
 
@@ -40,15 +40,13 @@ def _running_maximum(timestamps: Numbers, lanes: Numbers, partitions: Numbers) -
 
 
 def taken_order(
-    clock: Numbers, lanes: Numbers, partitions: Numbers, offsets: Numbers, paths: Sequence[bytes | None] | None
-) -> Sequence[int]:
-    """The indexes of the rows in the order in which a task takes them; `paths` only where some row has one."""
-    if paths is None:
-        order: list[int] = np.lexsort((offsets, partitions, lanes, clock)).tolist()
-        return order
-    numbers = (column.tolist() for column in (clock, lanes, partitions, offsets))
-    keys = list(zip(*numbers, (len(path or b"") for path in paths), (path or b"" for path in paths), strict=True))
-    return sorted(range(len(keys)), key=keys.__getitem__)
+    clock: Numbers, lanes: Numbers, partitions: Numbers, offsets: Numbers, offspring: Offspring | None
+) -> Numbers:
+    """The indexes of the rows in the order in which a task takes them; `offspring` only where some row has steps."""
+    keys = [*(offspring.sort_keys() if offspring is not None else ()), offsets, partitions, lanes, clock]
+    varied = [key for key in keys if len(key) and (key != key[0]).any()]
+    order: Numbers = np.lexsort(varied) if varied else np.arange(len(clock))
+    return order
 
 
 def is_sorted(clock: Numbers, lanes: Numbers, partitions: Numbers, offsets: Numbers) -> bool:
@@ -57,8 +55,3 @@ def is_sorted(clock: Numbers, lanes: Numbers, partitions: Numbers, offsets: Numb
         return True
     one_lane = bool((lanes == lanes[0]).all() and (partitions == partitions[0]).all())
     return one_lane and bool((np.diff(offsets) > 0).all())
-
-
-def next_path(path: bytes | None, forwarded: int) -> bytes:
-    """The path of a record's `forwarded`-th offspring: sorts as the order of forwarding, at every depth."""
-    return (path or b"") + forwarded.to_bytes(4, "big")

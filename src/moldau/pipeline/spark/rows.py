@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from moldau.pipeline.spark.offspring import Offspring
+
 __all__ = [
     "FINISHED",
     "FROM_SOURCES",
@@ -131,6 +133,10 @@ class Table:
     def values(self, name: str) -> list[Any]:
         """A column of bytes or text as Python objects."""
         return binary_values(self._table.column(name))
+
+    def offspring(self) -> Offspring | None:
+        """The steps of each row, or None where all rows come straight from topics."""
+        return Offspring.of(self._table.column("path")) if self.has("path") else None
 
     def headers(self) -> list[tuple[tuple[str, bytes | None], ...]] | None:
         """The headers of each row, or None where no row has any."""

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from moldau.pipeline.cores.records import OutputRow
 from moldau.pipeline.cores.store import StoreChange
-from moldau.pipeline.spark.ordering import AFTER_ALL, BEFORE_ALL, Numbers, clocks, is_sorted, next_path, taken_order
+from moldau.pipeline.spark.offspring import Offspring
+from moldau.pipeline.spark.ordering import AFTER_ALL, BEFORE_ALL, Numbers, clocks, is_sorted, taken_order
 from moldau.pipeline.spark.plan import STATE_OUTPUT, Unit, store_output
 from moldau.pipeline.spark.rows import Table, packed, part
 from moldau.pipeline.spark.work import StageWork
@@ -26,13 +27,13 @@ class Origin:
     """The input records of some outputs: where in time each of them belongs."""
 
     def __init__(
-        self, clock: Numbers, lane: Numbers, partition: Numbers, offset: Numbers, paths: list[Any] | None
+        self, clock: Numbers, lane: Numbers, partition: Numbers, offset: Numbers, offspring: Offspring | None
     ) -> None:
         self.clock = clock
         self.lane = lane
         self.partition = partition
         self.offset = offset
-        self.paths = paths
+        self.offspring = offspring
 
     def slice(self, start: int, end: int) -> Origin:
         """The records from one position up to another."""
@@ -41,7 +42,7 @@ class Origin:
             self.lane[start:end],
             self.partition[start:end],
             self.offset[start:end],
-            None if self.paths is None else self.paths[start:end],
+            None if self.offspring is None else self.offspring.slice(start, end),
         )
 
     @property
@@ -59,7 +60,7 @@ class Origin:
 def ordered(table: Table, global_inputs: frozenset[int]) -> tuple[Table, Origin]:
     """The rows as a task takes them, those of global tables first."""
     lane, partition, offset = (table.numbers(name) for name in ("lane", "partition", "offset"))
-    paths = table.values("path") if table.has("path") else None
+    offspring = table.offspring()
     is_whole = not table.has("clock")
     clock = clocks(table.numbers("timestamp"), lane, partition, offset) if is_whole else table.numbers("clock")
     if not is_whole and table.some_null("clock"):
@@ -69,10 +70,10 @@ def ordered(table: Table, global_inputs: frozenset[int]) -> tuple[Table, Origin]
     if global_inputs:
         is_global = np.isin(table.numbers("input"), list(global_inputs))
         clock = np.where(is_global, BEFORE_ALL, clock)
-    if paths is None and is_sorted(clock, lane, partition, offset):
+    if offspring is None and is_sorted(clock, lane, partition, offset):
         return table, Origin(clock, lane, partition, offset, None)
-    order = taken_order(clock, lane, partition, offset, paths)
-    in_order = None if paths is None else [paths[index] for index in order]
+    order = taken_order(clock, lane, partition, offset, offspring)
+    in_order = None if offspring is None else offspring.taken(order)
     return table.taken(order), Origin(clock[order], lane[order], partition[order], offset[order], in_order)
 
 
@@ -197,31 +198,36 @@ class RowWriter:
         self, outputs: Sequence[OutputRow], positions: list[int], origin: Origin, marks: Sequence[int] | None
     ) -> pa.RecordBatch:
         record, nth = _causes(positions, marks)
-        names, _, keys, values, timestamps, headers, partitions = zip(*(outputs[at] for at in positions), strict=True)
-        targets = self._targets
-        if origin.paths is None:
-            paths: Any = [next_path(None, at) for at in nth.tolist()]
-        else:
-            paths = [
-                next_path(origin.paths[cause], at) for cause, at in zip(record.tolist(), nth.tolist(), strict=True)
-            ]
+        chosen = outputs if len(positions) == len(outputs) else [outputs[at] for at in positions]
+        names, _, keys, values, timestamps, headers, partitions = zip(*chosen, strict=True)
+        slots, inputs = self._addresses(names, partitions)
+        offspring = Offspring.first(nth) if origin.offspring is None else origin.offspring.next(record, nth)
         return packed(
             len(positions),
             {
-                "slot": [targets[name][1][partition] for name, partition in zip(names, partitions, strict=True)],
-                "input": [targets[name][0] for name in names],
+                "slot": slots,
+                "input": inputs,
                 "target": partitions,
                 "lane": origin.lane[record],
                 "partition": origin.partition[record],
                 "offset": origin.offset[record],
                 "timestamp": timestamps,
                 "clock": origin.clock[record],
-                "path": paths,
+                "path": offspring.column(),
                 "key": keys,
                 "value": values,
                 "headers": _header_column(headers),
             },
         )
+
+    def _addresses(self, names: tuple[str, ...], partitions: tuple[Any, ...]) -> tuple[Any, Any]:
+        """The slot and the input of each row that goes on to a later stage."""
+        targets = self._targets
+        if names.count(names[0]) == len(names):
+            number, slots = targets[names[0]]
+            return np.asarray(slots)[np.asarray(partitions)], number
+        places = zip(names, partitions, strict=True)
+        return [targets[name][1][partition] for name, partition in places], [targets[name][0] for name in names]
 
 
 def _causes(positions: list[int], marks: Sequence[int] | None) -> tuple[Numbers, Numbers]:

@@ -3,10 +3,12 @@ from __future__ import annotations
 from heapq import merge
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.pipeline.spark.ordering import clocks, is_sorted, next_path, taken_order
+from moldau.pipeline.spark.offspring import Offspring
+from moldau.pipeline.spark.ordering import clocks, is_sorted, taken_order
 
 Record = tuple[int, int, int, int]
 """(lane, partition, offset, timestamp)"""
@@ -70,19 +72,22 @@ def test_late_records_of_a_partition_stay_late() -> None:
     assert taken([(0, 0, 0, 10), (0, 0, 1, 5)]) == [(0, 0, 0, 10), (0, 0, 1, 5)]
 
 
-def test_behind_a_repartition_fewer_hops_come_first_and_then_what_was_forwarded_first() -> None:
-    one, two = next_path(None, 0), next_path(None, 1)
-    paths = [next_path(one, 0), two, one, next_path(two, 0), next_path(one, 300), next_path(one, 2)]
-    same = np.zeros(len(paths), np.int64)
-    order = taken_order(same, same, same, same, paths)
-    assert [paths[index] for index in order] == [one, two, paths[0], paths[5], paths[4], paths[3]]
+@given(st.lists(st.tuples(st.integers(0, 2), st.lists(st.sampled_from([0, 1, 2, 300]), max_size=3))))
+def test_behind_a_repartition_fewer_hops_come_first_and_then_what_was_forwarded_first(
+    rows: list[tuple[int, list[int]]],
+) -> None:
+    offsets = np.array([offset for offset, _ in rows], np.int64)
+    same = np.zeros(len(rows), np.int64)
+    order = taken_order(same, same, same, offsets, offspring([steps for _, steps in rows])).tolist()
+    keys = [(offset, len(steps), steps) for offset, steps in rows]
+    assert order == sorted(range(len(rows)), key=keys.__getitem__)
 
 
-def test_the_input_record_counts_before_the_path() -> None:
-    paths: list[bytes | None] = [next_path(None, 0), None, next_path(None, 7)]
-    offsets = np.array([2, 1, 1], np.int64)
-    same = np.zeros(3, np.int64)
-    assert list(taken_order(same, same, same, offsets, paths)) == [1, 2, 0]
+def offspring(paths: list[list[int]]) -> Offspring:
+    """What rows with these steps carry, as it arrives: in pieces, and null where there is no step."""
+    whole = [np.array(steps, ">u4").tobytes() or None for steps in paths]
+    half = len(whole) // 2
+    return Offspring.of(pa.chunked_array([pa.array(whole[:half], pa.binary()), pa.array(whole[half:], pa.binary())]))
 
 
 def test_merge_is_what_heapq_would_do_for_partitions_in_time_order() -> None:
