@@ -29,8 +29,10 @@ from moldau.pipeline.runtime.interruptible import InterruptedDeliveryError
 from moldau.pipeline.runtime.progress import TOPIC_CONFIGS, progress_topic
 from moldau.pipeline.runtime.progress_reader import read_progress
 from moldau.pipeline.runtime.reset import reset_application
+from moldau.pipeline.runtime.results import Results
 from moldau.pipeline.runtime.settings import StreamsSettings
 from moldau.pipeline.runtime.sinks import Batch
+from moldau.pipeline.spark.plan import OutputPoint
 from moldau.testing import Broker
 
 PARTITIONS = 3
@@ -55,18 +57,19 @@ class Application:
         entry = f'v1\n{{}}\n{{"{self.input}":{{"0":{end}}}}}'
         return Batch(checkpoint, number, entry, end_offsets(entry))
 
-    def rows(self, *values: str, **columns: Any) -> pa.Table:
+    def rows(self, *values: str, **columns: Any) -> Results:
         count = len(values)
         known: dict[str, Any] = {
-            "output": pa.array(["sink"] * count, pa.string()),
-            "topic": pa.array([self.output] * count, pa.string()),
+            "output": pa.array([0] * count, pa.int32()),
+            "topic": pa.array([None] * count, pa.string()),
             "key": pa.array([value[:1].encode() for value in values], pa.binary()),
             "value": pa.array([value.encode() for value in values], pa.binary()),
             "timestamp": pa.array(range(1, count + 1), pa.int64()),
             "headers": pa.array([None] * count, HEADERS),
             "partition": pa.array([None] * count, pa.int32()),
         }
-        return pa.table({**known, **columns})
+        point = OutputPoint(0, "sink", self.output, None)
+        return Results([pa.record_batch({**known, **columns})], [point])
 
     def committed_end(self) -> int | None:
         place = ids.TopicPartition(self.input, 0)

@@ -54,7 +54,7 @@ def outputs_of(
         rows = frame.where("output <> 'state'").select("output", "topic", "key", "value", "timestamp").collect()
         found.append([Output(*(bytes(cell) if isinstance(cell, bytearray) else cell for cell in row)) for row in rows])
 
-    writer = compiled.frame.writeStream.outputMode(compiled.output_mode).foreachBatch(collect)
+    writer = compiled.named_frame.writeStream.outputMode(compiled.output_mode).foreachBatch(collect)
     query = writer.option("checkpointLocation", str(folder)).start()
     try:
         for batch in batches:

@@ -80,7 +80,7 @@ def all_rows(made: Compiled, folder: Path) -> list[Any]:
     def collect(frame: DataFrame, number: int) -> None:
         rows.extend(frame.collect())
 
-    writer = made.frame.writeStream.outputMode(made.output_mode).foreachBatch(collect)
+    writer = made.named_frame.writeStream.outputMode(made.output_mode).foreachBatch(collect)
     query = writer.option("checkpointLocation", str(folder)).trigger(availableNow=True).start()
     assert query.awaitTermination(WAIT_S)
     return rows
@@ -137,7 +137,7 @@ def test_the_time_of_day_comes_without_records(spark: SparkSession, broker: Brok
     def collect(frame: DataFrame, number: int) -> None:
         times.extend(row.timestamp for row in frame.collect())
 
-    query = made.frame.writeStream.foreachBatch(collect).option("checkpointLocation", str(tmp_path)).start()
+    query = made.named_frame.writeStream.foreachBatch(collect).option("checkpointLocation", str(tmp_path)).start()
     deadline = monotonic() + WAIT_S
     try:
         while len(set(times)) < 2:
@@ -157,7 +157,7 @@ def test_expressions_go_from_topic_to_topic_in_real_time(spark: SparkSession, br
     spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", "2")
 
     to_broker = {"kafka.bootstrap.servers": broker.bootstrap_servers}
-    query = start_realtime_query(made.frame, name="realtime", checkpoint=str(tmp_path), options=to_broker)
+    query = start_realtime_query(made.named_frame, name="realtime", checkpoint=str(tmp_path), options=to_broker)
     try:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
         for text in ("yes", "no", "perhaps"):

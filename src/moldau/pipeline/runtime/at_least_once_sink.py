@@ -5,15 +5,11 @@ A batch that is interrupted is written again from its beginning. Start at `AtLea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moldau.pipeline.runtime.delivery import Delivery
 from moldau.pipeline.runtime.group_presence import GroupPresence
+from moldau.pipeline.runtime.results import Results
 from moldau.pipeline.runtime.settings import StreamsSettings
 from moldau.pipeline.runtime.sinks import Batch
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["AtLeastOnceSink"]
 
@@ -25,9 +21,9 @@ class AtLeastOnceSink:
         self._delivery = Delivery(settings, {})
         self._presence = presence
 
-    def deliver(self, rows: pa.Table, batch: Batch) -> int:
+    def deliver(self, results: Results, batch: Batch) -> int:
         """Write all rows, wait until they are stored, and let the offsets follow."""
-        sent = self._delivery.send(rows)
+        sent = self._delivery.send(results)
         self._delivery.flush()
         self._presence.commit_soon(batch.ends)
         return sent

@@ -6,24 +6,24 @@ producers would put its key. Whether and when the rows count is decided by the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.connection import build
 from moldau.client.errors import ClientError, client_error
 from moldau.pipeline.runtime.client_log import report_sparingly
 from moldau.pipeline.runtime.interruptible import InterruptibleProducer
+from moldau.pipeline.runtime.results import Results
 from moldau.pipeline.runtime.settings import StreamsSettings
+from moldau.pipeline.spark.rows import binary_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from confluent_kafka import KafkaError, Message, Producer
 
-__all__ = ["OUTPUT_COLUMNS", "Delivery", "producer_for"]
-
-OUTPUT_COLUMNS = ("output", "topic", "key", "value", "timestamp", "headers", "partition")
-"""What a row of results consists of."""
+__all__ = ["Delivery", "producer_for"]
 
 BY_KEY = -1
 FIRST_MS = 1
@@ -63,12 +63,9 @@ class Delivery:
         self.producer = producer_for(settings, extra, self._failed)
         self.interruptible = InterruptibleProducer(self.producer)
 
-    def send(self, rows: pa.Table) -> int:
+    def send(self, results: Results) -> int:
         """Hand over all rows that have a topic; returns how many those are."""
-        sent = 0
-        for batch in rows.to_batches():
-            sent += self._send(batch)
-        return sent
+        return sum(self._send(batch, results.topics) for batch in results if batch.num_rows)
 
     def flush(self) -> None:
         """Wait until everything handed over is stored; raises the first failure."""
@@ -89,10 +86,10 @@ class Delivery:
             self.producer.purge()
             self.producer.flush(1)
 
-    def _send(self, batch: pa.RecordBatch) -> int:
+    def _send(self, batch: pa.RecordBatch, topics: Sequence[str | None]) -> int:
         produce = self.producer.produce
         sent = 0
-        for topic, value, key, partition, timestamp, headers in _records(batch):
+        for topic, value, key, partition, timestamp, headers in _records(batch, topics):
             if topic is None:
                 continue
             sent += 1
@@ -132,20 +129,39 @@ class Delivery:
             raise failure
 
 
-def _records(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+def _records(batch: pa.RecordBatch, topics: Sequence[str | None]) -> Iterator[tuple[Any, ...]]:
+    import pyarrow.compute as pc
+
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    partitions = columns["partition"].fill_null(BY_KEY).to_pylist()
-    headers = columns["headers"]
-    no_headers = headers.null_count == len(headers)
     return zip(
-        columns["topic"].to_pylist(),
-        columns["value"].to_pylist(),
-        columns["key"].to_pylist(),
-        partitions,
-        [time or FIRST_MS for time in columns["timestamp"].to_pylist()],
-        [None] * len(headers) if no_headers else [_pairs(one) for one in headers.to_pylist()],
-        strict=True,
+        _topics(columns["output"], columns["topic"], topics),
+        binary_values(columns["value"]),
+        binary_values(columns["key"]),
+        _partitions(columns["partition"]),
+        pc.max_element_wise(columns["timestamp"], FIRST_MS).to_numpy().tolist(),
+        _headers(columns["headers"]),
+        strict=False,  # What is the same for all rows is repeated without end.
     )
+
+
+def _topics(outputs: pa.Array, own: pa.Array, topics: Sequence[str | None]) -> Iterable[str | None]:
+    """Each row's topic: its own, or that of its output."""
+    import pyarrow.compute as pc
+
+    if own.null_count < len(own):
+        return [topic or topics[output] for topic, output in zip(own.to_pylist(), outputs.to_pylist(), strict=True)]
+    least, most = pc.min_max(outputs).values()
+    if least == most:
+        return repeat(topics[least.as_py()])
+    return [topics[output] for output in outputs.to_pylist()]
+
+
+def _partitions(column: pa.Array) -> Iterable[int]:
+    return repeat(BY_KEY) if column.null_count == len(column) else column.fill_null(BY_KEY).to_pylist()
+
+
+def _headers(column: pa.Array) -> Iterable[list[tuple[str, bytes | None]] | None]:
+    return repeat(None) if column.null_count == len(column) else map(_pairs, column.to_pylist())
 
 
 def _pairs(headers: Any) -> list[tuple[str, bytes | None]] | None:

@@ -9,7 +9,7 @@ killed has its open transaction aborted, and one that still lives is fenced, bef
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from moldau.client.errors import ClientError, FencedError
 from moldau.client.transactions import Transactions
@@ -20,11 +20,9 @@ from moldau.pipeline.runtime.group_presence import member_consumer
 from moldau.pipeline.runtime.interruptible import InterruptedDeliveryError
 from moldau.pipeline.runtime.progress import Progress, progress_topic
 from moldau.pipeline.runtime.progress_reader import read_progress
+from moldau.pipeline.runtime.results import Results
 from moldau.pipeline.runtime.settings import StreamsSettings
 from moldau.pipeline.runtime.sinks import Batch
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["ExactlyOnceSink"]
 
@@ -57,14 +55,14 @@ class ExactlyOnceSink:
         self.progress = read_progress(self._settings)
         return self.progress
 
-    def deliver(self, rows: pa.Table, batch: Batch) -> int:
+    def deliver(self, results: Results, batch: Batch) -> int:
         """Commit a batch, unless it is in Kafka already."""
         if self.progress is not None and self.progress.covers(batch.checkpoint, batch.number, batch.entry):
             return 0
-        if not rows.num_rows and self.progress is not None and self.progress.ends == batch.ends:
+        if self.progress is not None and self.progress.ends == batch.ends and results.is_empty():
             return 0
         progress = Progress(batch.checkpoint, batch.number, batch.entry)
-        sent = self._commit(rows, progress)
+        sent = self._commit(results, progress)
         self.progress = progress
         return sent
 
@@ -82,11 +80,11 @@ class ExactlyOnceSink:
         self._delivery.close()
         self._consumer.close()
 
-    def _commit(self, rows: pa.Table | None, progress: Progress) -> int:
+    def _commit(self, results: Results | None, progress: Progress) -> int:
         application_id = self._settings.application_id
         try:
             with self._transactions.begin():
-                sent = 0 if rows is None else self._delivery.send(rows)
+                sent = 0 if results is None else self._delivery.send(results)
                 self._delivery.producer.produce(self._topic, progress.encoded(), application_id.encode(), partition=0)
                 membership: Any = self._consumer.consumer_group_metadata()
                 self._transactions.add_offsets(progress.ends, membership)

@@ -31,6 +31,7 @@ from moldau.pipeline.runtime.group_presence import GroupPresence, committed_offs
 from moldau.pipeline.runtime.layout import Layout
 from moldau.pipeline.runtime.metrics import PipelineMetrics
 from moldau.pipeline.runtime.progress import Progress
+from moldau.pipeline.runtime.results import Results
 from moldau.pipeline.runtime.settings import Latency, StreamsSettings
 from moldau.pipeline.runtime.sinks import Sink, planned_batch
 from moldau.pipeline.runtime.source_options import SourceReading, connector_properties
@@ -40,7 +41,6 @@ from moldau.pipeline.spark.job import Job
 from moldau.pipeline.spark.queries import Query, start_query, start_realtime_query
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from moldau.pipeline.spark.compiler import Compiled
@@ -334,32 +334,37 @@ class Run:
                     f"moldau.latency=realtime is not possible: {refusal}; leave the setting out for micro-batches"
                 )
             options = connector_properties(self._settings, "producer")
-            return start_realtime_query(compiled.frame, name=name, checkpoint=checkpoint.location, options=options)
+            return start_realtime_query(
+                compiled.named_frame, name=name, checkpoint=checkpoint.location, options=options
+            )
         return start_query(
             compiled.frame,
             name=name,
             checkpoint=checkpoint.location,
             mode=compiled.output_mode,
             interval_ms=self._settings.commit_interval_ms,
-            on_batch=lambda rows, number: self._on_batch(rows, number, checkpoint),
+            on_batch=lambda rows, number: self._on_batch(Results(rows, compiled.plan.outputs), number, checkpoint),
         )
 
     # Batches
 
-    def _on_batch(self, rows: pa.Table, number: int, checkpoint: Checkpoint) -> None:
+    def _on_batch(self, results: Results, number: int, checkpoint: Checkpoint) -> None:
+        # A stop waits for a batch that has begun to be written, and not for one that is still being computed.
+        results.is_empty()
         with self._batch_lock:
             if self._is_stopping:
                 raise StoppedError("the pipeline is stopping")
-            self._deliver(rows, number, checkpoint)
+            self._deliver(results, number, checkpoint)
 
-    def _deliver(self, rows: pa.Table, number: int, checkpoint: Checkpoint) -> None:
+    def _deliver(self, results: Results, number: int, checkpoint: Checkpoint) -> None:
         assert self._sink is not None
         self._identity = self._identity or checkpoint.identity
         batch = planned_batch(checkpoint, self._identity or "", number)
-        written = self._sink.deliver(rows, batch)
+        written = self._sink.deliver(results, batch)
+        results.wait()
         if self._stores.stores:
             # After the commit, so that nobody is told what is not there yet.
-            self._stores.apply(batch.checkpoint, number, rows)
+            self._stores.apply(batch.checkpoint, number, results.of_stores())
         self._last_word = time.monotonic()
         self._metrics.batch_done(number, batch.ends, written)
 

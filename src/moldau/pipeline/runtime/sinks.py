@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from moldau.core.ids import TopicPartition
 from moldau.pipeline.runtime.checkpoint import Checkpoint, end_offsets
 from moldau.pipeline.runtime.errors import CheckpointMismatchError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from moldau.pipeline.runtime.results import Results
 
 __all__ = ["Batch", "Sink", "planned_batch"]
 
@@ -29,7 +27,7 @@ class Batch:
 class Sink(Protocol):
     """Takes one batch after the other, always from one thread at a time."""
 
-    def deliver(self, rows: pa.Table, batch: Batch) -> int:
+    def deliver(self, results: Results, batch: Batch) -> int:
         """Write a batch's rows; when this returns they count. Returns how many were written."""
 
     def refresh(self) -> None:

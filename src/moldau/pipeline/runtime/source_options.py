@@ -20,6 +20,8 @@ _DEFAULTS: Mapping[str, str] = {
     # A consumer that has read all there is waits this long for more, and the next batch waits with it.
     "fetch.max.wait.ms": "10",
     "max.partition.fetch.bytes": "10485760",
+    # After every poll the connector asks for the partition's first and last offset: two more requests.
+    "max.poll.records": "10000",
 }
 
 _NOT_THEIRS = frozenset(

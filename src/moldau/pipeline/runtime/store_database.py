@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import struct
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,7 @@ from moldau.pipeline.runtime.queryable_stores import QueryableStore, Shape
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["STORE_PREFIX", "StoreDatabase"]
-
-STORE_PREFIX = "store:"
-"""Rows of results that change a store carry its name behind this, and no topic."""
+__all__ = ["StoreDatabase"]
 
 WINDOW = struct.Struct(">qq")
 """Start and end of a row's window, in its only header."""
@@ -69,16 +66,16 @@ class StoreDatabase:
             for table in ("entries", "observed", "applied"):
                 self._database.execute(f"DELETE FROM {table}")
 
-    def apply(self, checkpoint: str, batch: int, rows: pa.Table) -> None:
-        """Take over a batch's changes; a batch that is in already changes nothing."""
+    def apply(self, checkpoint: str, batch: int, changes: Iterable[tuple[str, pa.Table]]) -> None:
+        """Take over a batch's changes of each store; a batch that is in already changes nothing."""
         last = self.last_batch(checkpoint)
         if last is not None and last >= batch:
             return
         with self._lock, self._database:
             self._database.execute("BEGIN IMMEDIATE")
-            for name, changes in _changes(rows):
+            for name, rows in changes:
                 if (store := self.stores.get(name)) is not None:
-                    self._write(store, changes)
+                    self._write(store, map(_change, rows.to_pylist()))
             self._database.execute("DELETE FROM applied")
             self._database.execute("INSERT INTO applied VALUES (?, ?)", (checkpoint, batch))
 
@@ -119,16 +116,6 @@ def _moment(store: QueryableStore, place: tuple[bytes, int, int]) -> int | None:
     if store.retention_ms is None:
         return None
     return place[2] if store.shape is Shape.SESSION else place[1]
-
-
-def _changes(rows: pa.Table) -> Iterator[tuple[str, list[Change]]]:
-    """The changes among the rows of a batch, by store."""
-    import pyarrow.compute as pc
-
-    ours = rows.filter(pc.starts_with(rows["output"], STORE_PREFIX))
-    for output in pc.unique(ours["output"]).to_pylist():
-        of_store = ours.filter(pc.equal(ours["output"], output))
-        yield output.removeprefix(STORE_PREFIX), [_change(row) for row in of_store.to_pylist()]
 
 
 def _change(row: Mapping[str, Any]) -> Change:

@@ -41,10 +41,24 @@ class Compiled:
     """A topology as Spark runs it."""
 
     frame: DataFrame
-    """Columns output, topic, key, value, timestamp, headers and partition; rows of one key are in order."""
+    """Columns output, topic, key, value, timestamp, headers and partition; rows of one key are in order.
+
+    `output` is a number among the plan's outputs, and `topic` null where the output has one for all rows.
+    """
     plan: Plan
     refusal: NativeRefusalError | None
     """Why the topology needs Python; None where it does not."""
+
+    @property
+    def named_frame(self) -> DataFrame:
+        """The frame for those who know nothing of the plan: with the names of outputs, and every row's topic."""
+        from pyspark.sql import functions as f
+
+        names = f.array(*(f.lit(point.name) for point in self.plan.outputs))
+        topics = f.array(*(f.lit(point.topic).cast("string") for point in self.plan.outputs))
+        number = f.col("output") + 1
+        topic = f.coalesce("topic", f.element_at(topics, number))
+        return self.frame.withColumns({"topic": topic, "output": f.element_at(names, number)})
 
     @property
     def is_stateless(self) -> bool:
@@ -115,7 +129,7 @@ def compile_topology(
     try:
         if test is not None and not test.is_native:
             raise NativeRefusalError(topology.nodes[0], "the test asks for Python")
-        return Compiled(native_frame(topology, settings, reader), plan, None)
+        return Compiled(native_frame(topology, settings, reader, plan.outputs), plan, None)
     except NativeRefusalError as refusal:
         return Compiled(_hosted_frame(plan, settings, reader, test), plan, refusal)
 
@@ -126,7 +140,7 @@ def _hosted_frame(plan: Plan, settings: TaskSettings, reader: Reader, test: Test
     for stage in plan.stages:
         make = partial(work_of, plan, stage, settings, test=test, identity=identity)
         branches = _with_stage(branches, plan, stage, source_rows(reader, plan, stage), make)
-    return _finished(plan, _united([branch.frame.select(*FINISHED) for branch in branches]))
+    return _united([branch.frame.select(*FINISHED) for branch in branches]).withColumnRenamed("input", "output")
 
 
 def _with_stage(
@@ -157,23 +171,6 @@ def _run(rows: DataFrame, stage: Stage, work: StageWork) -> DataFrame:
 
 def _united(frames: list[DataFrame]) -> DataFrame:
     return reduce(lambda one, other: one.union(other), frames)
-
-
-def _finished(plan: Plan, rows: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as f
-
-    names = f.array(*(f.lit(point.name) for point in plan.outputs))
-    topics = f.array(*(f.lit(point.topic).cast("string") for point in plan.outputs))
-    number = f.col("input") + 1
-    return rows.select(
-        f.element_at(names, number).alias("output"),
-        f.coalesce(f.col("topic"), f.element_at(topics, number)).alias("topic"),
-        "key",
-        "value",
-        "timestamp",
-        "headers",
-        "partition",
-    )
 
 
 def work_of(

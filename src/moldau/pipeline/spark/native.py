@@ -8,7 +8,7 @@ refusal says why. Start at `native_frame`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from moldau.pipeline.ir.types import DataType, Primitive
 from moldau.pipeline.spark.native_checks import NativeRefusalError, built_in, native_aggregate
 from moldau.pipeline.spark.native_expressions import NotNativeError, lowered
 from moldau.pipeline.spark.native_serdes import decoded, encoded, is_readable
-from moldau.pipeline.spark.plan import store_output
+from moldau.pipeline.spark.plan import OutputPoint, store_output
 from moldau.pipeline.spark.rows import HEADERS_DDL
 from moldau.pipeline.spark.sources import Reader
 
@@ -62,22 +62,30 @@ class Flow:
         return replace(self, conditions=(*self.conditions, condition))
 
 
-def native_frame(topology: Topology, settings: TaskSettings, reader: Reader) -> DataFrame:
+def native_frame(
+    topology: Topology, settings: TaskSettings, reader: Reader, outputs: Sequence[OutputPoint]
+) -> DataFrame:
     """The rows that leave the topology; raises `NativeRefusalError` where it needs Python."""
     aggregate = native_aggregate(topology, settings)
-    return _Lowering(topology, settings, reader, aggregate).frame()
+    return _Lowering(topology, settings, reader, aggregate, {point.name: point.index for point in outputs}).frame()
 
 
 class _Lowering:
     """One topology on its way to a DataFrame."""
 
     def __init__(
-        self, topology: Topology, settings: TaskSettings, reader: Reader, aggregate: ir.Aggregate | None
+        self,
+        topology: Topology,
+        settings: TaskSettings,
+        reader: Reader,
+        aggregate: ir.Aggregate | None,
+        numbers: Mapping[str, int],
     ) -> None:
         self._topology = topology
         self._settings = settings
         self._reader = reader
         self._aggregate = aggregate
+        self._numbers = numbers
 
     def frame(self) -> DataFrame:
         from pyspark.sql import functions as f
@@ -270,7 +278,7 @@ class _Lowering:
         for flow in self._flows(sink.input):
             key = _in_words(sink, lambda flow=flow: flow.key.written(sink.key_serde))
             value = _in_words(sink, lambda flow=flow: flow.value.written(sink.value_serde))
-            outputs.append((flow.conditions, _columns(sink.name, sink.topic, key, value)))
+            outputs.append((flow.conditions, _columns(self._numbers[sink.name], key, value)))
         return outputs
 
     def _store_outputs(self, node: ir.Aggregate) -> list[tuple[tuple[Column, ...], list[Column]]]:
@@ -278,7 +286,7 @@ class _Lowering:
             return []
         flow = self._result(node)
         value = _in_words(node, lambda: flow.value.written(node.table.value_serde))
-        return [((), _columns(store_output(node.table.store), None, flow.key.data, value))]
+        return [((), _columns(self._numbers[store_output(node.table.store)], flow.key.data, value))]
 
 
 def _decoded_or(data: Column, serde: Serde) -> Column:
@@ -304,12 +312,12 @@ def _where(rows: DataFrame, conditions: Iterable[Column]) -> DataFrame:
     return rows
 
 
-def _columns(output: str, topic: str | None, key: Any, value: Any) -> list[Column]:
+def _columns(output: int, key: Any, value: Any) -> list[Column]:
     from pyspark.sql import functions as f
 
     return [
         f.lit(output).alias("output"),
-        f.lit(topic).cast("string").alias("topic"),
+        f.lit(None).cast("string").alias("topic"),
         key.alias("key"),
         value.alias("value"),
         f.col("timestamp"),

@@ -59,6 +59,8 @@ class OutputPoint:
     name: str
     topic: str | None
     """None where each row says its topic itself, or has none."""
+    store: str | None
+    """The queryable store whose changes leave here."""
 
 
 @dataclass(frozen=True)
@@ -219,6 +221,9 @@ def _inputs(pieces: tuple[SubTopology, ...]) -> list[InputPoint]:
 
 
 def _outputs(topology: Topology, stores: tuple[str, ...]) -> list[OutputPoint]:
-    named = [(sink.name, sink.topic if sink.chooser is None else None) for sink in topology.sinks]
-    named += [(DEAD_LETTERS, None), (STATE_OUTPUT, None), *((store_output(store), None) for store in stores)]
-    return [OutputPoint(index, name, topic) for index, (name, topic) in enumerate(named)]
+    named: list[tuple[str, str | None, str | None]] = [
+        *((sink.name, sink.topic if sink.chooser is None else None, None) for sink in topology.sinks),
+        *((name, None, None) for name in (DEAD_LETTERS, STATE_OUTPUT)),
+        *((store_output(store), None, store) for store in stores),
+    ]
+    return [OutputPoint(index, *one) for index, one in enumerate(named)]

@@ -81,8 +81,14 @@ DEFAULTS: Mapping[str, str] = {
 }
 """What a new session starts with; any `spark.*` setting of the user's replaces its line."""
 
-LOCAL_ONLY: Mapping[str, str] = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-"""A driver of a cluster must be reached from outside."""
+LOCAL_ONLY: Mapping[str, str] = {
+    # A driver of a cluster must be reached from outside.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Larger results go through the block manager, and a socket, to get from one thread to another.
+    "spark.task.maxDirectResultSize": "100m",
+}
+"""What is right where driver and tasks are one process."""
 
 
 class SparkUnavailableError(MoldauError):

@@ -164,7 +164,7 @@ class SparkRun:
 
     def _start(self) -> None:
         self._query = (
-            self.compiled.frame.writeStream.foreachBatch(self._collect)
+            self.compiled.named_frame.writeStream.foreachBatch(self._collect)
             .option("checkpointLocation", f"{self._folder.name}/checkpoint")
             .queryName(f"moldau-spark-run-{next(_numbers)}")
             .start()

@@ -17,7 +17,7 @@ from moldau.pipeline.runtime.metrics import PipelineMetrics
 from moldau.pipeline.runtime.query_app import Application, build_app
 from moldau.pipeline.runtime.queryable_stores import QueryableStore, Shape
 from moldau.pipeline.runtime.states import State
-from moldau.pipeline.runtime.store_database import STORE_PREFIX, StoreDatabase
+from moldau.pipeline.runtime.store_database import StoreDatabase
 from moldau.pipeline.runtime.store_views import StoreViews
 from moldau.streams import AvroSerde, JsonSchemaSerde, ProtobufSerde
 
@@ -64,7 +64,7 @@ def asked(serde: SchemaSerde, key: Any, path: str, folder: Path) -> httpx.Respon
     database, views = StoreDatabase(file, stores), StoreViews(file, stores, "app")
     try:
         entry = serde.serialize(CHANGELOG, key), values.serialize(CHANGELOG, {"id": 1})
-        database.apply("checkpoint", 0, rows((f"{STORE_PREFIX}people", None, *entry, 5, None, 0)))
+        database.apply("checkpoint", 0, rows(("people", *entry, 5, None, 0)))
         return asyncio.run(_get(views, path))
     finally:
         views.close()

@@ -27,6 +27,7 @@ def test_a_topic_is_read_from_its_beginning() -> None:
         "kafka.bootstrap.servers": "localhost:9092",
         "kafka.fetch.max.wait.ms": "10",
         "kafka.max.partition.fetch.bytes": "10485760",
+        "kafka.max.poll.records": "10000",
         "kafka.isolation.level": "read_uncommitted",
         "subscribe": "in",
         "startingOffsets": "earliest",

@@ -17,14 +17,12 @@ from moldau.pipeline.ir.serdes import LongSerde, StringSerde
 from moldau.pipeline.ir.windows import Window, Windowed
 from moldau.pipeline.runtime.errors import StreamsError
 from moldau.pipeline.runtime.queryable_stores import QueryableStore, Shape
-from moldau.pipeline.runtime.store_database import STORE_PREFIX, StoreDatabase
+from moldau.pipeline.runtime.store_database import StoreDatabase
 from moldau.pipeline.runtime.store_views import StoreViews, UnknownStoreError
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 SCHEMA = pa.schema(
     [
-        ("output", pa.string()),
-        ("topic", pa.string()),
         ("key", pa.binary()),
         ("value", pa.binary()),
         ("timestamp", pa.int64()),
@@ -56,11 +54,17 @@ def change(  # noqa: PLR0917, columns in their order
 ) -> Any:
     headers = None if window is None else [{"key": "window", "value": struct.pack(">qq", *window)}]
     data = None if value is None else struct.pack(">q", value)
-    return (f"{STORE_PREFIX}{store}", None, key.encode(), data, time, headers, partition)
+    return (store, key.encode(), data, time, headers, partition)
 
 
-def rows(*changes: Any) -> pa.Table:
-    columns = list(zip(*changes, strict=True)) or [()] * len(SCHEMA)
+def rows(*changes: Any) -> list[tuple[str, pa.Table]]:
+    """The changes of each store, as a batch brings them."""
+    stores = dict.fromkeys(store for store, *_ in changes)
+    return [(store, _table([change for name, *change in changes if name == store])) for store in stores]
+
+
+def _table(changes: list[list[Any]]) -> pa.Table:
+    columns = zip(*changes, strict=True)
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], SCHEMA)
 
 
@@ -123,8 +127,8 @@ def test_a_batch_without_changes_is_remembered(stores: Stores) -> None:
     assert stores.database.last_batch("checkpoint") == 0
 
 
-def test_rows_for_topics_and_unknown_stores_are_passed_over(stores: Stores) -> None:
-    stores.apply(("sink", "out", b"k", b"v", 1, None, None), change("nobody's", "a", 1), change("counts", "a", 5))
+def test_changes_of_unknown_stores_are_passed_over(stores: Stores) -> None:
+    stores.apply(change("nobody's", "a", 1), change("counts", "a", 5))
 
     assert list(stores.views.store("counts").all()) == [("a", 5)]
 
