@@ -21,12 +21,13 @@ from bench.streams.jobs import JOBS, Job
 from bench.streams.measuring import Load, Measured, measured
 from bench.streams.report import render, update_readme
 
-SHARE: dict[tuple[str, str | None], float] = {
-    ("faust", None): 0.02,
-    ("faust", "word-count"): 0.005,
-    ("quix", "word-count"): 0.1,
+MOST: dict[tuple[str, str | None], int] = {
+    ("faust", None): 20_000,
+    ("faust", "word-count"): 5_000,
+    ("quix", None): 1_000_000,
+    ("quix", "word-count"): 100_000,
 }
-"""Of the records; a rate is a rate, and a hundred times as slow need not mean a hundred times as long a wait."""
+"""How many records these get at most: a rate is a rate, and those who would take hours need not."""
 RESULTS = Path(__file__).parent / "results"
 BROKERS: dict[str, type[BrokerProcess]] = {"moldau": Moldau, "kafka": ApacheKafka}
 
@@ -43,7 +44,7 @@ def main() -> int:
             "machine": describe(),
             "broker": options.broker,
             "records": options.records,
-            "results": {},
+            "results": _saved_today(options),
         }
         for name in options.only or list(JOBS):
             _measure(JOBS[name], options, document)
@@ -79,15 +80,29 @@ def _measure_hosting(options: argparse.Namespace) -> int:
 def _measure(job: Job, options: argparse.Namespace, document: dict[str, Any]) -> None:
     chosen = [name for name in job.competitors if not options.competitor or name in options.competitor]
     for competitor in chosen:
+        runs: list[Measured | str] = []
+        document["results"].setdefault(job.name, {})[competitor] = runs
         for _ in range(options.rounds):
             result = _one_run(job, competitor, options)
-            document["results"].setdefault(job.name, {}).setdefault(competitor, []).append(result)
+            runs.append(result)
             shown = result if isinstance(result, str) else ", ".join(f"{k} {v:,.1f}" for k, v in result.items())
             print(f"  {job.title}: {COMPETITORS[competitor]}: {shown}", file=sys.stderr, flush=True)
             if options.save:
                 RESULTS.mkdir(exist_ok=True)
-                path = RESULTS / f"{document['date']}-{options.records}.json"
-                path.write_text(json.dumps(document, indent=1) + "\n")
+                _results_file(options).write_text(json.dumps(document, indent=1) + "\n")
+
+
+def _results_file(options: argparse.Namespace) -> Path:
+    return RESULTS / f"{datetime.date.today().isoformat()}-{options.records}.json"
+
+
+def _saved_today(options: argparse.Namespace) -> dict[str, Any]:
+    """What has been measured today already, so that the jobs can be run one by one."""
+    path = _results_file(options)
+    if not options.save or not path.exists():
+        return {}
+    document: dict[str, Any] = json.loads(path.read_text())
+    return dict(document["results"]) if document["broker"] == options.broker else {}
 
 
 def _one_run(job: Job, competitor: str, options: argparse.Namespace) -> Measured | str:
@@ -96,8 +111,8 @@ def _one_run(job: Job, competitor: str, options: argparse.Namespace) -> Measured
         root = Path(folder)
         settle()
         with BROKERS[options.broker](root / "broker") as broker:
-            share = SHARE.get((competitor, job.name)) or SHARE.get((competitor, None)) or 1
-            load = Load.of(options.records, share)
+            most = MOST.get((competitor, job.name)) or MOST.get((competitor, None)) or options.records
+            load = Load.of(min(most, options.records))
             try:
                 return measured(job, competitor, broker, root / "app", load=load, samples=options.samples)
             except (RuntimeError, TimeoutError) as error:

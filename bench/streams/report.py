@@ -37,11 +37,12 @@ def render(document: dict[str, Any]) -> str:
         "| job | processor | records/s | moldau is | goal | p50 ms | p90 ms | s to first output | CPU s/million | MB |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for job, by_competitor in document["results"].items():
+    for job in (name for name in JOBS if name in document["results"]):
+        by_competitor = document["results"][job]
         ours = _median(by_competitor.get("moldau", []), "records_per_s")
         title = JOBS[job].title
-        for competitor, runs in by_competitor.items():
-            lines.append(_row(title, job, competitor, runs, ours))
+        for competitor in (name for name in JOBS[job].competitors if name in by_competitor):
+            lines.append(_row(title, job, competitor, by_competitor[competitor], ours))
             title = ""
     return "\n".join(lines) + "\n"
 
