@@ -112,17 +112,15 @@ class Node:
     async def _start(self) -> None:
         began = time.monotonic()
         self.state = BrokerState.STARTING
-        config, clock = self._config, self._clock
+        config = self._config
         await self._start_metrics_server()
         directories = log_directories(config)
         logs = self._logs = self._log_manager(directories)
         logs.lock()
         all_directories = list(dict.fromkeys([metadata_directory(config), *directories]))
         identities = adopt(self._files, all_directories, config.node_id, may_format=self._may_format)
-        cluster_id = next(iter(identities.values())).cluster_id
-
         started = self._controller = start_controller(
-            self._current_config, files=self._files, clock=clock, events=logs.events
+            self._current_config, files=self._files, clock=self._clock, events=logs.events
         )
         topic_configs = logs.config_of = TopicConfigs(config, started.controller.image)
         self.state = BrokerState.RECOVERY
@@ -131,16 +129,25 @@ class Node:
         # From here to the end nothing awaits: the first client to be accepted finds everything in place.
         server = self._server = Server(self._loop, _refuse, Limits.of(config.value))
         self._listening = listen(server, config)
+        own = [identities[path].directory_id for path in identities if path in directories]
         logs.broker_epoch = started.join(
             [one.endpoint for one in self._listening.values()],
-            [
-                meta.directory_id
-                for path, meta in identities.items()
-                if path in directories and meta.directory_id is not None
-            ],
+            [directory_id for directory_id in own if directory_id is not None],
             config.value("broker.rack"),
         )
-        broker = self.broker = Broker(
+        cluster_id = next(iter(identities.values())).cluster_id
+        broker = self.broker = self._new_broker(cluster_id, started, logs, topic_configs)
+        self._serve(broker, server, started, topic_configs)
+        self._start_upkeep(logs, started)
+        self._connect_metrics(broker, server, started)
+        self.state = BrokerState.RUNNING
+        self._log_start(broker, took_s=time.monotonic() - began)
+
+    def _new_broker(
+        self, cluster_id: str, started: StartedController, logs: LogManager, topic_configs: TopicConfigs
+    ) -> Broker:
+        config = self._config
+        return Broker(
             node_id=config.node_id,
             cluster_id=cluster_id,
             config=config,
@@ -149,10 +156,13 @@ class Node:
             partitions=Partitions(config.node_id, logs, topic_configs),
             logs=logs,
             metrics=self._metrics,
-            clock=clock,
+            clock=self._clock,
             listeners={name: one.listener for name, one in self._listening.items()},
             schema_ids=self._schema_ids,
         )
+
+    def _serve(self, broker: Broker, server: Server, started: StartedController, topic_configs: TopicConfigs) -> None:
+        """Let the broker follow the metadata, and only then answer requests."""
         publisher = MetadataPublisher(broker, topic_configs)
         publisher.on_config(lambda changed: setattr(server, "limits", Limits.of(changed.value)))
         data_plane = self._data_plane = DataPlane(broker, self._loop, self._on_fatal)
@@ -162,17 +172,15 @@ class Node:
         coordinators.start()
         started.controller.subscribe(coordinators.on_metadata)
         server.handle = data_plane.router.handle
-        self._start_upkeep(logs, started)
-        self._connect_metrics(broker, server, started)
 
-        self.state = BrokerState.RUNNING
-        _logger.info("[KafkaServer id=%d] started", config.node_id)
+    def _log_start(self, broker: Broker, *, took_s: float) -> None:
+        _logger.info("[KafkaServer id=%d] started", broker.node_id)
         _logger.info(
             "Kafka Server started: %s, cluster %s, %d partitions, after %d ms",
             ", ".join(f"{name}://{one.host}:{one.port}" for name, one in self._listening.items()),
-            cluster_id,
-            len(logs),
-            (time.monotonic() - began) * 1000,
+            broker.cluster_id,
+            len(broker.logs),
+            took_s * 1000,
         )
 
     def _current_config(self) -> BrokerConfig:
