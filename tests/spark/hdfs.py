@@ -9,10 +9,9 @@ import hashlib
 import socket
 import subprocess
 from pathlib import Path
-from types import TracebackType
 
 import pyspark
-from tests.spark.spark_cluster import until
+from tests.spark.java_processes import JavaProcesses, small_java, until
 
 from moldau.pipeline.spark.jars import cache_folder
 from moldau.pipeline.spark.java import found_java
@@ -29,56 +28,34 @@ FETCH_S = 300
 _JARS = Path(pyspark.__file__).parent / "jars"
 
 
-class Hdfs:
+class Hdfs(JavaProcesses):
     """Running within the block; `url` is its root. `folder` gets logs, settings and blocks."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._processes: list[subprocess.Popen[bytes]] = []
+        super().__init__(folder)
         self.url = ""
 
-    def __enter__(self) -> Hdfs:
+    def begin(self) -> None:
         jar = _fetched()
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self._configure(_free_port())
-        self._command = [found_java().command, "-Xmx256m", "-XX:TieredStopAtLevel=1"]
-        self._command += ["-cp", f"{self._folder}:{jar}:{_JARS}/*"]
-        with (self._folder / "format.log").open("wb") as log:
-            subprocess.run([*self._command, NAME_NODE, "-format"], stdout=log, stderr=log, check=True)
-        try:
-            self._spawn("name-node", NAME_NODE)
-            self._spawn("data-node", DATA_NODE)
-            until(self._files_can_be_written)
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        for process in self._processes:
-            process.kill()
-            process.wait()
+        self._classes = ["-cp", f"{self.folder}:{jar}:{_JARS}/*"]
+        assert self.spawn("format", [*self._classes, NAME_NODE, "-format"]).wait() == 0, self.log("format")
+        self.spawn("name-node", [*self._classes, NAME_NODE])
+        self.spawn("data-node", [*self._classes, DATA_NODE])
+        until(self._files_can_be_written)
 
     def _files_can_be_written(self) -> bool:
         """Whether a data node holds a block for us: one that has only just come cannot yet."""
-        shell = [*self._command, "org.apache.hadoop.fs.FsShell", "-put", "-f", str(self._folder / "core-site.xml"), "/"]
-        return subprocess.run(shell, capture_output=True, check=False).returncode == 0
+        put = ["org.apache.hadoop.fs.FsShell", "-put", "-f", str(self.folder / "core-site.xml"), "/"]
+        return subprocess.run([*small_java(), *self._classes, *put], capture_output=True, check=False).returncode == 0
 
     def _configure(self, port: int) -> None:
         self.url = f"hdfs://127.0.0.1:{port}"
-        _save(self._folder / "core-site.xml", {"fs.defaultFS": self.url, "hadoop.tmp.dir": f"{self._folder}/blocks"})
+        _save(self.folder / "core-site.xml", {"fs.defaultFS": self.url, "hadoop.tmp.dir": f"{self.folder}/blocks"})
         addresses = ("namenode.http-address", "datanode.address", "datanode.http.address", "datanode.ipc.address")
         own = {"dfs.replication": "1", **{f"dfs.{name}": "127.0.0.1:0" for name in addresses}}
-        _save(self._folder / "hdfs-site.xml", own)
-
-    def _spawn(self, name: str, main: str) -> None:
-        with (self._folder / f"{name}.log").open("wb") as log:
-            self._processes.append(subprocess.Popen([*self._command, main], stdout=log, stderr=log))
+        _save(self.folder / "hdfs-site.xml", own)
 
 
 def _fetched() -> Path:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from tests.spark.spark_cluster import until
+from tests.spark.java_processes import until
 
 __all__ = ["PROGRAM", "Running"]
 

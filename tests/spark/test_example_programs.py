@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PATIENCE_S = 120.0
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def registry(broker: Broker) -> Iterator[SchemaRegistry]:
-    with SchemaRegistry(broker.bootstrap_servers) as running:
-        yield running
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.program)

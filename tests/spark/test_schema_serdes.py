@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import socket
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,18 +123,6 @@ FORMATS = [
     Format("json", JsonSchemaSerde, json_schema),
     Format("protobuf", ProtobufSerde, proto),
 ]
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def registry(broker: Broker) -> Iterator[SchemaRegistry]:
-    with SchemaRegistry(broker.bootstrap_servers) as running:
-        yield running
 
 
 @pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.name)

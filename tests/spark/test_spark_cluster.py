@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 from tests.spark.cluster_shop import Shop
+from tests.spark.java_processes import until
 from tests.spark.running_program import PROGRAM, Running
-from tests.spark.spark_cluster import SparkCluster, until
+from tests.spark.spark_cluster import SparkCluster
 
 from moldau.core.errors import MoldauError
 from moldau.pipeline.spark.jars import fetched

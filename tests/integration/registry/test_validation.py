@@ -41,14 +41,8 @@ _serial = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    """It is told no registry: it finds the one that announces itself."""
-    with Broker() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def registry(broker: Broker) -> Iterator[SchemaRegistry]:
+    """The broker is told of no registry: it finds the one that announces itself."""
     with SchemaRegistry(broker.bootstrap_servers) as running:
         yield running
 
