@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moldau.pipeline.cores.records import InputRecord
@@ -11,12 +12,13 @@ from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.spark.compiler import Compiled, TestMode, compile_topology
 from moldau.pipeline.spark.job import Job
 from moldau.pipeline.spark.memory_reader import MemoryReader
+from moldau.pipeline.spark.plan import STATE_OUTPUT
 from moldau.streams import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Output", "compiled_in_memory", "no_options", "outputs_of"]
+__all__ = ["Output", "compiled_in_memory", "finished_rows", "no_options", "outputs_of"]
 
 
 class Output(NamedTuple):
@@ -44,6 +46,17 @@ def compiled_in_memory(
     return compile_topology(spark, topology, job, reader=reader, test=mode), reader
 
 
+def finished_rows(compiled: Compiled, frame: DataFrame) -> list[Any]:
+    """What a batch gives, with the names of outputs and every record's topic."""
+    points = compiled.plan.outputs
+    rows = [row for batch in compiled.finished(frame.toArrow().to_batches()) for row in batch.to_pylist()]
+    return [
+        SimpleNamespace(**{**row, "output": points[at].name, "topic": row["topic"] or points[at].topic})
+        for row in rows
+        for at in [row["output"]]
+    ]
+
+
 def outputs_of(
     compiled: Compiled, reader: MemoryReader, folder: Path, batches: Iterable[Sequence[InputRecord]]
 ) -> list[list[Output]]:
@@ -51,10 +64,10 @@ def outputs_of(
     found: list[list[Output]] = []
 
     def collect(frame: DataFrame, number: int) -> None:
-        rows = frame.where("output <> 'state'").select("output", "topic", "key", "value", "timestamp").collect()
-        found.append([Output(*(bytes(cell) if isinstance(cell, bytearray) else cell for cell in row)) for row in rows])
+        rows = [row for row in finished_rows(compiled, frame) if row.output != STATE_OUTPUT]
+        found.append([Output(row.output, row.topic, row.key, row.value, row.timestamp) for row in rows])
 
-    writer = compiled.named_frame.writeStream.outputMode(compiled.output_mode).foreachBatch(collect)
+    writer = compiled.frame.writeStream.outputMode(compiled.output_mode).foreachBatch(collect)
     query = writer.option("checkpointLocation", str(folder)).start()
     try:
         for batch in batches:

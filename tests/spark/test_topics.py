@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.spark.small_pipelines import finished_rows
 
 from moldau.pipeline.spark.compiler import Compiled, compile_topology
 from moldau.pipeline.spark.job import Job
@@ -78,9 +79,9 @@ def all_rows(made: Compiled, folder: Path) -> list[Any]:
     rows: list[Any] = []
 
     def collect(frame: DataFrame, number: int) -> None:
-        rows.extend(frame.collect())
+        rows.extend(finished_rows(made, frame))
 
-    writer = made.named_frame.writeStream.outputMode(made.output_mode).foreachBatch(collect)
+    writer = made.frame.writeStream.outputMode(made.output_mode).foreachBatch(collect)
     query = writer.option("checkpointLocation", str(folder)).trigger(availableNow=True).start()
     assert query.awaitTermination(WAIT_S)
     return rows
@@ -110,7 +111,7 @@ def test_headers_and_timestamps_travel_on(spark: SparkSession, broker: Broker, t
     rows = all_rows(compiled(spark, broker, builder.build()), tmp_path)
 
     assert {bytes(row.value) for row in rows} == {b"%d!" % number for number in range(5)}
-    assert all(row.headers[0].key == "nth" and row.headers[0].value + b"!" == row.value for row in rows)
+    assert all(row.headers[0]["key"] == "nth" and row.headers[0]["value"] + b"!" == row.value for row in rows)
     assert all(row.timestamp > 1_600_000_000_000 for row in rows)
 
 
@@ -135,9 +136,9 @@ def test_the_time_of_day_comes_without_records(spark: SparkSession, broker: Brok
     times: list[int] = []
 
     def collect(frame: DataFrame, number: int) -> None:
-        times.extend(row.timestamp for row in frame.collect())
+        times.extend(row.timestamp for row in finished_rows(made, frame))
 
-    query = made.named_frame.writeStream.foreachBatch(collect).option("checkpointLocation", str(tmp_path)).start()
+    query = made.frame.writeStream.foreachBatch(collect).option("checkpointLocation", str(tmp_path)).start()
     deadline = monotonic() + WAIT_S
     try:
         while len(set(times)) < 2:
@@ -157,7 +158,7 @@ def test_expressions_go_from_topic_to_topic_in_real_time(spark: SparkSession, br
     spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", "2")
 
     to_broker = {"kafka.bootstrap.servers": broker.bootstrap_servers}
-    query = start_realtime_query(made.named_frame, name="realtime", checkpoint=str(tmp_path), options=to_broker)
+    query = start_realtime_query(made.frame_with_topics, name="realtime", checkpoint=str(tmp_path), options=to_broker)
     try:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
         for text in ("yes", "no", "perhaps"):

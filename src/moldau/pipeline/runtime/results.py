@@ -49,6 +49,8 @@ class Results:
         import pyarrow.compute as pc
 
         self.wait()
+        if not self._arrived:
+            return
         rows = pa.Table.from_batches(self._arrived)
         for point in self._outputs:
             if point.store is not None and (changes := rows.filter(pc.equal(rows["output"], point.index))).num_rows:

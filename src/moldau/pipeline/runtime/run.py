@@ -335,7 +335,7 @@ class Run:
                 )
             options = connector_properties(self._settings, "producer")
             return start_realtime_query(
-                compiled.named_frame, name=name, checkpoint=checkpoint.location, options=options
+                compiled.frame_with_topics, name=name, checkpoint=checkpoint.location, options=options
             )
         return start_query(
             compiled.frame,
@@ -343,7 +343,9 @@ class Run:
             checkpoint=checkpoint.location,
             mode=compiled.output_mode,
             interval_ms=self._settings.commit_interval_ms,
-            on_batch=lambda rows, number: self._on_batch(Results(rows, compiled.plan.outputs), number, checkpoint),
+            on_batch=lambda rows, number: self._on_batch(
+                Results(compiled.finished(rows), compiled.plan.outputs), number, checkpoint
+            ),
         )
 
     # Batches

@@ -7,7 +7,7 @@ DataFrames; rows that a step has no business with pass it by. Start at `compile_
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TYPE_CHECKING
@@ -21,11 +21,12 @@ from moldau.pipeline.spark.masters import is_local_master
 from moldau.pipeline.spark.native import native_frame
 from moldau.pipeline.spark.native_checks import NativeRefusalError
 from moldau.pipeline.spark.plan import InputPoint, Plan, Stage
-from moldau.pipeline.spark.rows import FINISHED, SCHEMA, ddl, part
+from moldau.pipeline.spark.rows import BUNDLES, FINISHED, MIXED, binary_values, ddl, unbundled
 from moldau.pipeline.spark.sources import KafkaReader, Reader, source_rows, widened
 from moldau.pipeline.spark.work import InputName, Parcel, StageWork
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from moldau.pipeline.spark.job import Job
@@ -41,24 +42,30 @@ class Compiled:
     """A topology as Spark runs it."""
 
     frame: DataFrame
-    """Columns output, topic, key, value, timestamp, headers and partition; rows of one key are in order.
+    """What leaves the topology, `FINISHED` of `rows`: its columns where nothing runs in Python, else bundles of it.
 
-    `output` is a number among the plan's outputs, and `topic` null where the output has one for all rows.
+    `output` is a number among the plan's outputs, and `topic` null where the output has one for all its records. Those
+    of one key are in order.
     """
     plan: Plan
     refusal: NativeRefusalError | None
     """Why the topology needs Python; None where it does not."""
 
     @property
-    def named_frame(self) -> DataFrame:
-        """The frame for those who know nothing of the plan: with the names of outputs, and every row's topic."""
+    def frame_with_topics(self) -> DataFrame:
+        """The frame of a topology without Python for a sink that knows nothing of the plan: each row has its topic."""
         from pyspark.sql import functions as f
 
-        names = f.array(*(f.lit(point.name) for point in self.plan.outputs))
         topics = f.array(*(f.lit(point.topic).cast("string") for point in self.plan.outputs))
-        number = f.col("output") + 1
-        topic = f.coalesce("topic", f.element_at(topics, number))
-        return self.frame.withColumns({"topic": topic, "output": f.element_at(names, number)})
+        return self.frame.withColumn("topic", f.coalesce("topic", f.element_at(topics, f.col("output") + 1)))
+
+    def finished(self, collected: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The records in rows that were collected from the frame."""
+        for rows in collected:
+            if self.is_native:
+                yield rows
+            else:
+                yield from unbundled(binary_values(rows.column("bundle")), FINISHED)
 
     @property
     def is_stateless(self) -> bool:
@@ -140,7 +147,7 @@ def _hosted_frame(plan: Plan, settings: TaskSettings, reader: Reader, test: Test
     for stage in plan.stages:
         make = partial(work_of, plan, stage, settings, test=test, identity=identity)
         branches = _with_stage(branches, plan, stage, source_rows(reader, plan, stage), make)
-    return _united([branch.frame.select(*FINISHED) for branch in branches]).withColumnRenamed("input", "output")
+    return _united([branch.frame.select("bundle") for branch in branches])
 
 
 def _with_stage(
@@ -149,21 +156,25 @@ def _with_stage(
     pieces = {piece.index for piece in stage.pieces}
     entering = [branch for branch in branches if branch.targets & pieces]
     passing = frozenset[int]().union(*(branch.targets for branch in entering)) - pieces
-    is_last = not passing - {ENDED} and not _repartitions_out(stage)
-    work = make(columns=FINISHED if is_last else tuple(SCHEMA.names))
-    if entering:
-        sources = [widened(frame) for frame in sources]
-    rows = _united([*sources, *(branch.frame for branch in entering)])
+    work = make()
+    rows = _entered(sources, [branch.frame for branch in entering])
     targets = frozenset(plan.reader_of[name].index for name in work.targets)
     ran = Branch(_run(rows, stage, work), passing | targets | {ENDED})
     return [*(branch for branch in branches if branch not in entering), ran]
+
+
+def _entered(sources: list[DataFrame], bundles: list[DataFrame]) -> DataFrame:
+    """Everything that a stage gets."""
+    if sources and bundles:
+        return _united([widened(frame, MIXED) for frame in (*sources, *bundles)])
+    return _united([*sources, *bundles])
 
 
 def _run(rows: DataFrame, stage: Stage, work: StageWork) -> DataFrame:
     from moldau.pipeline.spark.host import StatelessHost, TaskHost
 
     shares_folders = is_local_master(rows.sparkSession.sparkContext.master)
-    parcel, columns = Parcel.of(work, shares_folders=shares_folders), ddl(part(work.columns))
+    parcel, columns = Parcel.of(work, shares_folders=shares_folders), ddl(BUNDLES)
     if stage.is_stateless:
         return rows.mapInArrow(StatelessHost(parcel), columns)
     return rows.groupBy("slot").transformWithState(TaskHost(parcel), columns, "Append", "None")
@@ -177,12 +188,11 @@ def work_of(
     plan: Plan,
     stage: Stage,
     settings: TaskSettings,
-    columns: tuple[str, ...],
     *,
     test: TestMode | None = None,
     identity: str | None = None,
 ) -> StageWork:
-    """What workers must know of a stage that gives rows with these columns."""
+    """What workers must know of a stage."""
     pieces = {piece.index: piece for piece in stage.pieces}
     points = [point for point in plan.inputs if pieces.keys() & set(point.pieces)]
     states = [name for piece in stage.pieces for name in store_names(piece, settings)]
@@ -199,7 +209,6 @@ def work_of(
         targets={name: plan.targets(name) for name in _repartitions_out(stage)},
         counts=dict(plan.counts),
         settings=settings,
-        columns=columns,
         states=() if stage.is_stateless else tuple(dict.fromkeys(states)),
         commits_each_record=test is not None and test.commits_each_record,
         exports_state=test is not None,

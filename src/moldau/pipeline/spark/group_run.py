@@ -25,10 +25,10 @@ from moldau.pipeline.spark.plan import Unit
 from moldau.pipeline.spark.rows import TICK, Table
 from moldau.pipeline.spark.state import Backend, GroupState
 from moldau.pipeline.spark.state_channel import StateChannel
-from moldau.pipeline.spark.task_rows import Origin, RowWriter, named_rows, ordered
+from moldau.pipeline.spark.task_rows import BundleWriter, Origin, named_rows, ordered
 from moldau.pipeline.spark.work import StageWork
 
-__all__ = ["STAMP_STATE", "GroupRun", "marking"]
+__all__ = ["STAMP_STATE", "GroupRun", "marking", "without_garbage_collection"]
 
 STAMP_STATE = "moldau-stamp"
 """The map in Spark's state that holds nothing but the stamp."""
@@ -39,7 +39,7 @@ _IDLE_S = 600
 
 
 @contextmanager
-def _without_garbage_collection() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
     """A batch makes many short-lived tuples and no circles: looking for circles takes up to 40 % of its time."""
     gc.disable()
     try:
@@ -79,18 +79,18 @@ class GroupRun:
         inputs = table.numbers("input")
         is_mine, is_tick = np.isin(inputs, list(self._work.inputs)), inputs == TICK
         if not (is_mine | is_tick).all():
-            yield from table.where(~(is_mine | is_tick)).batches(self._work.columns)
+            yield from table.where(~(is_mine | is_tick)).bundles()
         now_ms = int(table.numbers("timestamp")[is_tick].max()) if is_tick.any() else None
-        records, origin = ordered(table.where(is_mine), self._work.global_inputs)
+        records, origin = ordered(table.where(is_mine).records(), self._work.global_inputs)
         group = GroupState(self._channel, lambda: [key for key in records.values("key") if key is not None])
         live = self._live_tasks(group)
-        writer = RowWriter(self._work, self._slot)
-        with _without_garbage_collection():
+        writer = BundleWriter(self._work, self._slot)
+        with without_garbage_collection():
             yield from self._processed(live, records, origin, now_ms, writer)
             yield from self._written(live, writer)
 
     def _processed(
-        self, live: LiveTasks, table: Table, origin: Origin, now_ms: int | None, writer: RowWriter
+        self, live: LiveTasks, table: Table, origin: Origin, now_ms: int | None, writer: BundleWriter
     ) -> Iterator[pa.RecordBatch]:
         if self._slot in self._work.circles:
             run: _Solo | _Circle = _Circle(self._work, live.tasks, writer)
@@ -125,7 +125,7 @@ class GroupRun:
         live.backends.append((unit, backend))
         return backend
 
-    def _written(self, live: LiveTasks, writer: RowWriter) -> Iterator[pa.RecordBatch]:
+    def _written(self, live: LiveTasks, writer: BundleWriter) -> Iterator[pa.RecordBatch]:
         for unit, backend in live.backends:
             changes = backend.write()
             if changes and self._work.exports_state:
@@ -147,7 +147,7 @@ def _taken(run: _Solo | _Circle, table: Table, origin: Origin, start: int, end: 
 class _Solo:
     """A group of one task: records go in by the thousand."""
 
-    def __init__(self, work: StageWork, unit: Unit, task: Task, writer: RowWriter) -> None:
+    def __init__(self, work: StageWork, unit: Unit, task: Task, writer: BundleWriter) -> None:
         self._work = work
         self._origin = Origin.after_all(unit)
         self._task = task
@@ -186,7 +186,7 @@ def marking(rows: Iterator[Any], outputs: list[OutputRow], marks: list[int]) -> 
 class _Circle:
     """Tasks that feed each other: each record is finished everywhere before the next begins."""
 
-    def __init__(self, work: StageWork, tasks: dict[Unit, Task], writer: RowWriter) -> None:
+    def __init__(self, work: StageWork, tasks: dict[Unit, Task], writer: BundleWriter) -> None:
         self._work = work
         self._tasks = tasks
         self._writer = writer

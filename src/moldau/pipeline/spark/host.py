@@ -18,11 +18,11 @@ from moldau.pipeline.cores.backends import MemoryBackend
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.spark.arrow_groups import receive_batches
 from moldau.pipeline.spark.failures import told_home
-from moldau.pipeline.spark.group_run import STAMP_STATE, GroupRun, marking
+from moldau.pipeline.spark.group_run import STAMP_STATE, GroupRun, marking, without_garbage_collection
 from moldau.pipeline.spark.ordering import Numbers
 from moldau.pipeline.spark.plan import Unit
 from moldau.pipeline.spark.rows import Table
-from moldau.pipeline.spark.task_rows import Origin, RowWriter, named_rows
+from moldau.pipeline.spark.task_rows import BundleWriter, Origin, named_rows
 from moldau.pipeline.spark.work import Parcel, StageWork
 
 __all__ = ["StatelessHost", "TaskHost"]
@@ -48,11 +48,11 @@ class TaskHost(StatefulProcessor):
             handle.getMapState(state, _BYTES, _BYTES)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        """Process the rows of one slot; rows that finished in an earlier stage only pass by."""
+        """Process the rows of one slot; bundles that finished in an earlier stage only pass by."""
         (slot,) = key
         batches = list(rows)
         if slot < 0:
-            yield from _in_order(Table(batches), self._parcel.opened().columns)
+            yield from _in_order(Table(batches))
             return
         with told_home():
             yield from GroupRun(self._parcel.opened(), slot, self._client).run(batches)
@@ -66,8 +66,8 @@ def _unpacked(parcel: Parcel) -> TaskHost:
     return TaskHost(parcel)
 
 
-def _in_order(table: Table, columns: tuple[str, ...]) -> list[pa.RecordBatch]:
-    return table.taken(np.lexsort((table.numbers("offset"), table.numbers("lane")))).batches(columns)
+def _in_order(table: Table) -> list[pa.RecordBatch]:
+    return table.taken(np.lexsort((table.numbers("offset"), table.numbers("input")))).bundles()
 
 
 class StatelessHost:
@@ -78,7 +78,7 @@ class StatelessHost:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The function of `mapInArrow`."""
-        with told_home():
+        with told_home(), without_garbage_collection():
             run = _StatelessRun(self._parcel.opened())
             for batch in batches:
                 if batch.num_rows:
@@ -94,14 +94,15 @@ class _StatelessRun:
     def __init__(self, work: StageWork) -> None:
         self._work = work
         self._inputs = np.array(list(work.inputs), np.int64)
-        self._writers: dict[Unit, RowWriter] = {}
+        self._writers: dict[Unit, BundleWriter] = {}
         self._clocks: dict[tuple[int, int], int] = {}
 
     def take(self, table: Table) -> Iterator[pa.RecordBatch]:
         is_mine = np.isin(table.numbers("input"), self._inputs) & (table.numbers("slot") >= 0)
         if not is_mine.all():
-            yield from table.where(~is_mine).batches(self._work.columns)
+            yield from table.where(~is_mine).bundles()
             table = table.where(is_mine)
+        table = table.records()
         targets, inputs = table.numbers("target"), table.numbers("input")
         units = targets * len(self._work.inputs) + np.searchsorted(np.sort(self._inputs), inputs)
         cuts = [0, *(np.flatnonzero(np.diff(units)) + 1).tolist(), table.count]
@@ -144,5 +145,5 @@ class _StatelessRun:
         task.drain()
         return task
 
-    def _writer(self, unit: Unit) -> RowWriter:
-        return self._writers.setdefault(unit, RowWriter(self._work, unit.partition))
+    def _writer(self, unit: Unit) -> BundleWriter:
+        return self._writers.setdefault(unit, BundleWriter(self._work, unit.partition))

@@ -1,15 +1,18 @@
 """The rows that travel between the stages of a query, and those that leave it.
 
-All have the same columns, so that stages can be chained and united freely. A row on its way into a task carries where
-it goes (`slot`, `input`, and as `target` the task's partition) and where in time it belongs (`lane`, `partition`,
-`offset`, `clock`, `path`; see `ordering`). A row that has left the topology is *finished*: its `slot` is negative,
-`input` numbers the output it left by and `offset` counts within its task, so that order survives whatever comes. Start
-at `SCHEMA`.
+Rows from topics are records, a column for each part. What Python gives on is *bundled*: all records for one task, or
+for one output of the topology, in one row, as Arrow writes them. Spark would otherwise take every record out of Arrow,
+shuffle and sort it and put it back, which costs more than what Python does with it.
+
+A record in a bundle carries where it goes (`input`, and as `target` the task's partition) and where in time it belongs
+(`lane`, `partition`, `offset`, `clock`, `path`; see `ordering`). A bundle of records that have left the topology is
+*finished*: its `slot` is negative, its `input` the stage it comes from, and its `offset` counts within its task, so
+that order survives whatever comes. Start at `RECORD`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,24 +22,27 @@ import pyarrow as pa
 from moldau.pipeline.spark.offspring import Offspring
 
 __all__ = [
+    "BUNDLES",
     "FINISHED",
     "FROM_SOURCES",
     "HEADERS_DDL",
-    "SCHEMA",
+    "MIXED",
+    "RECORD",
     "TICK",
     "Table",
     "binary_values",
+    "bundle",
     "ddl",
     "header_tuples",
     "packed",
-    "part",
+    "unbundled",
 ]
 
 HEADERS_DDL = "array<struct<key:string,value:binary>>"
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
-SCHEMA = pa.schema(
+RECORD = pa.schema(
     [
-        ("slot", pa.int32()),
         ("input", pa.int32()),
         ("target", pa.int32()),
         ("lane", pa.int32()),
@@ -48,22 +54,41 @@ SCHEMA = pa.schema(
         ("topic", pa.string()),
         ("key", pa.binary()),
         ("value", pa.binary()),
-        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        ("headers", _HEADERS),
     ]
 )
+"""A record on its way into a task, as it lies in a bundle."""
 
-FROM_SOURCES = ("slot", "input", "partition", "offset", "timestamp", "topic", "key", "value", "headers")
-"""What rows need where all of them come from topics: the rest follows from these. Every column costs time."""
+FINISHED = pa.schema(
+    [
+        ("output", pa.int32()),
+        ("topic", pa.string()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("timestamp", pa.int64()),
+        ("headers", _HEADERS),
+        ("partition", pa.int32()),
+    ]
+)
+"""A record that has left the topology by an output, as it lies in a bundle."""
 
-FINISHED = ("input", "partition", "timestamp", "topic", "key", "value", "headers")
-"""What rows need that no stage will see again."""
+FROM_SOURCES = pa.schema([("slot", pa.int32()), *(RECORD.field(name) for name in (
+    "input", "partition", "offset", "timestamp", "topic", "key", "value", "headers"
+))])  # fmt: skip
+"""A record straight from a topic: the rest follows from these columns. Every column costs time."""
+
+BUNDLES = pa.schema([("slot", pa.int32()), ("input", pa.int32()), ("offset", pa.int64()), ("bundle", pa.binary())])
+"""What stages in Python give."""
+
+MIXED = pa.schema([*FROM_SOURCES, BUNDLES.field("bundle")])
+"""What a stage gets that reads topics as well as other stages."""
 
 _SPARK_TYPES = {
     pa.int32(): "int",
     pa.int64(): "bigint",
     pa.binary(): "binary",
     pa.string(): "string",
-    SCHEMA.field("headers").type: HEADERS_DDL,
+    _HEADERS: HEADERS_DDL,
 }
 
 
@@ -72,22 +97,28 @@ def ddl(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)
 
 
-def part(columns: Sequence[str]) -> pa.Schema:
-    """The schema of some of the columns."""
-    return pa.schema([SCHEMA.field(name) for name in columns])
-
-
 TICK = -1
 """The `input` of a row that brings no record but the time of day."""
 
 Numbers = npt.NDArray[np.int64]
 
-
 _SAME_FOR_SOURCES = {"target": "partition", "lane": "input"}
+_BEHIND_STAGES = ("clock", "path")
+"""What only records have that come from another stage."""
+
+
+def bundle(records: pa.RecordBatch) -> bytes:
+    """Records as one cell of a row."""
+    return records.serialize().to_pybytes()  # type: ignore[no-any-return]
+
+
+def unbundled(cells: Iterable[bytes], schema: pa.Schema) -> list[pa.RecordBatch]:
+    """The records of bundles; each must have been made of records with this schema."""
+    return [pa.ipc.read_record_batch(pa.py_buffer(cell), schema) for cell in cells]
 
 
 class Table:
-    """Rows of one group in columns, read into Python only as far as somebody asks."""
+    """Rows in columns, read into Python only as far as somebody asks."""
 
     def __init__(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema | None = None) -> None:
         self._table = pa.Table.from_batches(batches, schema)
@@ -123,9 +154,18 @@ class Table:
         """The rows at these indexes, in this order."""
         return Table(self._table.take(pa.array(order, pa.int64())).combine_chunks().to_batches(), self._table.schema)
 
-    def batches(self, columns: Sequence[str]) -> list[pa.RecordBatch]:
-        """The rows as they are, with these columns."""
-        return self._table.select(list(columns)).to_batches()  # type: ignore[no-any-return]
+    def records(self) -> Table:
+        """The records of all rows, those in bundles taken out of them."""
+        if "bundle" not in self._names:
+            return self
+        inside = unbundled((cell for cell in self.values("bundle") if cell is not None), RECORD)
+        if "key" not in self._names or not self.some_null("bundle"):
+            return Table(inside, RECORD)
+        return Table([*_as_records(self.where(self.nulls("bundle"))._table), *inside], RECORD)
+
+    def bundles(self) -> list[pa.RecordBatch]:
+        """The rows as they are, for a later stage."""
+        return self._table.select(BUNDLES.names).to_batches()  # type: ignore[no-any-return]
 
     def slice(self, start: int, length: int) -> Table:
         return Table(self._table.slice(start, length).to_batches(), self._table.schema)
@@ -143,6 +183,17 @@ class Table:
         return header_tuples(self._table.column("headers")) if self.has("headers") else None
 
 
+def _as_records(rows: pa.Table) -> list[pa.RecordBatch]:
+    """Rows from topics with all columns that records in bundles have."""
+    columns = [
+        pa.nulls(rows.num_rows, field.type)
+        if field.name in _BEHIND_STAGES
+        else rows.column(_SAME_FOR_SOURCES.get(field.name, field.name)).cast(field.type)
+        for field in RECORD
+    ]
+    return pa.table(columns, schema=RECORD).to_batches()  # type: ignore[no-any-return]
+
+
 def binary_values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
     """A column of bytes or text as a list; pandas makes Python objects of it in half the time of `to_pylist`."""
     if column.null_count == len(column):
@@ -156,7 +207,7 @@ def header_tuples(column: pa.ChunkedArray | pa.Array) -> list[tuple[tuple[str, b
     return [tuple((one["key"], one["value"]) for one in headers) if headers else () for headers in column.to_pylist()]
 
 
-def packed(count: int, columns: Mapping[str, Any], schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
+def packed(count: int, columns: Mapping[str, Any], schema: pa.Schema) -> pa.RecordBatch:
     """Rows from columns: lists, arrays, or one value for all; a column left out is null."""
     arrays = []
     for field in schema:

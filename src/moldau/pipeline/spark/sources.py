@@ -6,16 +6,17 @@ a stage. Whoever has records elsewhere brings another reader. Start at `source_r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
 from moldau.pipeline.ir.copartitioning import task_count
 from moldau.pipeline.ir.nodes import GlobalTableSource, OffsetReset, Source
 from moldau.pipeline.spark.plan import InputPoint, Plan, Stage, Unit
-from moldau.pipeline.spark.rows import FROM_SOURCES, HEADERS_DDL, SCHEMA, TICK, ddl, part
+from moldau.pipeline.spark.rows import FROM_SOURCES, HEADERS_DDL, TICK, ddl
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from moldau.pipeline.spark.job import Job
@@ -96,13 +97,16 @@ def _rows(reader: Reader, plan: Plan, stage: Stage, points: list[InputPoint]) ->
     )
 
 
-def widened(rows: DataFrame) -> DataFrame:
-    """Rows from topics with all columns, to be united with rows of other stages."""
+def widened(rows: DataFrame, schema: pa.Schema) -> DataFrame:
+    """Rows with all columns of a schema, in its order; what they lack is null."""
+    return _filled(rows, {name: rows[name] for name in rows.columns}, schema)
+
+
+def _filled(rows: DataFrame, known: Mapping[str, Column], schema: pa.Schema) -> DataFrame:
     from pyspark.sql import functions as f
 
-    copied = {"target": f.col("partition"), "lane": f.col("input"), **{name: f.col(name) for name in FROM_SOURCES}}
-    types = dict(one.split(" ") for one in ddl(SCHEMA).split(", "))
-    return rows.select(*(copied.get(name, f.lit(None).cast(types[name])).alias(name) for name in SCHEMA.names))
+    types = dict(one.split(" ") for one in ddl(schema).split(", "))
+    return rows.select(*(known.get(name, f.lit(None).cast(types[name])).alias(name) for name in schema.names))
 
 
 def _slots(plan: Plan, stage: Stage, points: list[InputPoint]) -> Column:
@@ -149,5 +153,4 @@ def _ticks(reader: Reader, stage: Stage) -> DataFrame:
 
     slots = f.array(*map(f.lit, sorted(stage.units)))
     known = {"slot": f.explode(slots), "input": f.lit(TICK), "timestamp": f.col("now_ms")}
-    types = dict(one.split(" ") for one in ddl(part(FROM_SOURCES)).split(", "))
-    return reader.ticks().select(*(known.get(name, f.lit(None).cast(types[name])).alias(name) for name in FROM_SOURCES))
+    return _filled(reader.ticks(), known, FROM_SOURCES)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moldau.pipeline.cores.backends import Backends, MemoryBackend
 from moldau.pipeline.cores.failures import StateError
@@ -164,7 +165,7 @@ class SparkRun:
 
     def _start(self) -> None:
         self._query = (
-            self.compiled.named_frame.writeStream.foreachBatch(self._collect)
+            self.compiled.frame.writeStream.foreachBatch(self._collect)
             .option("checkpointLocation", f"{self._folder.name}/checkpoint")
             .queryName(f"moldau-spark-run-{next(_numbers)}")
             .start()
@@ -178,15 +179,19 @@ class SparkRun:
             raise cause_of(error) or error from None
 
     def _collect(self, frame: DataFrame, batch: int) -> None:
-        table = frame.toArrow()
-        columns: list[list[Any]] = [binary_values(table.column(name)) for name in ("output", "topic", "key", "value")]
-        rest = (table.column("timestamp").to_pylist(), header_tuples(table.column("headers")))
-        for row in zip(*columns, *rest, table.column("partition").to_pylist(), strict=True):
-            output = OutputRecord(*row)
+        for output in self._records(frame):
             if output.output == STATE_OUTPUT:
                 self._note_state(output)
             elif output.output in self._shown:
                 self._outputs.append(output)
+
+    def _records(self, frame: DataFrame) -> Iterator[OutputRecord]:
+        points = self.compiled.plan.outputs
+        for batch in self.compiled.finished(frame.toArrow().to_batches()):
+            columns = [binary_values(batch.column(name)) for name in ("output", "topic", "key", "value")]
+            rest = (batch.column("timestamp").to_pylist(), header_tuples(batch.column("headers")))
+            for number, topic, *row in zip(*columns, *rest, batch.column("partition").to_pylist(), strict=True):
+                yield OutputRecord(points[number].name, topic or points[number].topic, *row)
 
     def _note_state(self, output: OutputRecord) -> None:
         piece, _, store = output.topic.partition("/")

@@ -1,6 +1,6 @@
-"""Between Arrow and tasks: rows of a batch become records in the order in which they are taken, outputs become rows.
+"""Between Arrow and tasks: rows of a batch become records in the order in which they are taken, outputs become bundles.
 
-Start at `ordered` for the way in and `RowWriter` for the way out.
+Start at `ordered` for the way in and `BundleWriter` for the way out.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from moldau.pipeline.cores.store import StoreChange
 from moldau.pipeline.spark.offspring import Offspring
 from moldau.pipeline.spark.ordering import AFTER_ALL, BEFORE_ALL, Numbers, clocks, is_sorted, taken_order
 from moldau.pipeline.spark.plan import STATE_OUTPUT, Unit, store_output
-from moldau.pipeline.spark.rows import Table, packed, part
+from moldau.pipeline.spark.rows import BUNDLES, FINISHED, RECORD, Table, bundle, packed
 from moldau.pipeline.spark.work import StageWork
 
-__all__ = ["Origin", "RowWriter", "named_rows", "ordered", "window_header"]
+__all__ = ["BundleWriter", "Origin", "named_rows", "ordered", "window_header"]
 
 
 class Origin:
@@ -112,8 +112,8 @@ def named_rows(table: Table, work: StageWork) -> Iterator[tuple[str, Iterator[tu
         )
 
 
-class RowWriter:
-    """Turns the outputs of one task into rows: for later stages, or finished."""
+class BundleWriter:
+    """Turns the outputs of one task into bundles: for the tasks of later stages, or finished."""
 
     def __init__(self, work: StageWork, slot: int) -> None:
         self._outputs = work.outputs
@@ -122,14 +122,13 @@ class RowWriter:
         self._number = work.number
         self._finished_slot = -1 - slot
         self._sequence = 0
-        self._schema = part(work.columns)
         self.forwards = bool(work.targets)
-        """Whether rows may go to later stages, which need to know the record each comes from."""
+        """Whether records may go to later stages, which need to know the record each comes from."""
 
     def written(
         self, outputs: Sequence[OutputRow], origin: Origin | None, marks: Sequence[int] | None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of some outputs; `marks[i]` is how many there were after the i-th record of `origin`."""
+        """The bundles of some outputs; `marks[i]` is how many there were after the i-th record of `origin`."""
         if not outputs:
             return
         if not self.forwards:
@@ -144,7 +143,7 @@ class RowWriter:
             yield self._forwarded(outputs, forwarded, origin, marks)
 
     def changes(self, changes: dict[str, list[StoreChange]], partition: int) -> Iterator[pa.RecordBatch]:
-        """The rows that tell of changes in queryable stores."""
+        """What tells of changes in queryable stores."""
         for store, entries in changes.items():
             name = store_output(store)
             if name not in self._outputs or not entries:
@@ -153,7 +152,7 @@ class RowWriter:
             has_windows = any(window is not None for window in windows)
             yield self._finished_columns(
                 len(entries),
-                input=self._outputs[name],
+                output=self._outputs[name],
                 partition=partition,
                 timestamp=list(timestamps),
                 key=keys,
@@ -162,10 +161,10 @@ class RowWriter:
             )
 
     def state(self, unit: Unit, store: str, changes: Mapping[bytes, bytes | None]) -> pa.RecordBatch:
-        """The rows that tell all that was written to a store's backend."""
+        """What tells all that was written to a store's backend."""
         return self._finished_columns(
             len(changes),
-            input=self._outputs[STATE_OUTPUT],
+            output=self._outputs[STATE_OUTPUT],
             partition=unit.partition,
             topic=[f"{unit.piece}/{store}"] * len(changes),
             key=list(changes),
@@ -179,7 +178,7 @@ class RowWriter:
         is_one = len(codes) == 1 or names.count(first) == len(names)
         return self._finished_columns(
             len(outputs),
-            input=codes[first] if is_one else [codes[name] for name in names],
+            output=codes[first] if is_one else [codes[name] for name in names],
             partition=partitions if any(partition is not None for partition in partitions) else None,
             timestamp=timestamps,
             topic=None if is_one and first not in self._dynamic else topics,
@@ -189,10 +188,10 @@ class RowWriter:
         )
 
     def _finished_columns(self, count: int, **columns: Any) -> pa.RecordBatch:
-        sequence = np.arange(self._sequence, self._sequence + count)
-        self._sequence += count
-        known = {"slot": self._finished_slot, "lane": self._number, "offset": sequence, **columns}
-        return packed(count, known, self._schema)
+        self._sequence += 1
+        cell = bundle(packed(count, columns, FINISHED))
+        known = {"slot": self._finished_slot, "input": self._number, "offset": self._sequence, "bundle": [cell]}
+        return packed(1, known, BUNDLES)
 
     def _forwarded(
         self, outputs: Sequence[OutputRow], positions: list[int], origin: Origin, marks: Sequence[int] | None
@@ -202,10 +201,9 @@ class RowWriter:
         names, _, keys, values, timestamps, headers, partitions = zip(*chosen, strict=True)
         slots, inputs = self._addresses(names, partitions)
         offspring = Offspring.first(nth) if origin.offspring is None else origin.offspring.next(record, nth)
-        return packed(
+        records = packed(
             len(positions),
             {
-                "slot": slots,
                 "input": inputs,
                 "target": partitions,
                 "lane": origin.lane[record],
@@ -218,16 +216,34 @@ class RowWriter:
                 "value": values,
                 "headers": _header_column(headers),
             },
+            RECORD,
         )
+        return _addressed(records, slots, inputs)
 
-    def _addresses(self, names: tuple[str, ...], partitions: tuple[Any, ...]) -> tuple[Any, Any]:
-        """The slot and the input of each row that goes on to a later stage."""
+    def _addresses(self, names: tuple[str, ...], partitions: tuple[Any, ...]) -> tuple[Numbers, Numbers]:
+        """The slot and the input of each record that goes on to a later stage."""
         targets = self._targets
         if names.count(names[0]) == len(names):
             number, slots = targets[names[0]]
-            return np.asarray(slots)[np.asarray(partitions)], number
+            return np.asarray(slots)[np.asarray(partitions)], np.full(len(names), number)
         places = zip(names, partitions, strict=True)
-        return [targets[name][1][partition] for name, partition in places], [targets[name][0] for name in names]
+        return (
+            np.array([targets[name][1][partition] for name, partition in places]),
+            np.array([targets[name][0] for name in names]),
+        )
+
+
+def _addressed(records: pa.RecordBatch, slots: Numbers, inputs: Numbers) -> pa.RecordBatch:
+    """A bundle for each input and slot, in which records keep their order."""
+    order = np.lexsort((slots, inputs))
+    slots, inputs = slots[order], inputs[order]
+    starts = np.flatnonzero(np.diff(slots, prepend=slots[0] - 1) | np.diff(inputs, prepend=inputs[0]))
+    if len(starts) > 1:
+        records = records.take(pa.array(order))
+    cuts = [*starts.tolist(), len(order)]
+    cells = [bundle(records.slice(start, end - start)) for start, end in pairwise(cuts)]
+    known = {"slot": slots[starts], "input": inputs[starts], "offset": np.arange(len(cells)), "bundle": cells}
+    return packed(len(cells), known, BUNDLES)
 
 
 def _causes(positions: list[int], marks: Sequence[int] | None) -> tuple[Numbers, Numbers]:

@@ -60,8 +60,6 @@ class StageWork:
     """Of each repartitioning written here: its input number, and the slot of each partition."""
     counts: Mapping[str, int]
     settings: TaskSettings
-    columns: tuple[str, ...]
-    """Of the rows that this stage gives."""
     states: tuple[str, ...] = ()
     """Names of the maps in Spark's state, one for each store."""
     commits_each_record: bool = False

@@ -13,7 +13,7 @@ from moldau.pipeline.spark import group_run
 from moldau.pipeline.spark.compiler import work_of
 from moldau.pipeline.spark.group_run import GroupRun
 from moldau.pipeline.spark.plan import Plan
-from moldau.pipeline.spark.rows import FINISHED, SCHEMA, packed
+from moldau.pipeline.spark.rows import BUNDLES, FINISHED, FROM_SOURCES, packed, unbundled
 from moldau.streams import Consumed, LongSerde, Produced, StreamsBuilder, StringSerde, Topology
 
 TEXT = StringSerde()
@@ -65,7 +65,7 @@ def counting() -> Topology:
 PLAN = Plan.of(counting(), {"in": 1}, 1)
 (STAGE,) = PLAN.stages
 (SLOT,) = STAGE.units
-WORK = work_of(PLAN, STAGE, TaskSettings.of({"statestore.cache.max.bytes": "0"}), FINISHED)
+WORK = work_of(PLAN, STAGE, TaskSettings.of({"statestore.cache.max.bytes": "0"}))
 
 
 def rows(keys: Sequence[str], first: int = 0) -> pa.RecordBatch:
@@ -74,23 +74,22 @@ def rows(keys: Sequence[str], first: int = 0) -> pa.RecordBatch:
         {
             "slot": SLOT,
             "input": 0,
-            "target": 0,
-            "lane": 0,
             "partition": 0,
             "offset": list(range(first, first + len(keys))),
             "timestamp": list(range(first, first + len(keys))),
             "key": [key.encode() for key in keys],
             "value": [b"x"] * len(keys),
         },
-        SCHEMA,
+        FROM_SOURCES,
     )
 
 
 def ran(*batches: pa.RecordBatch) -> list[tuple[str, int]]:
     results = [batch for batch in GroupRun(WORK, SLOT, None).run(list(batches)) if batch.num_rows]
+    cells = [cell for batch in results for cell in batch.column("bundle").to_pylist()]
     return [
         (key.decode(), int.from_bytes(value, "big"))
-        for batch in results
+        for batch in unbundled(cells, FINISHED)
         for key, value in zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True)
     ]
 
@@ -143,7 +142,7 @@ def test_batches_and_workers_cut_anywhere_give_the_same(spark: Spark) -> None:
 
 
 def test_rows_of_other_stages_pass_by(spark: Spark) -> None:
-    foreign = packed(1, {"slot": SLOT, "input": 99, "key": [b"k"], "value": [b"v"], "timestamp": [5]})
+    foreign = packed(1, {"slot": SLOT, "input": 99, "offset": 0, "bundle": [b"for another"]}, BUNDLES)
     (passed, *_) = GroupRun(WORK, SLOT, None).run([foreign])
     assert passed.column("input").to_pylist() == [99]
-    assert tuple(passed.schema.names) == FINISHED
+    assert passed.column("bundle").to_pylist() == [b"for another"]
