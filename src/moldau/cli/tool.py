@@ -15,7 +15,7 @@ import moldau
 from moldau.cli.options import Parsed, Parser, UsageError
 from moldau.core.errors import MoldauError
 
-__all__ = ["INTERRUPTED", "ToolError", "forget_output", "log_line", "run", "say", "warn_about_stray_words"]
+__all__ = ["INTERRUPTED", "ToolError", "ended", "forget_output", "log_line", "run", "say", "warn_about_stray_words"]
 
 INTERRUPTED = 130
 
@@ -47,12 +47,18 @@ def run(
             print(f"{moldau.__version__} (moldau)")
             return 0
         parser.check_required(parsed)
-        return body(parsed) or 0
+        return ended(lambda: body(parsed), report)
     except UsageError as error:
         if str(error):
             print(error, file=sys.stderr)
         print(parser.usage(), file=sys.stderr)
         return 1
+
+
+def ended(body: Callable[[], int | None], report: Callable[[MoldauError], None] | None = None) -> int:
+    """Run `body` and turn its outcome into an exit code, whoever has parsed the words for it."""
+    try:
+        return body() or 0
     except MoldauError as error:
         (report or _report)(error)
         return 1

@@ -7,10 +7,9 @@ import sys
 from collections.abc import Sequence
 
 from moldau.cli.connect import report_client_log
-from moldau.cli.tool import INTERRUPTED, say
+from moldau.cli.tool import ended, say
 from moldau.client.admin import Admin
 from moldau.client.connection import load_properties
-from moldau.core.errors import MoldauError
 
 __all__ = ["main"]
 
@@ -22,14 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 1
     options = parser.parse_args(words)
-    try:
-        _run(options)
-    except MoldauError as error:
-        print(f"Error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    return 0
+    return ended(lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> None:

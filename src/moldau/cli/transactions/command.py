@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 
 import moldau
 from moldau.cli.connect import report_client_log
-from moldau.cli.tool import INTERRUPTED
+from moldau.cli.tool import ended
 from moldau.client.admin import Admin
 from moldau.client.connection import load_properties, normalize_servers
-from moldau.core.errors import MoldauError
 
 __all__ = ["main"]
 
@@ -20,16 +19,13 @@ Action = Callable[[Admin, argparse.Namespace], None]
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
-    try:
-        properties = load_properties(options.command_config) if options.command_config else {}
-        admin = Admin(normalize_servers(options.bootstrap_server), properties, report=report_client_log)
-        _action(options.action)(admin, options)
-    except MoldauError as error:
-        print(f"Error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    return 0
+    return ended(lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> None:
+    properties = load_properties(options.command_config) if options.command_config else {}
+    admin = Admin(normalize_servers(options.bootstrap_server), properties, report=report_client_log)
+    _action(options.action)(admin, options)
 
 
 def _action(name: str) -> Action:
