@@ -61,6 +61,8 @@ class ExactlyOnceSink:
             return 0
         if self.progress is not None and self.progress.ends == batch.ends and results.is_empty():
             return 0
+        # A transaction must not be open for as long as a batch may take: the coordinator would abort it.
+        results.wait()
         progress = Progress(batch.checkpoint, batch.number, batch.entry)
         sent = self._commit(results, progress)
         self.progress = progress
