@@ -31,7 +31,7 @@ __all__ = [
     "TICK",
     "Table",
     "binary_values",
-    "bundle",
+    "bundles",
     "ddl",
     "header_tuples",
     "packed",
@@ -107,9 +107,15 @@ _BEHIND_STAGES = ("clock", "path")
 """What only records have that come from another stage."""
 
 
-def bundle(records: pa.RecordBatch) -> bytes:
-    """Records as one cell of a row."""
-    return records.serialize().to_pybytes()  # type: ignore[no-any-return]
+BUNDLE_BYTES = 32_768
+"""About how large a bundle may be. Spark gives thousands of rows at once to Python, and dies where that is too much."""
+
+
+def bundles(records: pa.RecordBatch) -> list[bytes]:
+    """Records as cells of rows."""
+    step = max(1, records.num_rows * BUNDLE_BYTES // max(1, records.nbytes))
+    parts = (records.slice(start, step) for start in range(0, records.num_rows, step))
+    return [part.serialize().to_pybytes() for part in parts]
 
 
 def unbundled(cells: Iterable[bytes], schema: pa.Schema) -> list[pa.RecordBatch]:

@@ -54,7 +54,8 @@ QUERY_DEFAULTS: Mapping[str, str] = {
     "spark.sql.streaming.pollingDelay": "100",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.execution.pythonUDF.arrow.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    # Of large records, 10,000 as by default would be gigabytes at once, of which Java dies.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4000",
     # With a bound in bytes Spark adds up the size of all columns after every row: 55 us a row, not 1.5.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
 }

@@ -17,7 +17,7 @@ from moldau.pipeline.cores.store import StoreChange
 from moldau.pipeline.spark.offspring import Offspring
 from moldau.pipeline.spark.ordering import AFTER_ALL, BEFORE_ALL, Numbers, clocks, is_sorted, taken_order
 from moldau.pipeline.spark.plan import STATE_OUTPUT, Unit, store_output
-from moldau.pipeline.spark.rows import BUNDLES, FINISHED, RECORD, Table, bundle, packed
+from moldau.pipeline.spark.rows import BUNDLES, FINISHED, RECORD, Table, bundles, packed
 from moldau.pipeline.spark.work import StageWork
 
 __all__ = ["BundleWriter", "Origin", "named_rows", "ordered", "window_header"]
@@ -188,10 +188,11 @@ class BundleWriter:
         )
 
     def _finished_columns(self, count: int, **columns: Any) -> pa.RecordBatch:
-        self._sequence += 1
-        cell = bundle(packed(count, columns, FINISHED))
-        known = {"slot": self._finished_slot, "input": self._number, "offset": self._sequence, "bundle": [cell]}
-        return packed(1, known, BUNDLES)
+        cells = bundles(packed(count, columns, FINISHED))
+        numbers = np.arange(self._sequence, self._sequence + len(cells))
+        self._sequence += len(cells)
+        known = {"slot": self._finished_slot, "input": self._number, "offset": numbers, "bundle": cells}
+        return packed(len(cells), known, BUNDLES)
 
     def _forwarded(
         self, outputs: Sequence[OutputRow], positions: list[int], origin: Origin, marks: Sequence[int] | None
@@ -234,15 +235,16 @@ class BundleWriter:
 
 
 def _addressed(records: pa.RecordBatch, slots: Numbers, inputs: Numbers) -> pa.RecordBatch:
-    """A bundle for each input and slot, in which records keep their order."""
+    """Bundles for each input and slot, in which records keep their order."""
     order = np.lexsort((slots, inputs))
     slots, inputs = slots[order], inputs[order]
     starts = np.flatnonzero(np.diff(slots, prepend=slots[0] - 1) | np.diff(inputs, prepend=inputs[0]))
     if len(starts) > 1:
         records = records.take(pa.array(order))
-    cuts = [*starts.tolist(), len(order)]
-    cells = [bundle(records.slice(start, end - start)) for start, end in pairwise(cuts)]
-    known = {"slot": slots[starts], "input": inputs[starts], "offset": np.arange(len(cells)), "bundle": cells}
+    parts = [bundles(records.slice(start, end - start)) for start, end in pairwise([*starts.tolist(), len(order)])]
+    cells = [cell for part in parts for cell in part]
+    which = np.repeat(starts, [len(part) for part in parts])
+    known = {"slot": slots[which], "input": inputs[which], "offset": np.arange(len(cells)), "bundle": cells}
     return packed(len(cells), known, BUNDLES)
 
 
