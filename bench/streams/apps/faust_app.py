@@ -58,7 +58,7 @@ def windowed_count(app: faust.App, lines: faust.TopicT, output: faust.TopicT) ->
 def word_count(app: faust.App, lines: faust.TopicT, output: faust.TopicT) -> None:
     counts = app.Table("counts", default=int, key_type=bytes, value_type=int, partitions=4)
     words = app.topic("words", key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw",
-                      partitions=4)  # fmt: skip
+                      partitions=4, internal=True)  # fmt: skip
 
     @app.agent(lines)
     async def split(stream):

@@ -20,7 +20,8 @@ def main(job: str, bootstrap: str, folder: str) -> None:
         auto_create_topics=True,
     )
     lines = app.topic("input", key_deserializer="bytes", value_deserializer="str")
-    output = app.topic("output", key_serializer="bytes", value_serializer="str" if job in ("copy", "join") else "int")
+    keys = "str" if job == "word-count" else "bytes"
+    output = app.topic("output", key_serializer=keys, value_serializer="str" if job in ("copy", "join") else "int")
     frame = app.dataframe(lines)
     if job == "copy":
         frame.to_topic(output)
@@ -29,7 +30,8 @@ def main(job: str, bootstrap: str, folder: str) -> None:
         frame.to_topic(output)
     elif job == "word-count":
         frame = frame.apply(str.split, expand=True)
-        frame = frame.group_by(lambda word: word, name="words", value_serializer="str", key_serializer="str")
+        text = dict.fromkeys(("key_serializer", "key_deserializer", "value_serializer", "value_deserializer"), "str")
+        frame = frame.group_by(lambda word: word, name="words", **text)
         frame = frame.apply(_counted, stateful=True)
         frame.to_topic(output)
     elif job == "windowed-count":
