@@ -115,7 +115,16 @@ def bundles(records: pa.RecordBatch) -> list[bytes]:
     """Records as cells of rows."""
     step = max(1, records.num_rows * BUNDLE_BYTES // max(1, records.nbytes))
     parts = (records.slice(start, step) for start in range(0, records.num_rows, step))
-    return [part.serialize().to_pybytes() for part in parts]
+    return [_without_baggage(part).serialize().to_pybytes() for part in parts]
+
+
+def _without_baggage(records: pa.RecordBatch) -> pa.RecordBatch:
+    """A slice of a column of lists that are all null would be written with the whole column."""
+    at = records.schema.get_field_index("headers")
+    headers = records.column(at)
+    if headers.null_count < len(headers):
+        return records
+    return records.set_column(at, records.schema.field(at), pa.nulls(len(headers), headers.type))
 
 
 def unbundled(cells: Iterable[bytes], schema: pa.Schema) -> list[pa.RecordBatch]:
