@@ -79,17 +79,17 @@ def _measure_hosting(options: argparse.Namespace) -> int:
 
 def _measure(job: Job, options: argparse.Namespace, document: dict[str, Any]) -> None:
     chosen = [name for name in job.competitors if not options.competitor or name in options.competitor]
-    for competitor in chosen:
-        runs: list[Measured | str] = []
-        document["results"].setdefault(job.name, {})[competitor] = runs
-        for _ in range(options.rounds):
-            result = _one_run(job, competitor, options)
-            runs.append(result)
-            shown = result if isinstance(result, str) else ", ".join(f"{k} {v:,.1f}" for k, v in result.items())
-            print(f"  {job.title}: {COMPETITORS[competitor]}: {shown}", file=sys.stderr, flush=True)
-            if options.save:
-                RESULTS.mkdir(exist_ok=True)
-                _results_file(options).write_text(json.dumps(document, indent=1) + "\n")
+    runs: dict[str, list[Measured | str]] = {competitor: [] for competitor in chosen}
+    document["results"].setdefault(job.name, {}).update(runs)
+    # Round by round, because a machine has better and worse quarters of an hour.
+    for competitor in chosen * options.rounds:
+        result = _one_run(job, competitor, options)
+        runs[competitor].append(result)
+        shown = result if isinstance(result, str) else ", ".join(f"{k} {v:,.1f}" for k, v in result.items())
+        print(f"  {job.title}: {COMPETITORS[competitor]}: {shown}", file=sys.stderr, flush=True)
+        if options.save:
+            RESULTS.mkdir(exist_ok=True)
+            _results_file(options).write_text(json.dumps(document, indent=1) + "\n")
 
 
 def _results_file(options: argparse.Namespace) -> Path:
