@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.task import store_names
 from moldau.pipeline.ir.nodes import Aggregate, Repartition
@@ -26,7 +28,6 @@ from moldau.pipeline.spark.sources import KafkaReader, Reader, source_rows, wide
 from moldau.pipeline.spark.work import InputName, Parcel, StageWork
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from moldau.pipeline.spark.job import Job
@@ -65,7 +66,9 @@ class Compiled:
             if self.is_native:
                 yield rows
             else:
-                yield from unbundled(binary_values(rows.column("bundle")), FINISHED)
+                # As one batch: what is done for a batch takes longer than the few records of a bundle.
+                records = unbundled(binary_values(rows.column("bundle")), FINISHED)
+                yield from pa.Table.from_batches(records, FINISHED).combine_chunks().to_batches()
 
     @property
     def is_stateless(self) -> bool:

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ def start_query(
 
     def deliver(batch: DataFrame, number: int) -> None:
         try:
-            on_batch(_arriving(batch), number)
+            # Whoever fails in the middle leaves rows behind, which Java would wait to get rid of.
+            with closing(_arriving(batch)) as rows:
+                on_batch(rows, number)
         except BaseException as error:
             failures.append(error)
             # Spark searches the text of what comes back with a pattern that long ones overflow its stack with.
@@ -87,7 +89,7 @@ def start_query(
     return Query(started, failures)
 
 
-def _arriving(batch: DataFrame) -> Iterator[pa.RecordBatch]:
+def _arriving(batch: DataFrame) -> Generator[pa.RecordBatch]:
     """A batch's rows, those of a task as soon as it has ended, and at least one batch of rows, be it empty.
 
     `toArrow` would wait for all tasks, ask Java for the schema, parse it and cast to it, 3 ms a batch.
@@ -104,13 +106,9 @@ def _arriving(batch: DataFrame) -> Iterator[pa.RecordBatch]:
         with _load_from_socket((port, secret), serializer()) as items:
             # The last item is the order of the tasks, which is nobody's concern.
             yield from (item for item in items if isinstance(item, pa.RecordBatch))
-    except GeneratorExit:
-        with suppress(Exception):
-            server.getResult()
-        raise
     except Exception:
         with unwrap_spark_exception():
-            server.getResult()
+            server.getResult()  # It knows better what has failed.
         raise
     with unwrap_spark_exception():
         server.getResult()

@@ -1,8 +1,8 @@
 """The rows that travel between the stages of a query, and those that leave it.
 
-Rows from topics are records, a column for each part. What Python gives on is *bundled*: all records for one task, or
-for one output of the topology, in one row, as Arrow writes them. Spark would otherwise take every record out of Arrow,
-shuffle and sort it and put it back, which costs more than what Python does with it.
+Rows from topics are records, a column for each part. What Python gives on is *bundled*: hundreds of records for one
+task, or that leave the topology, in one row, as Arrow writes them. Spark would otherwise take every record out of
+Arrow, shuffle and sort it and put it back, which costs more than what Python does with it.
 
 A record in a bundle carries where it goes (`input`, and as `target` the task's partition) and where in time it belongs
 (`lane`, `partition`, `offset`, `clock`, `path`; see `ordering`). A bundle of records that have left the topology is
