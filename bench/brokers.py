@@ -17,12 +17,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from bench import clients
 from bench.machine import Usage, usage_of
 
-__all__ = ["ApacheKafka", "BrokerError", "BrokerProcess", "Moldau"]
+__all__ = ["ApacheKafka", "BrokerError", "BrokerProcess", "Moldau", "end"]
 
 REPOSITORY = Path(__file__).parent.parent
 READY_TOPIC = "bench-ready"
@@ -91,12 +91,7 @@ class BrokerProcess:
         process, self.process = self.process, None
         if process is None:
             return
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        end(process, timeout_s)
 
     def kill(self) -> None:
         """End it as the kernel's out-of-memory killer would."""
@@ -187,6 +182,16 @@ class ApacheKafka(BrokerProcess):
     def _java(self, class_name: str, *arguments: str, flags: list[str] | None = None) -> list[str]:
         quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
         return ["java", *(flags or []), quiet, "-cp", f"{_kafka_jars()}/*", class_name, *arguments]
+
+
+def end(process: subprocess.Popen[Any], timeout_s: float = 60) -> None:
+    """Ask a program to end; kill it if it does not."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _kafka_jars() -> Path:

@@ -17,9 +17,8 @@ from typing import IO
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.brokers import BrokerProcess
+from bench.brokers import BrokerProcess, end
 from bench.machine import usage_of
-from bench.streams.measuring import end
 
 __all__ = ["COUNTS", "KINDS", "Hosted", "hosted", "render"]
 

@@ -7,7 +7,6 @@ from `produce` of one record to its output in a consumer's hands, at a calm pace
 
 from __future__ import annotations
 
-import signal
 import statistics
 import subprocess
 import time
@@ -15,18 +14,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench import clients
-from bench.brokers import BrokerProcess
+from bench.brokers import BrokerProcess, end
 from bench.machine import Usage, usage_of
 from bench.streams import outputs
 from bench.streams.competitors import command
 from bench.streams.jobs import Job
 
-__all__ = ["Load", "Measured", "end", "measured"]
+__all__ = ["Load", "Measured", "measured"]
 
 Measured = dict[str, float]
 
@@ -40,7 +38,6 @@ START_TIMEOUT_S = 120
 KNOCKS = 16
 """Keys enough that every partition has some."""
 RUN_TIMEOUT_S = 2400
-END_TIMEOUT_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +107,6 @@ def _running(words: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes]
         yield process
     finally:
         end(process)
-
-
-def end(process: subprocess.Popen[Any]) -> None:
-    """Let a program end in good order, or after a while in none."""
-    process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(END_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def _first_output_s(broker: BrokerProcess, began: float, process: subprocess.Popen[bytes]) -> float:
