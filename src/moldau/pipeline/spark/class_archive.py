@@ -1,9 +1,9 @@
 """Spark's Java classes, loaded and verified once: an archive that the Java process maps instead of reading 200 jars.
 
 Java calls it class data sharing. A start of Spark, and its first query, take about half as long with it. An archive
-fits one Java and one set of jars, and is named after both; where it does not fit, Java starts as if there were none. It
-is recorded by a Java process that runs pipelines and then ends, and takes the place of those made for others: each has
-180 MB. Start at `options_for_use`.
+fits one Java and one set of jars, down to the time each was written, and is named after them; where it does not fit,
+Java starts as if there were none. It is recorded by a Java process that runs pipelines and then ends, and takes the
+place of those made for others: each has 180 MB. Start at `options_for_use`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 
-from moldau.pipeline.spark.jars import LOCK, cache_folder
+from moldau.pipeline.spark.jars import cache_folder
 from moldau.pipeline.spark.java import found_java
 
 __all__ = ["archive_file", "options_for_use", "recorded"]
 
 SILENT = "-Xlog:disable"
 """Recording names every class that cannot be in an archive, hundreds of them."""
-NO_COMPLAINTS = "-Xlog:cds=off -Xlog:class+path=off"
+NO_COMPLAINTS = "-Xlog:cds*=off -Xlog:class+path*=off"
 """An archive that does not fit is no trouble of the user's."""
 
 
@@ -69,12 +68,17 @@ def _is_being_written(part: Path) -> bool:
 def _fingerprint() -> str:
     facts = (
         found_java().description,
-        version("pyspark"),
-        str(_pyspark_folder()),
-        str(cache_folder()),
-        LOCK.read_text(),
+        *_facts_about_jars(_pyspark_folder() / "jars"),
+        *_facts_about_jars(cache_folder()),
     )
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+
+
+def _facts_about_jars(folder: Path) -> Iterator[str]:
+    """What Java compares: a PySpark that is installed again, at the same place, has jars of another time."""
+    for jar in sorted(folder.glob("*.jar")):
+        found = jar.stat()
+        yield f"{jar} {found.st_size} {found.st_mtime_ns}"
 
 
 def _pyspark_folder() -> Path:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import mmap
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from moldau.pipeline.spark import class_archive, session
-from moldau.pipeline.spark.class_archive import archive_file, options_for_use, recorded
+from moldau.pipeline.spark.class_archive import NO_COMPLAINTS, archive_file, options_for_use, recorded
+from moldau.pipeline.spark.jars import cache_folder
+from moldau.pipeline.spark.java import Java, JavaMissingError, found_java
 
 CONNECTOR = Path("/cache/connector.jar")
 
@@ -18,7 +23,7 @@ CONNECTOR = Path("/cache/connector.jar")
 @pytest.fixture(autouse=True)
 def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MOLDAU_CACHE", str(tmp_path))
-    monkeypatch.setattr(class_archive, "_fingerprint", lambda: "fits")
+    monkeypatch.setattr(class_archive, "found_java", lambda: Java("java", 17, "a Java of tests"))
     monkeypatch.setattr(session, "fetched", lambda: [CONNECTOR])
 
 
@@ -96,6 +101,41 @@ def test_what_another_process_is_writing_is_left_alone_until_it_is_gone() -> Non
         written_part(options)
 
     assert not part.exists()
+
+
+def test_jars_that_are_written_again_need_an_archive_of_their_own() -> None:
+    jar = cache_folder() / "connector.jar"
+    jar.parent.mkdir()
+    jar.write_text("classes")
+    with recorded() as options:
+        written_part(options)
+    assert options_for_use() != ""
+
+    os.utime(jar, (0, 0))
+
+    assert options_for_use() == ""
+
+
+def test_java_says_nothing_about_an_archive_that_does_not_fit(tmp_path: Path) -> None:
+    try:
+        java = found_java().command
+    except JavaMissingError as error:
+        pytest.skip(str(error))
+    jar, archive = tmp_path / "launcher.jar", tmp_path / "classes.jsa"
+    shutil.copy(next(Path(pyspark.__file__).parent.glob("jars/spark-launcher_*.jar")), jar)
+    program = ["-cp", str(jar), "org.apache.spark.launcher.Main"]
+    subprocess.run(
+        [java, f"-XX:ArchiveClassesAtExit={archive}", "-Xlog:disable", *program], capture_output=True, check=False
+    )
+    assert archive.exists()
+    os.utime(jar, (0, 0))
+
+    use = [java, f"-XX:SharedArchiveFile={archive}"]
+    complaints = subprocess.run([*use, *program], capture_output=True, check=False).stdout
+    silent = subprocess.run([*use, *NO_COMPLAINTS.split(), *program], capture_output=True, check=False).stdout
+
+    assert b"Unable to use shared archive" in complaints
+    assert b"archive" not in silent
 
 
 def test_the_options_of_a_user_are_kept_beside_the_archive() -> None:
