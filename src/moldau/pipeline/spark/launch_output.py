@@ -30,7 +30,9 @@ THEIR_FRAMES = re.compile(rb'  File "(?:<frozen |[^"]*/pyspark/|(?![^"]*/site-pa
 OTHER_END_CLOSED = (b"BrokenPipeError:", b"ConnectionResetError:")
 """A worker whose task Spark has ended, or that had nothing to do for a minute, complains that nobody listens any more.
 
-Only traces through nothing but PySpark's and Python's own code are left out: the pipe is the one to Spark then.
+Only traces through nothing but PySpark's and Python's own code are left out: the pipe is the one to Spark then. Workers
+that complain at the same time write between each other's lines, so a trace may begin without its heading, or have no
+more than its last line left.
 """
 
 
@@ -88,10 +90,10 @@ def without_chatter(lines: Iterator[bytes]) -> Iterator[bytes]:
     trace: list[bytes] = []
     is_after_chatter = False
     for line in lines:
-        if line.startswith(TRACEBACK) or (trace and line.startswith(b" ")):
+        if line.startswith(TRACEBACK) or THEIR_FRAMES.match(line) or (trace and line.startswith(b" ")):
             trace.append(line)
             continue
-        if trace and _is_about_sparks_pipe(trace, line):
+        if trace and line.startswith(OTHER_END_CLOSED) and _are_theirs(trace, or_none=is_after_chatter):
             trace.clear()
             is_after_chatter = True
             continue
@@ -99,12 +101,13 @@ def without_chatter(lines: Iterator[bytes]) -> Iterator[bytes]:
         trace.clear()
         if line.startswith(CHATTER):
             is_after_chatter = True
-        elif not is_after_chatter or (line.strip() and not line.startswith(CHAIN)):
+        elif not is_after_chatter or (line.strip() and not line.startswith((CHAIN, *OTHER_END_CLOSED))):
             is_after_chatter = False
             yield line
     yield from trace
 
 
-def _is_about_sparks_pipe(trace: list[bytes], end: bytes) -> bool:
+def _are_theirs(trace: list[bytes], *, or_none: bool) -> bool:
+    """Whether all frames of a trace are PySpark's and Python's own."""
     frames = [line for line in trace if line.startswith(FRAME)]
-    return end.startswith(OTHER_END_CLOSED) and bool(frames) and all(map(THEIR_FRAMES.match, frames))
+    return all(map(THEIR_FRAMES.match, frames)) if frames else or_none

@@ -8,6 +8,8 @@ import sys
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from moldau.pipeline.spark.launch_output import LaunchOutput, without_chatter
 
@@ -57,6 +59,14 @@ def test_a_pipe_of_the_users_that_breaks_is_heard() -> None:
 
 def test_workers_that_talk_of_themselves_are_not_heard() -> None:
     assert list(without_chatter(iter([b"a\n", *STATEFUL, b"b\n", *IDLE, b"c\n"]))) == [b"a\n", b"b\n", b"c\n"]
+
+
+@given(st.lists(st.sampled_from([0, 1, 2])))
+def test_workers_that_complain_at_the_same_time_are_not_heard(turns: list[int]) -> None:
+    complaints = [[*IDLE], [*IDLE], [*IDLE]]
+    said = [complaints[turn].pop(0) for turn in turns if complaints[turn]]
+    rest = [line for complaint in complaints for line in complaint]
+    assert list(without_chatter(iter([*said, *rest, b"a\n"]))) == [b"a\n"]
 
 
 def test_a_chain_of_complaints_about_one_pipe_is_not_heard() -> None:
