@@ -67,6 +67,14 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+def is_closed(app: ListenerApp) -> bool:
+    try:
+        app.close()
+    except UnreachableError:
+        return False
+    return True
+
+
 def committed(servers: str, group: str, topic: str) -> Mapping[TopicPartition, int]:
     with Consumer[str, str](servers, group=group) as consumer:
         return consumer.committed(TopicPartition(topic, number) for number in range(3))
@@ -254,7 +262,7 @@ def test_a_signal_ends_the_app_after_the_record_at_hand(servers: str, topic: str
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_a_listener_that_does_not_end_is_named(servers: str, topic: str) -> None:
+def test_a_listener_that_does_not_end_is_named_and_waited_for_again(servers: str, topic: str) -> None:
     app, begun, may_end = app_of(servers, shutdown_timeout_s=0.2), threading.Event(), threading.Event()
 
     @app.listener(topic, group=topic, value_deserializer=INT)
@@ -268,6 +276,7 @@ def test_a_listener_that_does_not_end_is_named(servers: str, topic: str) -> None
     with pytest.raises(UnreachableError, match=r"Still at work after 0\.2 s: .*linger"):
         app.close()
     may_end.set()
+    wait_for(lambda: is_closed(app))
 
 
 @pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"commits": "sometimes"}], ids=str)

@@ -165,11 +165,13 @@ class ListenerApp:
             report=self._report,
         )
         self._create_topics()
+        workers: list[Worker] = []
         for listener in self._listeners:
-            self._workers += [self._worker(listener.plan, index) for index in range(listener.concurrency)]
+            workers += [self._worker(listener.plan, index) for index in range(listener.concurrency)]
             if listener.plan.retry is not None and listener.plan.retry.attempts > 1:
-                self._workers.append(self._worker(listener.plan.of_retries(), listener.concurrency))
-        for worker in self._workers:
+                workers.append(self._worker(listener.plan.of_retries(), listener.concurrency))
+        self._workers += workers
+        for worker in workers:
             worker.start()
 
     def stop(self) -> None:
@@ -180,10 +182,10 @@ class ListenerApp:
         """Stop, wait for the listeners to finish the record they are at, commit, and leave the groups.
 
         Raises `ListenerError` for the first listener that failed for good, and `UnreachableError` when listeners are
-        still at work after `shutdown_timeout_s`.
+        still at work after `shutdown_timeout_s`; a further call waits for those again.
         """
         self._stopping.set()
-        workers, self._workers = self._workers, []
+        workers = self._workers
         for worker in workers:
             worker.stop()
         deadline = time.monotonic() + self._shutdown_timeout_s
@@ -191,12 +193,13 @@ class ListenerApp:
             worker.join(max(0.0, deadline - time.monotonic()))
         if self._producer is not None:
             self._producer.flush(max(1.0, deadline - time.monotonic()))
+        self._workers = [worker for worker in workers if worker.is_alive()]
         for worker in workers:
             if worker.failure is not None:
                 raise ListenerError(f"Listener {worker.plan.name}: {worker.failure}") from worker.failure
-        busy = [worker.plan.name for worker in workers if worker.is_alive()]
-        if busy:
-            raise UnreachableError(f"Still at work after {self._shutdown_timeout_s:g} s: {', '.join(busy)}")
+        if self._workers:
+            busy = ", ".join(worker.plan.name for worker in self._workers)
+            raise UnreachableError(f"Still at work after {self._shutdown_timeout_s:g} s: {busy}")
 
     def wait_until_assigned(self, timeout_s: float = 30.0) -> None:
         """Wait until every thread has taken part in a rebalance: from then on it gets what is its share.
