@@ -58,6 +58,7 @@ class HeldRecords(Store):
 
     def hold(self, side: int, key: bytes, value: Any, timestamp: int) -> None:
         """Keep a record until it is matched or told."""
+        data = self._encoders[side](value)
         position = (timestamp, side, key)
         values = self._values.get(position)
         if values is None:
@@ -67,7 +68,7 @@ class HeldRecords(Store):
                 order.append(place)
             else:
                 insort(order, place)
-        values.append(self._encoders[side](value))
+        values.append(data)
         self._dirty.add(position)
 
     def release(self, side: int, key: bytes, timestamp: int) -> None:

@@ -80,7 +80,8 @@ class JoinBuffer(Store):
         self._load()
 
     def put(self, key: bytes, value: Any, timestamp: int) -> None:
-        """Remember a record, unless it is older than what is kept."""
+        """Remember a record, unless it is older than what is kept; one that cannot be written leaves no trace."""
+        data = self._encode(value)
         if timestamp > self._newest:
             self._newest = timestamp
             self._is_header_dirty = True
@@ -94,7 +95,6 @@ class JoinBuffer(Store):
         slot = segment.slots.get(key)
         if slot is None:
             slot = self._slot(index, segment, key)
-        data = self._encode(value)
         slot.written += RECORD.pack(timestamp, len(data)) + data
         entries, entry = slot.entries, (timestamp, value if self._is_plain else data)
         if not entries or entries[-1][0] <= timestamp:

@@ -35,6 +35,25 @@ def test_records_come_back_by_time_then_arrival_from_memory_and_from_the_backend
     assert buffer(backend, 10 * MINUTE, codec).fetch(b"k", 2, 3 * MINUTE) == expected[2:3]
 
 
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_a_value_that_cannot_be_written_leaves_no_trace(is_restarted: bool) -> None:
+    backend = MemoryBackend()
+    one = buffer(backend, MINUTE)
+    with pytest.raises(TypeError):
+        one.put(b"k", 5, 10)
+    one.flush()
+    if is_restarted:
+        one = buffer(backend, MINUTE)
+    assert one.fetch(b"k", 0, MINUTE) == []
+    one.put(b"k", "a", 20)
+    assert one.fetch(b"k", 0, MINUTE) == [(20, "a")]
+
+    held = HeldRecords("held", MemoryBackend(), left=TEXT, right=TEXT)
+    with pytest.raises(TypeError):
+        held.hold(LEFT, b"k", 5, 10)
+    assert len(held) == 0
+
+
 def test_a_record_is_invisible_from_the_moment_it_expires() -> None:
     one = buffer(MemoryBackend(), 100)
     one.put(b"k", "a", 1000)

@@ -318,3 +318,23 @@ def test_a_joiner_that_fails_on_a_held_record_loses_only_that_one() -> None:
 
     assert run.pipe("left", "c", "y", 20) == []
     assert run.pipe("left", "c", "z", 40) == [("b", "-x", 4)]
+
+
+def test_a_record_that_its_side_cannot_remember_does_not_harm_those_that_come_after_it() -> None:
+    left, right = stream("left"), stream("right")
+    numbers = ir.MapValues(name="numbers", input=left, mapper=function(lambda value: 5 if value == "bad" else value))
+    join = ir.StreamStreamJoin(
+        name="join",
+        left=numbers,
+        right=right,
+        joiner=function(both),
+        kind=INNER,
+        window=JoinWindow(before_ms=5, after_ms=5, grace_ms=0),
+        left_store=stored("left-window"),
+        right_store=stored("right-window"),
+    )
+    run = Run(left, right, numbers, join, sink(join), processing_handler=log_and_continue)
+    run.pipe("left", "k", "bad", 1)
+
+    assert run.pipe("right", "k", "a", 2) == []
+    assert run.pipe("left", "k", "A", 3) == [("k", "Aa", 3)]
