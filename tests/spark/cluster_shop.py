@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
@@ -54,6 +56,25 @@ class Shop:
             at_ms = self._base_ms + minute * 60_000 + number % 50
             self._producer.produce("orders", order, customer, timestamp=at_ms, on_delivery=_stored)
         assert self._producer.flush(PATIENCE_S) == 0
+
+    @contextmanager
+    def orders_coming_in(self, at_once: int, *, pause_s: float) -> Iterator[None]:
+        """For the length of a block, from another thread; the first ones are there when it begins."""
+        stop, sent = threading.Event(), threading.Event()
+
+        def send() -> None:
+            while not stop.wait(pause_s):
+                self.send_orders(at_once)
+                sent.set()
+
+        thread = threading.Thread(target=send, name="orders")
+        thread.start()
+        try:
+            assert sent.wait(PATIENCE_S)
+            yield
+        finally:
+            stop.set()
+            thread.join()
 
     def expected(self, application: str) -> Values:
         return _grouped(getattr(self, "_" + application.replace("-", "_"))())

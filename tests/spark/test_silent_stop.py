@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -34,27 +32,8 @@ def test_stopped_in_the_middle_of_its_work_a_program_says_nothing(shop: Shop, tm
         shop.is_served = program.is_running
         for name in names:
             shop.check(name)
-        with orders_coming_in(shop):
+        # So many that there is always a batch under way; without a pause they would soon be ahead of the clock.
+        with shop.orders_coming_in(200, pause_s=0.02):
             assert program.stopped() == 0
 
     assert (program.errors(), program.output()) == ("", "")
-
-
-@contextmanager
-def orders_coming_in(shop: Shop) -> Iterator[None]:
-    """Without pause, so that there is always a batch under way."""
-    stop, sent = threading.Event(), threading.Event()
-
-    def send() -> None:
-        while not stop.is_set():
-            shop.send_orders(1_000)
-            sent.set()
-
-    thread = threading.Thread(target=send, name="orders")
-    thread.start()
-    try:
-        assert sent.wait(30)
-        yield
-    finally:
-        stop.set()
-        thread.join()
