@@ -80,6 +80,7 @@ class InMemoryRun:
         self._wall_clock_ms = now_ms
         for task in self._tasks.values():
             task.advance_wall_clock(now_ms)
+            task.commit()
             self._carry(task)
         self._work()
 
@@ -163,15 +164,14 @@ class InMemoryRun:
 
     def _task(self, piece: SubTopology, partition: int) -> Task:
         stores = self.backends.setdefault((piece.index, partition), {})
-        task = Task(
+        return Task(
             piece,
             partition=partition,
             partition_counts=self._counts,
             backends=_memory(stores),
             settings=self._settings,
+            wall_clock_ms=self._wall_clock_ms,
         )
-        task.advance_wall_clock(self._wall_clock_ms)
-        return task
 
 
 def _counts(topology: Topology, partitions: int) -> dict[str, int]:

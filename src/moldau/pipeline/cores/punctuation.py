@@ -147,12 +147,16 @@ class Punctuations:
         if queue and self._context.stream_time != NO_TIMESTAMP:
             self._punctuate(queue, self._context.stream_time)
 
-    def punctuate_wall_clock(self, now_ms: int) -> None:
-        """Learn the time of day, and call what it has reached."""
+    def tell_wall_clock(self, now_ms: int) -> None:
+        """Learn the time of day, from which schedules that did not know it begin."""
         self._wall_clock = now_ms
         waiting, self._waiting = self._waiting, []
         for schedule in waiting:
             self._begin(schedule, None)
+
+    def punctuate_wall_clock(self, now_ms: int) -> None:
+        """Learn the time of day, and call what it has reached."""
+        self.tell_wall_clock(now_ms)
         self._punctuate(self._queues[PunctuationType.WALL_CLOCK_TIME], now_ms)
 
     def _begin(self, schedule: Cancellable, start_ms: int | None) -> None:

@@ -2,29 +2,26 @@
 
 A task has no clock and does no I/O: its host feeds it records, tells it the time of day, carries its outputs away and
 gives it backends for its stores. A task made anew from the same backends goes on exactly where the flushed one stopped.
-Start at `Task`.
+`wiring` makes its processors. Start at `Task`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from moldau.pipeline.cores.backends import Backends, MemoryBackend, StateBackend
-from moldau.pipeline.cores.builders import BUILDERS
 from moldau.pipeline.cores.context import TaskContext
-from moldau.pipeline.cores.failures import MissingBuilderError, ServiceFailedError, as_record_error
-from moldau.pipeline.cores.guarding import guarded
-from moldau.pipeline.cores.handlers import log_and_fail
-from moldau.pipeline.cores.inputs import Input, Row
-from moldau.pipeline.cores.outputs import RepartitionOutput
-from moldau.pipeline.cores.processor import Forward, Link, Processor
+from moldau.pipeline.cores.failures import ServiceFailedError, as_record_error
+from moldau.pipeline.cores.inputs import Row
+from moldau.pipeline.cores.processor import Processor
 from moldau.pipeline.cores.records import InputRecord, OutputRow
 from moldau.pipeline.cores.settings import TaskSettings
-from moldau.pipeline.cores.stateless import PassThrough
 from moldau.pipeline.cores.store import Store, StoreChange
+from moldau.pipeline.cores.wiring import wired
 from moldau.pipeline.ir import nodes as ir
-from moldau.pipeline.ir.old_values import table_plan
+from moldau.pipeline.ir.old_values import TableTraits, table_plan
 from moldau.pipeline.ir.subtopologies import SubTopology
 
 __all__ = ["Task", "is_stateless", "store_names"]
@@ -41,25 +38,27 @@ class Task:
         partition_counts: Mapping[str, int],
         backends: Backends,
         settings: TaskSettings | None = None,
+        wall_clock_ms: int | None = None,
     ) -> None:
-        """`partition_counts` is by topic, and by the plain topic name of a `Repartition`."""
+        """`partition_counts` is by topic, and by the plain topic name of a `Repartition`.
+
+        `wall_clock_ms` is the time of day that processors see while they start.
+        """
         self.subtopology = subtopology
         self.settings = settings or TaskSettings()
-        nodes = (*subtopology.global_tables, *subtopology.nodes)
         self.context = TaskContext(
             partition=partition,
             partition_counts=partition_counts,
             backends=backends,
             settings=self.settings,
-            traits=table_plan(nodes),
+            traits=_traits(subtopology),
         )
         self._changes: dict[str, list[StoreChange]] = {}
-        self._processors: list[Processor] = []
-        self._inputs: dict[str, Input] = {}
-        self._build(nodes)
-        for processor in self._processors:
-            processor.start()
-        self.context.punctuations.is_starting = False
+        self._processors, self._inputs = wired(subtopology, self.context)
+        self._started: list[Processor] = []
+        if wall_clock_ms is not None:
+            self.tell_wall_clock(wall_clock_ms)
+        self._start()
 
     # --- records in
 
@@ -72,8 +71,12 @@ class Task:
         source = self._inputs[input_name]
         self._run(lambda: source.feed(rows))
 
+    def tell_wall_clock(self, now_ms: int) -> None:
+        """Tell the time of day that the next records are processed at; nothing is called back yet."""
+        self.context.punctuations.tell_wall_clock(now_ms)
+
     def advance_wall_clock(self, now_ms: int) -> None:
-        """Tell the time of day, for schedules that follow it."""
+        """Tell the time of day, and call what is scheduled by it."""
         self.context.current = None
         self._run(lambda: self._punctuate(now_ms))
 
@@ -120,73 +123,21 @@ class Task:
         return self.context.punctuations.has_wall_clock_schedules
 
     def close(self) -> None:
-        """End the processors; state that was not flushed is lost."""
-        for processor in self._processors:
-            processor.close()
+        """End all processors, whatever one of them raises; state that was not flushed is lost."""
+        started, self._started = self._started, []
+        with ExitStack() as ends:
+            for processor in reversed(started):
+                ends.callback(processor.close)
 
-    # --- making the graph
-
-    def _build(self, nodes: tuple[ir.Node, ...]) -> None:
-        read = {node.name for node in self.subtopology.inputs}
-        written = {node.name for node in self.subtopology.outputs}
-        made: dict[str, tuple[Processor, ...]] = {}
-        writers: dict[str, Processor] = {}
-        for node in nodes:
-            if isinstance(node, ir.Repartition):
-                if node.name in written:
-                    writers[node.name] = RepartitionOutput(node, self.context)
-                if node.name in read:
-                    made[node.name] = (PassThrough(node, self.context),)
-            else:
-                made[node.name] = self._made(node)
-        self._link(nodes, made, writers)
-        has_schedules = any(isinstance(node, ir.Process | ir.TableTransformValues) for node in nodes)
-        for source in (*self.subtopology.global_tables, *self.subtopology.inputs):
-            take = self._take(made[source.name][0])
-            self._inputs[source.name] = Input(source, self.context, take, has_schedules=has_schedules)
-        self._processors = [*(p for processors in made.values() for p in processors), *writers.values()]
-
-    def _made(self, node: ir.Node) -> tuple[Processor, ...]:
-        builder = BUILDERS.get(type(node))
-        if builder is None:
-            raise MissingBuilderError(node)
-        built = builder(node, self.context)
-        return built if isinstance(built, tuple) else (built,)
-
-    def _link(
-        self, nodes: tuple[ir.Node, ...], made: dict[str, tuple[Processor, ...]], writers: dict[str, Processor]
-    ) -> None:
-        # From the end to the beginning, so that a node's children know already how they want to be called.
-        for node in reversed(nodes):
-            if node.name in made:
-                links = [
-                    link for child in nodes for link in self._links(node, child, made.get(child.name, ()), writers)
-                ]
-                for processor in made[node.name]:
-                    processor.link(links)
-
-    def _links(
-        self, node: ir.Node, child: ir.Node, processors: tuple[Processor, ...], writers: dict[str, Processor]
-    ) -> Iterable[Link]:
-        """One link for each edge from a node to another; a self-join has two, a merge with itself one."""
-        if isinstance(child, ir.Repartition):
-            if child.input is node and child.name in writers:
-                yield Link(child, self._take(writers[child.name]))
-            return
-        for index, source in enumerate(ir.inputs_of(child)):
-            if source is node and processors:
-                processor = processors[index if len(processors) > 1 else 0]
-                yield Link(child, self._take(processor), None if self._is_guarded else processor.take_value)
-                if isinstance(child, ir.Merge):
-                    return
-
-    @property
-    def _is_guarded(self) -> bool:
-        return self.settings.processing_handler is not log_and_fail
-
-    def _take(self, processor: Processor) -> Forward:
-        """How a processor is called: bare where the first failure ends everything, else with its failures caught."""
-        return guarded(processor) if self._is_guarded else processor.take
+    def _start(self) -> None:
+        try:
+            for processor in self._processors:
+                processor.start()
+                self._started.append(processor)
+        except Exception:
+            self.close()
+            raise
+        self.context.punctuations.is_starting = False
 
     def _punctuate(self, now_ms: int) -> None:
         self.context.punctuations.punctuate_wall_clock(now_ms)
@@ -211,16 +162,26 @@ class Task:
 
 
 def store_names(subtopology: SubTopology, settings: TaskSettings | None = None) -> tuple[str, ...]:
-    """The backends that tasks of this sub-topology will ask for."""
+    """The backends that tasks of this sub-topology will ask for; processors are made for it, but not started."""
     names: list[str] = []
 
     def note(name: str) -> StateBackend:
         names.append(name)
         return MemoryBackend()
 
-    counts = _AnyCount()
-    Task(subtopology, partition=0, partition_counts=counts, backends=note, settings=settings).close()
+    context = TaskContext(
+        partition=0,
+        partition_counts=_AnyCount(),
+        backends=note,
+        settings=settings or TaskSettings(),
+        traits=_traits(subtopology),
+    )
+    wired(subtopology, context)
     return tuple(dict.fromkeys(names))
+
+
+def _traits(subtopology: SubTopology) -> dict[str, TableTraits]:
+    return table_plan((*subtopology.global_tables, *subtopology.nodes))
 
 
 class _AnyCount(dict[str, int]):

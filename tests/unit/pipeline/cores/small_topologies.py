@@ -73,9 +73,17 @@ def table_sink(source: ir.Node, topic: str = "out") -> tuple[ir.Node, ...]:
 class Run:
     """A topology at work in memory."""
 
-    def __init__(self, *nodes: ir.Node, partitions: int = 1, is_caching: bool = False, **others: Any) -> None:
+    def __init__(
+        self,
+        *nodes: ir.Node,
+        partitions: int = 1,
+        is_caching: bool = False,
+        wall_clock_ms: int = 0,
+        **others: Any,
+    ) -> None:
         settings = TaskSettings(cache_max_bytes=1_000_000 if is_caching else 0, **others)
-        self.run = InMemoryRun(Topology(lower_foreign_key_joins(nodes)), settings, partitions=partitions)
+        topology = Topology(lower_foreign_key_joins(nodes))
+        self.run = InMemoryRun(topology, settings, partitions=partitions, wall_clock_ms=wall_clock_ms)
 
     def pipe(self, topic: str, key: str | None, value: str | None, timestamp: int, **others: Any) -> list[Told]:
         """Process a record and return what it made the topology tell."""

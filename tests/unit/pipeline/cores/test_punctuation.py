@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.pipeline.cores.small_topologies import Run, function, sink, stream
+from tests.unit.pipeline.cores.small_topologies import Run, function, sink, stored, stream, table_sink
 
 from moldau.pipeline.cores.processors import ProcessorContext
 from moldau.pipeline.cores.punctuation import Cancellable, InvalidScheduleError, PunctuationType
@@ -37,14 +37,25 @@ class Ticking:
         self.context.forward(record)
 
 
-def ticking(*schedules: tuple[str, int, PunctuationType], start_ms: int | None = None, kind: Any = Ticking) -> Run:
+class TickingOften(Ticking):
+    """By the wall clock, ten times a second."""
+
+    schedules = (("w", 100, WALL_CLOCK_TIME, None),)
+
+
+def ticking(
+    *schedules: tuple[str, int, PunctuationType],
+    start_ms: int | None = None,
+    kind: Any = Ticking,
+    wall_clock_ms: int = 0,
+) -> Run:
     class Scheduled(kind):  # type: ignore[misc]
         pass
 
     Scheduled.schedules = tuple((*schedule, start_ms) for schedule in schedules)
     source = stream("in")
     node = ir.Process(name="process", input=source, supplier=function(Scheduled))
-    return Run(source, node, sink(node))
+    return Run(source, node, sink(node), wall_clock_ms=wall_clock_ms)
 
 
 def ticks(told: list[Any]) -> list[tuple[str, int]]:
@@ -123,6 +134,44 @@ def test_a_start_that_has_passed_waits_for_the_next_whole_interval() -> None:
     assert ticks(run.pipe("in", "k", "schedule", 21)) == []
     assert ticks(run.pipe("in", "k", "v", 24)) == []
     assert ticks(run.pipe("in", "k", "v", 25)) == [("late", 25)]
+
+
+def test_a_start_in_the_past_of_the_wall_clock_waits_too_when_it_is_made_at_the_start() -> None:
+    run = ticking(("w", 100, WALL_CLOCK_TIME), start_ms=50, wall_clock_ms=1000)
+    assert run.told() == []
+    for now, expected in ((1049, []), (1050, [("w", 1050)]), (1149, []), (1150, [("w", 1150)])):
+        run.run.advance_wall_clock(now)
+        assert ticks(run.told()) == expected
+
+
+def test_a_processor_knows_the_time_of_day_from_its_start_on_and_after_a_restart() -> None:
+    seen: list[int] = []
+
+    class Watching(Ticking):
+        def init(self, context: ProcessorContext) -> None:
+            super().init(context)
+            seen.append(context.current_system_time_ms())
+
+    run = ticking(kind=Watching, wall_clock_ms=1000)
+    run.run.advance_wall_clock(2000)
+    run.run.rebuild()
+    assert seen == [1000, 2000]
+
+
+def test_what_a_tick_of_the_wall_clock_puts_into_a_cache_is_told_with_it() -> None:
+    source = stream("in")
+    node = ir.Process(name="process", input=source, supplier=function(TickingOften), keeps_key=True)
+    table = ir.Aggregate(
+        name="last",
+        input=node,
+        aggregator=ir.Reduce(function(lambda one, other: other)),
+        table=stored("last-store", is_caching=True),
+    )
+    run = Run(source, node, table, *table_sink(table), is_caching=True)
+
+    run.run.advance_wall_clock(100)
+
+    assert run.told() == [("w", "tick", 100)]
 
 
 def test_a_schedule_made_while_a_record_is_processed_ticks_right_after_it() -> None:

@@ -11,7 +11,8 @@ from tests.unit.pipeline.cores.piped_tables import JSON, STRING, Pipe
 from moldau.pipeline.cores.backends import MemoryBackend
 from moldau.pipeline.cores.builders import BUILDERS
 from moldau.pipeline.cores.context import CELLS
-from moldau.pipeline.cores.records import InputRecord, OutputRecord
+from moldau.pipeline.cores.processors import ProcessorContext
+from moldau.pipeline.cores.records import InputRecord, OutputRecord, Record
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.task import Task, is_stateless, store_names
 from moldau.pipeline.dsl.builder import StreamsBuilder
@@ -85,6 +86,65 @@ def test_the_backends_of_a_task_are_known_before_it_runs() -> None:
     assert set(store_names(second)) == {CELLS, "counts"}
     assert is_stateless(first)
     assert not is_stateless(second)
+
+
+class Noting:
+    """A processor that notes what is done to it; the one called bad fails at what `fails_at` says."""
+
+    fails_at = ""
+
+    def __init__(self, name: str, noted: list[str]) -> None:
+        self.name = name
+        self.noted = noted
+
+    def init(self, context: ProcessorContext) -> None:
+        self.note("init")
+
+    def process(self, record: Record) -> None:
+        pass
+
+    def close(self) -> None:
+        self.note("close")
+
+    def note(self, what: str) -> None:
+        self.noted.append(f"{what} {self.name}")
+        if self.name == "bad" and self.fails_at == what:
+            raise ValueError(what)
+
+
+def noting(noted: list[str], fails_at: str = "") -> SubTopology:
+    kind = type("NotingOrFailing", (Noting,), {"fails_at": fails_at})
+    builder = StreamsBuilder()
+    stream = builder.stream("in")
+    for name in ("first", "bad", "last"):
+        stream.process(lambda name=name: kind(name, noted))
+    (piece,) = builder.build().with_default_serdes(key=STRING, value=JSON).subtopologies
+    return piece
+
+
+def test_asking_for_the_backends_starts_no_processor() -> None:
+    noted: list[str] = []
+    assert store_names(noting(noted)) == (CELLS,)
+    assert noted == []
+
+
+def test_all_processors_are_closed_whatever_one_of_them_raises_and_only_once() -> None:
+    noted: list[str] = []
+    task = task_of(noting(noted, "close"))
+    noted.clear()
+
+    with pytest.raises(ValueError, match="close"):
+        task.close()
+    task.close()
+
+    assert noted == ["close first", "close bad", "close last"]
+
+
+def test_a_task_that_cannot_start_closes_what_it_has_started() -> None:
+    noted: list[str] = []
+    with pytest.raises(ValueError, match="init"):
+        task_of(noting(noted, "init"))
+    assert noted == ["init first", "init bad", "close first"]
 
 
 def test_a_sub_topology_travels_to_a_worker() -> None:
