@@ -8,34 +8,36 @@ run the group meanwhile, or Spark may have gone back to an older state. Start at
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from moldau.pipeline.cores.backends import StateBackend
-from moldau.pipeline.cores.records import OutputRow
 from moldau.pipeline.cores.task import Task
+from moldau.pipeline.spark.group_flow import flow_of
 from moldau.pipeline.spark.plan import Unit
 from moldau.pipeline.spark.rows import TICK, Table
 from moldau.pipeline.spark.state import Backend, GroupState
 from moldau.pipeline.spark.state_channel import StateChannel
-from moldau.pipeline.spark.task_rows import BundleWriter, Origin, named_rows, ordered
+from moldau.pipeline.spark.task_rows import BundleWriter, Origin, ordered
 from moldau.pipeline.spark.work import StageWork
 
-__all__ = ["STAMP_STATE", "GroupRun", "marking", "without_garbage_collection"]
+__all__ = ["STAMP_STATE", "GroupRun", "without_garbage_collection"]
 
 STAMP_STATE = "moldau-stamp"
 """The map in Spark's state that holds nothing but the stamp."""
 
 _STAMP_KEY = b"stamp"
-_ROWS_AT_ONCE = 20_000
 _IDLE_S = 600
+
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -49,13 +51,24 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 class LiveTasks(NamedTuple):
-    """Tasks with all they know, and the stamp of the state they know it from."""
+    """Tasks with all they know, and the backends they know it from."""
 
     tasks: dict[Unit, Task]
     backends: list[tuple[Unit, Backend]]
 
+    def close(self) -> None:
+        """End the processors of tasks that are not run again; what they know is in Spark's state."""
+        for unit, task in self.tasks.items():
+            try:
+                task.close()
+            except Exception:
+                # Whoever needs the group next is not to blame, and gets tasks of its own.
+                logger.warning("a processor of sub-topology %s failed to close", unit, exc_info=True)
+
 
 class _Kept(NamedTuple):
+    """Live tasks between two batches, and the stamp of the state that they have left."""
+
     stamp: bytes
     live: LiveTasks
     used: float
@@ -83,42 +96,57 @@ class GroupRun:
         now_ms = int(table.numbers("timestamp")[is_tick].max()) if is_tick.any() else None
         records, origin = ordered(table.where(is_mine).records(), self._work.global_inputs)
         group = GroupState(self._channel, lambda: [key for key in records.values("key") if key is not None])
-        live = self._live_tasks(group)
+        live = self._live_tasks(group, now_ms)
         writer = BundleWriter(self._work, self._slot)
-        with without_garbage_collection():
-            yield from self._processed(live, records, origin, now_ms, writer)
-            yield from self._written(live, writer)
+        try:
+            with without_garbage_collection():
+                yield from self._processed(live, records, origin, now_ms, writer)
+                yield from self._written(live, writer)
+        except BaseException:
+            live.close()
+            raise
 
     def _processed(
         self, live: LiveTasks, table: Table, origin: Origin, now_ms: int | None, writer: BundleWriter
     ) -> Iterator[pa.RecordBatch]:
-        if self._slot in self._work.circles:
-            run: _Solo | _Circle = _Circle(self._work, live.tasks, writer)
-        else:
-            run = _Solo(self._work, self._units[0], live.tasks[self._units[0]], writer)
+        flow = flow_of(self._work, self._slot, live.tasks, writer)
         from_records = origin.caused_by_records
-        yield from _taken(run, table, origin, 0, from_records)
+        yield from flow.taken(table, origin, 0, from_records)
         if now_ms is not None:
-            yield from run.punctuate(now_ms)
-        yield from _taken(run, table, origin, from_records, table.count)
-        yield from run.commit()
+            yield from flow.punctuate(now_ms)
+        yield from flow.taken(table, origin, from_records, table.count)
+        yield from flow.commit()
         for unit, task in live.tasks.items():
             task.flush()
             yield from writer.changes(task.changes, unit.partition)
 
-    def _live_tasks(self, group: GroupState) -> LiveTasks:
+    def _live_tasks(self, group: GroupState, now_ms: int | None) -> LiveTasks:
+        """The tasks of the last batch if Spark's state is as they left it, else new ones; all of them know the time."""
         stamp = self._channel.get(STAMP_STATE, _STAMP_KEY)
         kept = _kept.pop((self._work.identity, self._slot), None)
-        if kept is not None and kept.stamp == stamp:
-            for _, backend in kept.live.backends:
-                backend.attach(group)
-            return kept.live
+        if kept is None or kept.stamp != stamp:
+            if kept is not None:
+                kept.live.close()
+            return self._new_tasks(group, now_ms)
+        for _, backend in kept.live.backends:
+            backend.attach(group)
+        if now_ms is not None:
+            for task in kept.live.tasks.values():
+                task.tell_wall_clock(now_ms)
+        return kept.live
+
+    def _new_tasks(self, group: GroupState, now_ms: int | None) -> LiveTasks:
         live = LiveTasks({}, [])
-        for unit in self._units:
-            live.tasks[unit] = self._work.task(unit, lambda name, unit=unit: self._backend(live, group, name, unit))
+        try:
+            for unit in self._units:
+                backends = partial(self._backend, live, group, unit)
+                live.tasks[unit] = self._work.task(unit, backends, wall_clock_ms=now_ms)
+        except Exception:
+            live.close()
+            raise
         return live
 
-    def _backend(self, live: LiveTasks, group: GroupState, name: str, unit: Unit) -> StateBackend:
+    def _backend(self, live: LiveTasks, group: GroupState, unit: Unit, name: str) -> StateBackend:
         prefix = f"{unit.piece}/{unit.partition}/".encode() if self._slot in self._work.circles else b""
         backend = Backend(name, prefix)
         backend.attach(group)
@@ -135,120 +163,4 @@ class GroupRun:
         now = time.monotonic()
         _kept[self._work.identity, self._slot] = _Kept(stamp, live, now)
         for key in [key for key, one in _kept.items() if one.used < now - _IDLE_S]:
-            del _kept[key]
-
-
-def _taken(run: _Solo | _Circle, table: Table, origin: Origin, start: int, end: int) -> Iterator[pa.RecordBatch]:
-    for at in range(start, end, _ROWS_AT_ONCE):
-        count = min(_ROWS_AT_ONCE, end - at)
-        yield from run.take(table.slice(at, count), origin.slice(at, at + count))
-
-
-class _Solo:
-    """A group of one task: records go in by the thousand."""
-
-    def __init__(self, work: StageWork, unit: Unit, task: Task, writer: BundleWriter) -> None:
-        self._work = work
-        self._origin = Origin.after_all(unit)
-        self._task = task
-        self._writer = writer
-
-    def take(self, table: Table, origin: Origin) -> Iterator[pa.RecordBatch]:
-        task, marks = self._task, list[int]()
-        for name, rows in named_rows(table, self._work):
-            if self._work.commits_each_record:
-                for row in rows:
-                    task.process_batch(name, (row,))
-                    task.commit()
-                    marks.append(len(task.outputs))
-            elif self._writer.forwards:
-                task.process_batch(name, marking(rows, task.outputs, marks))
-            else:
-                task.process_batch(name, rows)
-        yield from self._writer.written(task.drain(), origin, marks)
-
-    def punctuate(self, now_ms: int) -> Iterator[pa.RecordBatch]:
-        self._task.advance_wall_clock(now_ms)
-        yield from self._writer.written(self._task.drain(), self._origin, None)
-
-    def commit(self) -> Iterator[pa.RecordBatch]:
-        self._task.commit()
-        yield from self._writer.written(self._task.drain(), self._origin, None)
-
-
-def marking(rows: Iterator[Any], outputs: list[OutputRow], marks: list[int]) -> Iterator[Any]:
-    """Note after each record how many outputs there are: a task asks for the next when it is done with the last."""
-    for row in rows:
-        yield row
-        marks.append(len(outputs))
-
-
-class _Circle:
-    """Tasks that feed each other: each record is finished everywhere before the next begins."""
-
-    def __init__(self, work: StageWork, tasks: dict[Unit, Task], writer: BundleWriter) -> None:
-        self._work = work
-        self._tasks = tasks
-        self._writer = writer
-        self._origin = Origin.after_all(next(iter(tasks)))
-        self._inner = {name.node: work.readers[index][0] for index, name in work.inputs.items() if name.is_repartition}
-        self._topics = {name.node: name.topic for name in work.inputs.values()}
-        self._queue: deque[tuple[Task, str, tuple[Any, ...]]] = deque()
-        self._outputs: list[OutputRow] = []
-
-    def take(self, table: Table, origin: Origin) -> Iterator[pa.RecordBatch]:
-        marks = list[int]()
-        places = zip(table.numbers("input").tolist(), table.numbers("target").tolist(), strict=True)
-        for name, rows in named_rows(table, self._work):
-            for row in rows:
-                self._queue.extend((task, name, row) for task in self._readers(*next(places)))
-                self._work_off()
-                marks.append(len(self._outputs))
-        yield from self._drained(origin, marks)
-
-    def punctuate(self, now_ms: int) -> Iterator[pa.RecordBatch]:
-        for task in self._tasks.values():
-            task.advance_wall_clock(now_ms)
-            self._carry(task)
-        self._work_off()
-        yield from self._drained(self._origin, None)
-
-    def commit(self) -> Iterator[pa.RecordBatch]:
-        while True:
-            before = len(self._outputs)
-            for task in self._tasks.values():
-                task.commit()
-                self._carry(task)
-            if not self._queue and len(self._outputs) == before:
-                break
-            self._work_off()
-        yield from self._drained(self._origin, None)
-
-    def _readers(self, input_index: int, partition: int) -> list[Task]:
-        pieces = self._work.readers[input_index]
-        if self._work.inputs[input_index].is_global:
-            return [task for unit, task in self._tasks.items() if unit.piece in pieces]
-        return [self._tasks[Unit(pieces[0], partition)]]
-
-    def _work_off(self) -> None:
-        while self._queue:
-            task, name, row = self._queue.popleft()
-            task.process_batch(name, (row,))
-            if self._work.commits_each_record:
-                task.commit()
-            self._carry(task)
-
-    def _carry(self, task: Task) -> None:
-        for output in task.drain():
-            name, _, key, value, timestamp, headers, partition = output
-            if name not in self._inner:
-                self._outputs.append(output)
-                continue
-            assert partition is not None
-            target = self._tasks[Unit(self._inner[name], partition)]
-            row = (self._topics[name], partition, 0, timestamp, headers, key, value)
-            self._queue.append((target, name, row))
-
-    def _drained(self, origin: Origin, marks: list[int] | None) -> Iterator[pa.RecordBatch]:
-        outputs, self._outputs = self._outputs, []
-        yield from self._writer.written(outputs, origin, marks)
+            _kept.pop(key).live.close()

@@ -18,7 +18,8 @@ from moldau.pipeline.cores.backends import MemoryBackend
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.spark.arrow_groups import receive_batches
 from moldau.pipeline.spark.failures import told_home
-from moldau.pipeline.spark.group_run import STAMP_STATE, GroupRun, marking, without_garbage_collection
+from moldau.pipeline.spark.group_flow import marking
+from moldau.pipeline.spark.group_run import STAMP_STATE, GroupRun, without_garbage_collection
 from moldau.pipeline.spark.ordering import Numbers
 from moldau.pipeline.spark.plan import Unit
 from moldau.pipeline.spark.rows import Table

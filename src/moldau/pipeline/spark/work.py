@@ -12,10 +12,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from moldau import __version__
 from moldau.core.errors import MoldauError
+from moldau.pipeline.cores.backends import Backends
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.ir.subtopologies import SubTopology
@@ -71,7 +71,7 @@ class StageWork:
     def global_inputs(self) -> frozenset[int]:
         return frozenset(index for index, name in self.inputs.items() if name.is_global)
 
-    def task(self, unit: Unit, backends: Any) -> Task:
+    def task(self, unit: Unit, backends: Backends, wall_clock_ms: int | None = None) -> Task:
         """A new task, going on from what its backends hold."""
         return Task(
             self.pieces[unit.piece],
@@ -79,6 +79,7 @@ class StageWork:
             partition_counts=self.counts,
             backends=backends,
             settings=self.settings,
+            wall_clock_ms=wall_clock_ms,
         )
 
 

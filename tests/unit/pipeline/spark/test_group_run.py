@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar
 
 import pyarrow as pa
 import pytest
 
+from moldau.pipeline.cores.failures import ProcessingError
+from moldau.pipeline.cores.processors import ProcessorContext
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.spark import group_run
 from moldau.pipeline.spark.compiler import work_of
 from moldau.pipeline.spark.group_run import GroupRun
 from moldau.pipeline.spark.plan import Plan
-from moldau.pipeline.spark.rows import BUNDLES, FINISHED, FROM_SOURCES, packed, unbundled
-from moldau.streams import Consumed, LongSerde, Produced, StreamsBuilder, StringSerde, Topology
+from moldau.pipeline.spark.rows import BUNDLES, FINISHED, FROM_SOURCES, TICK, packed, unbundled
+from moldau.pipeline.spark.work import StageWork
+from moldau.streams import Consumed, LongSerde, Produced, Record, StreamsBuilder, StringSerde, Topology
 
 TEXT = StringSerde()
 
@@ -84,8 +88,8 @@ def rows(keys: Sequence[str], first: int = 0) -> pa.RecordBatch:
     )
 
 
-def ran(*batches: pa.RecordBatch) -> list[tuple[str, int]]:
-    results = [batch for batch in GroupRun(WORK, SLOT, None).run(list(batches)) if batch.num_rows]
+def ran(*batches: pa.RecordBatch, work: StageWork = WORK) -> list[tuple[str, int]]:
+    results = [batch for batch in GroupRun(work, SLOT, None).run(list(batches)) if batch.num_rows]
     cells = [cell for batch in results for cell in batch.column("bundle").to_pylist()]
     return [
         (key.decode(), int.from_bytes(value, "big"))
@@ -146,3 +150,77 @@ def test_rows_of_other_stages_pass_by(spark: Spark) -> None:
     (passed, *_) = GroupRun(WORK, SLOT, None).run([foreign])
     assert passed.column("input").to_pylist() == [99]
     assert passed.column("bundle").to_pylist() == [b"for another"]
+
+
+class Watching:
+    """Tells the time of day with each record, and what has become of it."""
+
+    ended: ClassVar[list[int]] = []
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+
+    def process(self, record: Record) -> None:
+        if record.key == "bad":
+            raise ValueError(record.key)
+        self.context.forward(record.with_value(self.context.current_system_time_ms()))
+
+    def close(self) -> None:
+        self.ended.append(id(self))
+
+
+def watching() -> Topology:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", Consumed.with_(TEXT, TEXT)).process(Watching)
+    stream.to("out", Produced.with_(TEXT, LongSerde()))
+    return builder.build()
+
+
+WATCHING_PLAN = Plan.of(watching(), {"in": 1}, 1)
+WATCHING = work_of(WATCHING_PLAN, WATCHING_PLAN.stages[0], TaskSettings())
+
+
+def tick(now_ms: int) -> pa.RecordBatch:
+    return packed(1, {"slot": SLOT, "input": TICK, "timestamp": [now_ms]}, FROM_SOURCES)
+
+
+def test_records_of_a_batch_see_its_own_time_of_day_also_when_it_is_repeated_by_another_worker(spark: Spark) -> None:
+    assert ran(rows(["a"]), tick(1000), work=WATCHING) == [("a", 1000)]
+    before = dict(spark.entries)
+    assert ran(rows(["b"], 1), tick(2000), work=WATCHING) == [("b", 2000)]
+    spark.entries = before
+    group_run._kept.clear()
+    assert ran(rows(["b"], 1), tick(2000), work=WATCHING) == [("b", 2000)]
+
+
+@pytest.fixture
+def ended(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    ended: list[int] = []
+    monkeypatch.setattr(Watching, "ended", ended)
+    return ended
+
+
+def test_processors_live_from_batch_to_batch_and_are_closed_when_others_take_their_place(
+    spark: Spark, ended: list[int]
+) -> None:
+    ran(rows(["a"]), work=WATCHING)
+    ran(rows(["b"], 1), work=WATCHING)
+    assert ended == []
+    spark.entries.clear()
+    ran(rows(["a"]), work=WATCHING)
+    assert len(ended) == 1
+
+
+def test_processors_of_a_batch_that_fails_are_closed(spark: Spark, ended: list[int]) -> None:
+    with pytest.raises(ProcessingError):
+        ran(rows(["bad"]), work=WATCHING)
+    assert len(ended) == 1
+
+
+def test_processors_that_are_idle_for_long_are_closed(
+    spark: Spark, ended: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran(rows(["a"]), work=WATCHING)
+    monkeypatch.setattr(group_run, "_IDLE_S", -1)
+    ran(rows(["a"]))
+    assert len(ended) == 1
