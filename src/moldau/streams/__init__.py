@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from moldau.pipeline.cores.handlers import Response as HandlerResponse
 from moldau.pipeline.cores.punctuation import PunctuationType
 from moldau.pipeline.cores.records import Record, ValueAndTimestamp
 from moldau.pipeline.dsl import expression_functions as functions
@@ -87,6 +88,7 @@ __all__ = [
     "FloatSerde",
     "GlobalKTable",
     "Grouped",
+    "HandlerResponse",
     "IntegerSerde",
     "JoinWindows",
     "Joined",

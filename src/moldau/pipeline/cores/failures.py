@@ -22,6 +22,7 @@ __all__ = [
     "BufferFullError",
     "DeserializationError",
     "ExtractedTimestampError",
+    "HandlerError",
     "MissingBuilderError",
     "ProcessingError",
     "RecordError",
@@ -81,6 +82,10 @@ class BufferFullError(RecordError):
 
 class ServiceFailedError(RecordError):
     """A service that a record needs failed: the pipeline stops, whatever handlers say, and the record waits."""
+
+
+class HandlerError(RecordError):
+    """The handler that was to decide about a failure failed itself, or said nothing that can be done."""
 
 
 class MissingBuilderError(MoldauError):

@@ -6,8 +6,8 @@ what Kafka Streams does with a processing exception handler. Start at `guarded`.
 
 from __future__ import annotations
 
-from moldau.pipeline.cores.failures import RecordError, ServiceFailedError, as_record_error
-from moldau.pipeline.cores.handlers import Response
+from moldau.pipeline.cores.failures import HandlerError, RecordError, ServiceFailedError, as_record_error
+from moldau.pipeline.cores.handlers import Response, decision
 from moldau.pipeline.cores.processor import Forward, Processor
 from moldau.pipeline.cores.records import InputRecord, Record
 
@@ -32,14 +32,14 @@ def guarded(processor: Processor) -> Forward:
 
 def handle(error: Exception, processor: Processor) -> None:
     """Ask the handler about a failure; returns where the pipeline is to go on."""
-    if isinstance(error, StoppedError | ServiceFailedError):
+    if isinstance(error, StoppedError | HandlerError | ServiceFailedError):
         raise error
     context = processor.context
     failure = as_record_error(error, context)
     if isinstance(failure, ServiceFailedError):
         raise failure from error
     row = context.current
-    response = context.settings.processing_handler(failure, None if row is None else InputRecord(*row))
+    response = decision(context.settings.processing_handler, failure, None if row is None else InputRecord(*row))
     context.dead_letter(failure)
     if response is Response.FAIL:
         raise StoppedError(str(failure), failure.place, failure.node, failure.origin) from error

@@ -12,10 +12,17 @@ from enum import Enum
 from typing import Any
 
 from moldau.core.errors import InvalidConfigError
-from moldau.pipeline.cores.failures import RecordError
+from moldau.pipeline.cores.failures import HandlerError, RecordError
 from moldau.pipeline.cores.records import Headers, InputRecord
 
-__all__ = ["ExceptionHandler", "Response", "dead_letter_headers", "deserialization_handler", "processing_handler"]
+__all__ = [
+    "ExceptionHandler",
+    "Response",
+    "dead_letter_headers",
+    "decision",
+    "deserialization_handler",
+    "processing_handler",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +81,22 @@ def _handler(key: str, given: Any) -> ExceptionHandler:
         raise InvalidConfigError(
             f"{key}: {given!r} is no handler; give log-and-fail, log-and-continue, Kafka's name of one, or a function"
         ) from None
+
+
+def decision(handler: ExceptionHandler, error: RecordError, record: InputRecord | None) -> Response:
+    """What a handler says about a failure; one that raises, or says something else, ends the pipeline."""
+    try:
+        response = handler(error, record)
+    except Exception as own:
+        raise _undecided(error, f"raised {type(own).__name__}: {own}") from own
+    if not isinstance(response, Response):
+        raise _undecided(error, f"returned {response!r} instead of HandlerResponse.CONTINUE or HandlerResponse.FAIL")
+    return response
+
+
+def _undecided(error: RecordError, what: str) -> HandlerError:
+    message = f"{error}; nothing was decided about it, because the exception handler {what}"
+    return HandlerError(message, error.place, error.node, error.origin)
 
 
 def dead_letter_headers(error: RecordError) -> Headers:

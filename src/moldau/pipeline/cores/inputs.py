@@ -13,7 +13,7 @@ from moldau.pipeline.cores.cells import Cell
 from moldau.pipeline.cores.changes import change_decoder
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.failures import DeserializationError, ExtractedTimestampError, service_failure
-from moldau.pipeline.cores.handlers import Response
+from moldau.pipeline.cores.handlers import Response, decision
 from moldau.pipeline.cores.processor import Forward
 from moldau.pipeline.cores.records import NO_TIMESTAMP, InputRecord, Record
 from moldau.pipeline.cores.serialization import Decode, decoder
@@ -119,7 +119,7 @@ class Input:
             self.node.origin,
         )
         error.__cause__ = cause
-        response = context.settings.deserialization_handler(error, InputRecord(*row))
+        response = decision(context.settings.deserialization_handler, error, InputRecord(*row))
         context.dead_letter(error)
         if response is Response.FAIL:
             raise error

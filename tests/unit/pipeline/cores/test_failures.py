@@ -13,6 +13,7 @@ from moldau.core.errors import InvalidConfigError
 from moldau.pipeline.cores.failures import (
     DeserializationError,
     ExtractedTimestampError,
+    HandlerError,
     ProcessingError,
     RecordError,
     SerializationError,
@@ -95,6 +96,34 @@ def test_a_users_handler_decides_by_the_error() -> None:
     with pytest.raises(RecordError, match="ValueError"):
         pipe("a", "x", 2)
     assert [record.offset for _, record in seen] == [0, 1]
+
+
+def test_a_handler_that_decides_nothing_stops_the_pipeline() -> None:
+    silent: dict[str, Any] = dict.fromkeys(CONTINUE, lambda error, record: None)
+    pipe = Pipe(lambda stream: stream.map_values(reciprocal), **silent)
+
+    with pytest.raises(HandlerError, match=r"ZeroDivisionError.*returned None instead of HandlerResponse\.CONTINUE"):
+        pipe("a", 0, 1)
+    with pytest.raises(HandlerError, match=r"cannot be read.*returned None"):
+        pipe.run.pipe("in", b"a", b"{", 1)
+
+
+def test_a_handler_that_fails_itself_stops_the_pipeline_and_is_not_asked_again() -> None:
+    asked: list[RecordError] = []
+
+    def handler(error: RecordError, record: Any) -> Response:
+        asked.append(error)
+        if len(asked) == 1:
+            raise KeyError("no such word")
+        return Response.CONTINUE
+
+    pipe = Pipe(
+        lambda stream: stream.filter(lambda key, value: True).map_values(reciprocal), processing_handler=handler
+    )
+
+    with pytest.raises(HandlerError, match=r"ZeroDivisionError.*the exception handler raised KeyError: 'no such word'"):
+        pipe("a", 0, 1)
+    assert len(asked) == 1
 
 
 def test_unreadable_bytes_stop_the_pipeline_with_a_clear_word() -> None:
