@@ -5,10 +5,8 @@ The work is done by `pipeline.runtime`; this is the part people program against.
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Mapping
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any
 
 from moldau.core.errors import MoldauError
@@ -20,6 +18,7 @@ from moldau.pipeline.runtime.pipeline import Handler, Pipeline, Response
 from moldau.pipeline.runtime.serdes import with_serdes_of
 from moldau.pipeline.runtime.settings import StreamsSettings
 from moldau.pipeline.runtime.states import State, StateListener
+from moldau.streams.stop_signals import StopSignals
 
 __all__ = ["KafkaStreams", "Response", "State"]
 
@@ -48,7 +47,7 @@ class KafkaStreams:
         self._pipeline = Pipeline(
             complete, self.settings, engine or shared_engine(self.settings.spark, self.settings.threads)
         )
-        self._former_handlers: dict[signal.Signals, Any] = {}
+        self._signals = StopSignals(lambda: self._pipeline.stop(DEFAULT_CLOSE_S), lambda: self.state.is_final)
 
     @property
     def state(self) -> State:
@@ -85,8 +84,12 @@ class KafkaStreams:
         """
         self._check_not_started()
         self._pipeline.start()
-        self._handle_signals()
-        self.wait_until_running(None)
+        self._signals.take()
+        try:
+            self.wait_until_running(None)
+        except MoldauError:
+            self._signals.give_back()
+            raise
 
     def run(self) -> None:
         """Start, and wait for the end: a whole program's last line. A failure is raised."""
@@ -116,7 +119,7 @@ class KafkaStreams:
     def close(self, timeout_s: float = DEFAULT_CLOSE_S) -> bool:
         """Let the batch under way finish and stop; False where that takes longer. May be called again."""
         ended = self._pipeline.stop(timeout_s)
-        self._restore_signals()
+        self._signals.give_back()
         return ended
 
     def clean_up(self) -> None:
@@ -166,24 +169,3 @@ class KafkaStreams:
                 f"application {self.settings.application_id} is {self.state.value} and was started before; "
                 "make a new KafkaStreams"
             )
-
-    def _handle_signals(self) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._former_handlers[number] = signal.signal(number, self._told_to_stop)
-
-    def _told_to_stop(self, number: int, frame: FrameType | None) -> None:
-        # Closing waits for threads, which a signal handler must not.
-        threading.Thread(target=self._pipeline.stop, args=(DEFAULT_CLOSE_S,), name="stop", daemon=True).start()
-        former = self._former_handlers.get(signal.Signals(number))
-        if callable(former) and former is not signal.default_int_handler:
-            former(number, frame)
-
-    def _restore_signals(self) -> None:
-        if threading.current_thread() is not threading.main_thread():
-            return
-        for number, former in self._former_handlers.items():
-            if signal.getsignal(number) == self._told_to_stop:
-                signal.signal(number, former)
-        self._former_handlers.clear()

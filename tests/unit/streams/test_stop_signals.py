@@ -1,0 +1,75 @@
+"""Signals that stop an application, and whose they are when there is nothing left to stop."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from moldau.streams.stop_signals import StopSignals
+
+WAIT_S = 10
+
+
+@pytest.fixture(autouse=True)
+def _python_s_own_handlers() -> Iterator[None]:
+    former = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for number, handler in former.items():
+        signal.signal(number, handler)
+
+
+class Application:
+    """Something that a signal stops."""
+
+    def __init__(self) -> None:
+        self.stopped = threading.Event()
+        self.signals = StopSignals(self.stopped.set, self.stopped.is_set)
+        self.signals.take()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_the_application_and_nothing_else(number: signal.Signals) -> None:
+    application = Application()
+    signal.raise_signal(number)
+    assert application.stopped.wait(WAIT_S)
+    application.signals.give_back()
+
+
+def test_an_application_that_has_ended_by_itself_does_not_keep_ctrl_c_from_the_program() -> None:
+    application = Application()
+    application.stopped.set()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_signals_are_given_back() -> None:
+    application = Application()
+    application.signals.give_back()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_signal_reaches_all_applications() -> None:
+    one, other = Application(), Application()
+    signal.raise_signal(signal.SIGINT)
+    assert one.stopped.wait(WAIT_S)
+    assert other.stopped.wait(WAIT_S)
+
+
+def test_applications_that_end_in_the_order_they_began_leave_ctrl_c_to_the_program() -> None:
+    one, other = Application(), Application()
+    for application in (one, other):
+        application.stopped.set()
+        application.signals.give_back()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_threads_other_than_the_main_one_have_no_signals() -> None:
+    started = threading.Thread(target=Application)
+    started.start()
+    started.join(WAIT_S)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
