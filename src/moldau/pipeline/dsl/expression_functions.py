@@ -52,6 +52,7 @@ def greatest(*arguments: Any) -> Term:
 
 
 def absolute(number: Any) -> Term:
+    """The number without its sign."""
     return call("ABS", number)
 
 
@@ -61,26 +62,32 @@ def rounded(number: Any, digits: int = 0) -> Term:
 
 
 def floor(number: Any) -> Term:
+    """The largest whole number that is not above it."""
     return call("FLOOR", number)
 
 
 def ceil(number: Any) -> Term:
+    """The smallest whole number that is not below it."""
     return call("CEIL", number)
 
 
 def upper(text: Any) -> Term:
+    """The text in capital letters."""
     return call("UPPER", text)
 
 
 def lower(text: Any) -> Term:
+    """The text in small letters."""
     return call("LOWER", text)
 
 
 def trim(text: Any) -> Term:
+    """The text without spaces at its ends."""
     return call("TRIM", text)
 
 
 def length(text: Any) -> Term:
+    """How many characters a text has."""
     return call("LENGTH", text)
 
 
@@ -90,10 +97,12 @@ def substring(text: Any, start: Any, size: Any) -> Term:
 
 
 def concat(*texts: Any) -> Term:
+    """The texts one after the other."""
     return call("CONCAT", *texts)
 
 
 def replace(text: Any, old: Any, new: Any) -> Term:
+    """The text with every `old` replaced by `new`; both are plain text, no patterns."""
     return call("REPLACE", text, old, new)
 
 
@@ -108,4 +117,5 @@ def struct(**fields: Any) -> Term:
 
 
 def array(*elements: Any) -> Term:
+    """An array of these elements."""
     return call("ARRAY", *elements)

@@ -6,7 +6,7 @@ built here are `ir.expressions`; functions are in `expression_functions`. Start 
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.expressions import Call, Cast, Column, Expression, FieldOf, Literal
@@ -32,14 +32,23 @@ class Term:
             return Term(FieldOf(None, self.expression, item))
         return call("ELEMENT", self, item)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Called only for what was not found: a field is no attribute, for it may be called like a method."""
+            hint = "" if name.startswith("_") or name in self.__slots__ else f"; a field is reached as [{name!r}]"
+            raise AttributeError(f"an expression has no {name}{hint}", name=None, obj=self)
+
     def cast(self, data_type: DataType) -> Term:
         """The value as another type; text that is no such value becomes null."""
         return Term(Cast(data_type, self.expression))
 
     def is_null(self) -> Term:
+        """Whether there is no value."""
         return call("IS NULL", self)
 
     def is_not_null(self) -> Term:
+        """Whether there is a value."""
         return call("IS NOT NULL", self)
 
     def is_in(self, *values: Any) -> Term:
@@ -51,9 +60,11 @@ class Term:
         return call("CONTAINS", self, part)
 
     def starts_with(self, part: Any) -> Term:
+        """Whether a text begins with this part."""
         return call("STARTS WITH", self, part)
 
     def ends_with(self, part: Any) -> Term:
+        """Whether a text ends with this part."""
         return call("ENDS WITH", self, part)
 
     def __add__(self, other: Any) -> Term:
@@ -130,8 +141,8 @@ class Term:
 
     def __bool__(self) -> NoReturn:
         raise TopologyError(
-            "an expression has no truth before there is a record: write & | ~ for and, or, not, and a < b & b < c "
-            "for a < b < c",
+            "an expression has no truth before there is a record: write & | ~ for and, or, not, with comparisons in "
+            "parentheses, as in (a < b) & (b < c) for a < b < c",
             callers_origin(),
         )
 
