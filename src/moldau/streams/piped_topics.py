@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.records import Headers
+from moldau.pipeline.dsl.durations import Duration, milliseconds
 from moldau.pipeline.ir.serdes import Serde
 
 if TYPE_CHECKING:
@@ -103,11 +104,9 @@ class TestInputTopic:
         """The same without keys."""
         self.pipe_key_value_list(((None, value) for value in values), start_timestamp_ms, advance_ms)
 
-    def advance_time(self, advance_ms: int) -> None:
-        """Advance the time that records without a timestamp get."""
-        if advance_ms < 0:
-            raise ValueError(f"time cannot go back by {-advance_ms} ms")
-        self._now_ms += advance_ms
+    def advance_time(self, advance: Duration) -> None:
+        """Advance the time that records without a timestamp get, by a timedelta or milliseconds."""
+        self._now_ms += milliseconds(advance, "the advance of a topic's time")
 
 
 class TestOutputTopic:

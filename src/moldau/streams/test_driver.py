@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from moldau.core.errors import InvalidConfigError
+from moldau.core.errors import InvalidConfigError, MoldauError
 from moldau.pipeline.cores.in_memory_run import InMemoryRun
 from moldau.pipeline.cores.records import Headers, OutputRecord
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.store import Store
+from moldau.pipeline.dsl.durations import Duration, milliseconds
 from moldau.pipeline.ir.rewrites.default_serdes import configured_serde
 from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.topology import Topology
@@ -28,6 +29,10 @@ from moldau.streams.store_readers import KeyValueReader, SessionReader, Timestam
 __all__ = ["ENGINES", "Run", "TopologyTestDriver"]
 
 ENGINE_VARIABLE = "MOLDAU_TEST_ENGINE"
+
+
+class UnknownPartitionError(MoldauError):
+    """A record was piped into a partition that its topic does not have."""
 
 
 class Run(Protocol):
@@ -79,8 +84,8 @@ class TopologyTestDriver:
     """Runs a topology on records that a test pipes in.
 
         with TopologyTestDriver(builder.build()) as driver:
-            words = driver.create_input_topic("words", Serdes.String(), Serdes.String())
-            counts = driver.create_output_topic("counts", Serdes.String(), Serdes.Long())
+            words = driver.create_input_topic("words", Serdes.string(), Serdes.string())
+            counts = driver.create_output_topic("counts", Serdes.string(), Serdes.long())
             words.pipe_input("a", "hello")
             assert counts.read_key_value() == ("hello", 1)
 
@@ -101,6 +106,7 @@ class TopologyTestDriver:
         self._wall_clock_ms = time.time_ns() // 1_000_000 if initial_wall_clock_ms is None else initial_wall_clock_ms
         run = _engine(engine)
         self._config = config
+        self._partitions = partitions
         self._run = run(with_serdes_of(topology, config), TaskSettings.of(config), partitions, self._wall_clock_ms)
         self._produced: dict[str, deque[OutputRecord]] = {}
 
@@ -142,24 +148,32 @@ class TopologyTestDriver:
         partition: int | None = None,
     ) -> None:
         """Process a record given as bytes; without a partition, its key decides."""
+        if partition is not None and not 0 <= partition < self._partitions:
+            raise UnknownPartitionError(
+                f"topic {topic} has partitions 0 to {self._partitions - 1} here, and no partition {partition}; "
+                f"more are made with TopologyTestDriver(..., partitions={partition + 1})"
+            )
         self._run.pipe(topic, key, value, timestamp_ms, headers=headers, partition=partition)
 
     def produced(self, topic: str) -> deque[OutputRecord]:
         """Records that were written to a topic and not read yet."""
-        for output in self._run.drain():
-            self._produced.setdefault(output.topic, deque()).append(output)
-        return self._produced.setdefault(topic, deque())
+        self._collect()
+        return self._produced.get(topic) or deque()
 
     def produced_topic_names(self) -> set[str]:
-        """The topics that anything was written to."""
-        self.produced("")
-        return {name for name, records in self._produced.items() if records}
+        """The topics that anything was written to, read since then or not."""
+        self._collect()
+        return set(self._produced)
+
+    def _collect(self) -> None:
+        for output in self._run.drain():
+            self._produced.setdefault(output.topic, deque()).append(output)
 
     # --- time
 
-    def advance_wall_clock_time(self, advance_ms: int) -> None:
-        """Let time pass, and call what is scheduled by it."""
-        self._wall_clock_ms += advance_ms
+    def advance_wall_clock_time(self, advance: Duration) -> None:
+        """Let time pass (a timedelta, or milliseconds), and call what is scheduled by it."""
+        self._wall_clock_ms += milliseconds(advance, "the advance of the wall clock")
         self._run.advance_wall_clock(self._wall_clock_ms)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -23,11 +24,13 @@ from moldau.streams import (
     StringSerde,
     TimeWindows,
     Topology,
+    TopologyError,
     TopologyTestDriver,
     Window,
     Windowed,
 )
 from moldau.streams.piped_topics import EmptyTopicError, TestInputTopic, TestOutputTopic, TestRecord
+from moldau.streams.test_driver import UnknownPartitionError
 
 STRING, LONG = StringSerde(), LongSerde()
 CONFIG = {"default.key.serde": STRING, "default.value.serde": STRING, "statestore.cache.max.bytes": "0"}
@@ -123,6 +126,36 @@ def test_repartition_topics_can_be_read_too(driver: TopologyTestDriver) -> None:
     lines.pipe_value("a")
 
     assert driver.produced_topic_names() == {"out", "moldau-counts-repartition"}
+
+
+def test_topics_that_were_read_to_their_end_have_been_produced_to_all_the_same(driver: TopologyTestDriver) -> None:
+    lines, counts = ends(driver)
+    assert counts.is_empty()
+    assert driver.produced_topic_names() == set()
+    lines.pipe_value("a")
+    counts.read_values_to_list()
+
+    assert driver.produced_topic_names() == {"out", "moldau-counts-repartition"}
+
+
+def test_a_partition_that_is_not_there_is_refused_with_the_way_to_more() -> None:
+    with (
+        TopologyTestDriver(word_count(), partitions=2) as driver,
+        pytest.raises(UnknownPartitionError, match=r"lines has partitions 0 to 1 here.*partitions=6"),
+    ):
+        driver.create_input_topic("lines", STRING, STRING).pipe_input("k", "a", partition=5)
+
+
+@pytest.mark.parametrize("second", [1000, timedelta(seconds=1)])
+def test_time_advances_by_milliseconds_or_timedeltas(driver: TopologyTestDriver, second: int | timedelta) -> None:
+    lines, counts = ends(driver)
+    driver.advance_wall_clock_time(second)
+    lines.advance_time(second)
+    lines.pipe_value("a")
+
+    assert driver.wall_clock_ms == counts.read_record().timestamp_ms == 2000
+    with pytest.raises(TopologyError, match="the advance of a topic's time must be at least 0 ms, not -1 ms"):
+        lines.advance_time(-1)
 
 
 def test_a_topic_that_nobody_reads_is_refused(driver: TopologyTestDriver) -> None:
