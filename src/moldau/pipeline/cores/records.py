@@ -5,8 +5,9 @@ All are tuples, because they are made for every record. Start at `Record`.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
+from moldau.pipeline.ir.type_variables import KR, VR, K, V
 from moldau.pipeline.ir.windows import Window, Windowed
 
 __all__ = [
@@ -29,27 +30,27 @@ NO_TIMESTAMP = -1
 """Stream time before the first record."""
 
 
-class Record(NamedTuple):
+class Record(NamedTuple, Generic[K, V]):
     """One record between two operators; in a table's branch the value is a `Change`."""
 
-    key: Any
-    value: Any
+    key: K
+    value: V
     timestamp: int
     headers: Headers = ()
 
-    def with_key(self, key: Any) -> Record:
+    def with_key(self, key: KR) -> Record[KR, V]:
         """The same record with another key."""
-        return self._replace(key=key)
+        return Record(key, self.value, self.timestamp, self.headers)
 
-    def with_value(self, value: Any) -> Record:
+    def with_value(self, value: VR) -> Record[K, VR]:
         """The same record with another value."""
-        return self._replace(value=value)
+        return Record(self.key, value, self.timestamp, self.headers)
 
-    def with_timestamp(self, timestamp: int) -> Record:
+    def with_timestamp(self, timestamp: int) -> Record[K, V]:
         """The same record at another time."""
         return self._replace(timestamp=timestamp)
 
-    def with_headers(self, headers: Headers) -> Record:
+    def with_headers(self, headers: Headers) -> Record[K, V]:
         """The same record with other headers."""
         return self._replace(headers=headers)
 
@@ -67,10 +68,10 @@ class OutdatedChange(Change):
     __slots__ = ()
 
 
-class ValueAndTimestamp(NamedTuple):
+class ValueAndTimestamp(NamedTuple, Generic[V]):
     """A row of a table and the time of its last change."""
 
-    value: Any
+    value: V
     timestamp: int
 
 

@@ -21,9 +21,10 @@ import struct
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn, Protocol
+from typing import Any, ClassVar, Generic, NoReturn, Protocol
 
 from moldau.pipeline.ir.errors import SerdeError
+from moldau.pipeline.ir.type_variables import V
 from moldau.pipeline.ir.types import Array, DataType, Primitive
 
 __all__ = [
@@ -45,12 +46,12 @@ __all__ = [
 ]
 
 
-class Serde(Protocol):
+class Serde(Protocol[V]):
     """Bytes to value and back; `topic` lets a serde look its schema up by subject."""
 
-    def serialize(self, topic: str, value: Any, /) -> bytes: ...
+    def serialize(self, topic: str, value: V, /) -> bytes: ...
 
-    def deserialize(self, topic: str, data: bytes, /) -> Any: ...
+    def deserialize(self, topic: str, data: bytes, /) -> V: ...
 
 
 def type_of(serde: Serde) -> DataType | None:
@@ -96,7 +97,7 @@ class BytesSerde:
         return data
 
 
-class _Fixed:
+class _Fixed(Generic[V]):
     """Numbers of one size, big-endian as Java writes them."""
 
     __slots__ = ()
@@ -114,20 +115,21 @@ class _Fixed:
         unpack = self.layout.unpack
         return lambda data: unpack(data)[0]
 
-    def serialize(self, topic: str, value: Any, /) -> bytes:
+    def serialize(self, topic: str, value: V, /) -> bytes:
         try:
             return self.layout.pack(value)
         except (struct.error, OverflowError):
             _refuse(value, self.kind)
 
-    def deserialize(self, topic: str, data: bytes, /) -> Any:
+    def deserialize(self, topic: str, data: bytes, /) -> V:
         if len(data) != self.layout.size:
             raise SerdeError(f"{self.kind} has {self.layout.size} bytes, not {len(data)}: {_shown(data)}")
-        return self.layout.unpack(data)[0]
+        value: V = self.layout.unpack(data)[0]
+        return value
 
 
 @dataclass(frozen=True, slots=True)
-class ShortSerde(_Fixed):
+class ShortSerde(_Fixed[int]):
     """Whole numbers of 2 bytes."""
 
     layout: ClassVar[struct.Struct] = struct.Struct(">h")
@@ -136,7 +138,7 @@ class ShortSerde(_Fixed):
 
 
 @dataclass(frozen=True, slots=True)
-class IntegerSerde(_Fixed):
+class IntegerSerde(_Fixed[int]):
     """Whole numbers of 4 bytes."""
 
     layout: ClassVar[struct.Struct] = struct.Struct(">i")
@@ -145,7 +147,7 @@ class IntegerSerde(_Fixed):
 
 
 @dataclass(frozen=True, slots=True)
-class LongSerde(_Fixed):
+class LongSerde(_Fixed[int]):
     """Whole numbers of 8 bytes."""
 
     layout: ClassVar[struct.Struct] = struct.Struct(">q")
@@ -154,7 +156,7 @@ class LongSerde(_Fixed):
 
 
 @dataclass(frozen=True, slots=True)
-class FloatSerde(_Fixed):
+class FloatSerde(_Fixed[float]):
     """Numbers of 4 bytes."""
 
     layout: ClassVar[struct.Struct] = struct.Struct(">f")
@@ -164,7 +166,7 @@ class FloatSerde(_Fixed):
 
 
 @dataclass(frozen=True, slots=True)
-class DoubleSerde(_Fixed):
+class DoubleSerde(_Fixed[float]):
     """Numbers of 8 bytes."""
 
     layout: ClassVar[struct.Struct] = struct.Struct(">d")
@@ -250,17 +252,17 @@ CONSTANT_SIZE, VARIABLE_SIZE, NULL_SIZE = 0, 1, -1
 
 
 @dataclass(frozen=True, slots=True)
-class ListSerde:
+class ListSerde(Generic[V]):
     """Lists of what `inner` writes, nulls among them; entries of fixed size follow each other without lengths."""
 
-    inner: Serde
+    inner: Serde[V]
 
     @property
     def data_type(self) -> DataType | None:
         items = type_of(self.inner)
         return None if items is None else Array(items)
 
-    def serialize(self, topic: str, value: Sequence[Any], /) -> bytes:
+    def serialize(self, topic: str, value: Sequence[V | None], /) -> bytes:
         if isinstance(value, str | bytes) or not isinstance(value, Sequence):
             _refuse(value, "a list")
         is_fixed = type(self.inner) in FIXED_SIZES
@@ -276,7 +278,7 @@ class ListSerde:
             parts.append(entry or b"")
         return b"".join(parts)
 
-    def deserialize(self, topic: str, data: bytes, /) -> list[Any]:
+    def deserialize(self, topic: str, data: bytes, /) -> list[V | None]:
         try:
             return list(self._entries(topic, data))
         except (struct.error, IndexError):

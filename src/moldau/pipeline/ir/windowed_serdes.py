@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import Generic
 
 from moldau.pipeline.ir.errors import SerdeError
 from moldau.pipeline.ir.serdes import Serde
+from moldau.pipeline.ir.type_variables import K
 from moldau.pipeline.ir.windows import Window, Windowed
 
 __all__ = ["SessionWindowedSerde", "TimeWindowedSerde"]
@@ -20,16 +22,16 @@ MAX_TIME_MS = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class TimeWindowedSerde:
+class TimeWindowedSerde(Generic[K]):
     """Key, then the window's start; the end is not written, it follows from `window_size_ms`."""
 
-    inner: Serde
+    inner: Serde[K]
     window_size_ms: int
 
-    def serialize(self, topic: str, value: Windowed, /) -> bytes:
+    def serialize(self, topic: str, value: Windowed[K], /) -> bytes:
         return self.inner.serialize(topic, value.key) + LONG.pack(value.window.start)
 
-    def deserialize(self, topic: str, data: bytes, /) -> Windowed:
+    def deserialize(self, topic: str, data: bytes, /) -> Windowed[K]:
         if len(data) < LONG.size:
             raise SerdeError(f"a windowed key ends with 8 bytes of time, but has only {len(data)} in all")
         (start,) = LONG.unpack_from(data, len(data) - LONG.size)
@@ -38,15 +40,15 @@ class TimeWindowedSerde:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionWindowedSerde:
+class SessionWindowedSerde(Generic[K]):
     """Key, then the session's end and its start."""
 
-    inner: Serde
+    inner: Serde[K]
 
-    def serialize(self, topic: str, value: Windowed, /) -> bytes:
+    def serialize(self, topic: str, value: Windowed[K], /) -> bytes:
         return self.inner.serialize(topic, value.key) + TWO_LONGS.pack(value.window.end, value.window.start)
 
-    def deserialize(self, topic: str, data: bytes, /) -> Windowed:
+    def deserialize(self, topic: str, data: bytes, /) -> Windowed[K]:
         if len(data) < TWO_LONGS.size:
             raise SerdeError(f"a session's key ends with 16 bytes of time, but has only {len(data)} in all")
         end, start = TWO_LONGS.unpack_from(data, len(data) - TWO_LONGS.size)

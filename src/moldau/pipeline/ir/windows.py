@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple
+
+from moldau.pipeline.ir.type_variables import K
 
 
 class Window(NamedTuple):
@@ -13,10 +15,10 @@ class Window(NamedTuple):
     end: int
 
 
-class Windowed(NamedTuple):
+class Windowed(NamedTuple, Generic[K]):
     """A key within a window, the key of every windowed table."""
 
-    key: Any
+    key: K
     window: Window
 
 

@@ -11,6 +11,7 @@ from tests.unit.pipeline.cores.piped_tables import JSON, STRING, Pipe
 from moldau.pipeline.cores.backends import MemoryBackend
 from moldau.pipeline.cores.builders import BUILDERS
 from moldau.pipeline.cores.context import CELLS
+from moldau.pipeline.cores.failures import ProcessingError
 from moldau.pipeline.cores.processors import ProcessorContext
 from moldau.pipeline.cores.records import InputRecord, OutputRecord, Record
 from moldau.pipeline.cores.settings import TaskSettings
@@ -142,7 +143,7 @@ def test_all_processors_are_closed_whatever_one_of_them_raises_and_only_once() -
 
 def test_a_task_that_cannot_start_closes_what_it_has_started() -> None:
     noted: list[str] = []
-    with pytest.raises(ValueError, match="init"):
+    with pytest.raises((ValueError, ProcessingError), match="init"):
         task_of(noting(noted, "init"))
     assert noted == ["init first", "init bad", "close first"]
 
