@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moldau.pipeline.dsl.functions import Given, function_of
+from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.options import Branched
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import BranchOutput, Split
@@ -39,7 +40,9 @@ class BranchedKStream:
         self._check_open()
         function = self._source.typed(function_of(predicate, "branch", "key", "value"))
         self._predicates.append(function)
-        self._add(branched or Branched(), index=len(self._predicates) - 1, default_name=str(len(self._predicates)))
+        self._add(
+            option_of(branched, Branched), index=len(self._predicates) - 1, default_name=str(len(self._predicates))
+        )
         return self
 
     def default_branch(self, branched: Branched | None = None) -> dict[str, KStream]:
@@ -47,7 +50,7 @@ class BranchedKStream:
         self._check_open()
         self._is_open = False
         self._source.graph.default_branches.add(self._name)
-        self._add(branched or Branched(), index=len(self._predicates), default_name="0")
+        self._add(option_of(branched, Branched), index=len(self._predicates), default_name="0")
         return self._branches
 
     def no_default_branch(self) -> dict[str, KStream]:

@@ -11,12 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 from moldau.pipeline.dsl.functions import callable_of
+from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Graph, Part
 from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.dsl.kstream import KStream
 from moldau.pipeline.dsl.ktable import GlobalKTable, KTable
 from moldau.pipeline.dsl.materialized import Materialized, StoreBuilder
 from moldau.pipeline.dsl.options import Consumed
+from moldau.pipeline.dsl.processing import supplier_of
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import PythonFunction
 from moldau.pipeline.ir.nodes import (
@@ -49,7 +51,7 @@ class StreamsBuilder(Hinting):
 
         Reading the same topic twice is reading it once, with two uses.
         """
-        options = consumed or Consumed()
+        options = option_of(consumed, Consumed)
         pattern = topics.pattern if isinstance(topics, re.Pattern) else None
         names = () if isinstance(topics, re.Pattern) else _listed(topics)
         name = self._graph.names.chosen(options.name, "KSTREAM-SOURCE-")
@@ -93,7 +95,7 @@ class StreamsBuilder(Hinting):
         self, topic: str, consumed: Consumed | None = None, materialized: Materialized | None = None
     ) -> GlobalKTable:
         """Read a topic as a table of which every task knows every row."""
-        if materialized is not None and materialized.history_ms is not None:
+        if option_of(materialized, Materialized).history_ms is not None:
             raise TopologyError("a global table cannot be versioned", callers_origin())
         options, table = self._table_options(topic, consumed, materialized)
         source = self._graph.names.suffixed(options.name, "-source", "KSTREAM-SOURCE-")
@@ -132,7 +134,7 @@ class StreamsBuilder(Hinting):
         """
         if not isinstance(store, StoreBuilder):
             raise TopologyError(f"add_global_store takes what Stores builds, not {store!r}", callers_origin())
-        options, wanted = consumed or Consumed(), store.store
+        options, wanted = option_of(consumed, Consumed), store.store
         source = self._graph.names.suffixed(options.name, "-source", "KSTREAM-SOURCE-")
         name = self._graph.names.chosen(options.name, "KTABLE-SOURCE-")
         self._graph.claim_store(store.name)
@@ -146,7 +148,7 @@ class StreamsBuilder(Hinting):
             timestamps=_timestamps(options),
             offset_reset=options.reset,
             table=replace(wanted.table, is_logging=False),
-            supplier=callable_of(supplier, "add_global_store"),
+            supplier=supplier_of(supplier, "add_global_store", "process"),
             kind=wanted.kind,
             window_size_ms=wanted.window_size_ms,
             retain_duplicates=wanted.retain_duplicates,
@@ -172,8 +174,8 @@ class StreamsBuilder(Hinting):
     def _table_options(
         self, topic: str, consumed: Consumed | None, materialized: Materialized | None
     ) -> tuple[Consumed, Materialization]:
-        options = consumed or Consumed()
-        given = materialized or Materialized()
+        options = option_of(consumed, Consumed)
+        given = option_of(materialized, Materialized)
         if consumed is None and materialized is not None:
             options = Consumed.with_(given.key_serde, given.value_serde)
         key_serde, value_serde = options.key_serde or given.key_serde, options.value_serde or given.value_serde

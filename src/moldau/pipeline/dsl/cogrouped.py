@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.pipeline.dsl.functions import Given, callable_of, function_of
+from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Graph, Part
 from moldau.pipeline.dsl.grouped import KGroupedStream, windowed_keys
 from moldau.pipeline.dsl.ktable import KTable
@@ -71,7 +72,7 @@ class CogroupedKStream:
     ) -> KTable:
         """The table that the aggregation makes."""
         graph, name = self._graph, name_of(named)
-        options = (materialized or Materialized()).or_serdes(self._key_serde(), None)
+        options = option_of(materialized, Materialized).or_serdes(self._key_serde(), None)
         if windows is not None:
             options = options.retained(windows.least_retention_ms)
         table = options.under(graph.claim_store(options.store_name or graph.names.store(AGGREGATE)))

@@ -19,6 +19,9 @@ from moldau.pipeline.ir.origin import Origin, callers_origin
 
 __all__ = ["Given", "WithKey", "callable_of", "function_of", "keyed_function_of", "with_key"]
 
+HAVE_A_KEY = ("map_values", "flat_map_values")
+"""Operators with a variant whose function gets the key too."""
+
 Given = Callable[..., Any] | Term | tuple[Any, ...] | dict[str, Any]
 """A callable, an expression, or a tuple or dict with expressions in it."""
 
@@ -70,11 +73,19 @@ def callable_of(given: Any, what: str, *parameters: str) -> PythonFunction:
     origin = _origin_of(given)
     if not callable(given):
         raise TopologyError(f"{what} needs a function of {_listed(parameters)}, not {given!r}", origin)
+    if inspect.iscoroutinefunction(given):
+        raise TopologyError(f"{what} needs a plain function, and {_named(given)} is async: write def", origin)
     if not _takes(given, len(parameters)):
+        hint = f"; {what}_with_key gives it the key as well" if _wants_key(given, what, parameters) else ""
         raise TopologyError(
-            f"{what} calls its function with {_listed(parameters)}, but {_named(given)} takes other arguments", origin
+            f"{what} calls its function with {_listed(parameters)}, but {_named(given)} takes other arguments{hint}",
+            origin,
         )
     return PythonFunction(given, origin)
+
+
+def _wants_key(call: Callable[..., Any], what: str, parameters: tuple[str, ...]) -> bool:
+    return what in HAVE_A_KEY and parameters == ("value",) and _takes(call, 2)
 
 
 def _takes(call: Callable[..., Any], count: int) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from moldau.pipeline.dsl.functions import Given, callable_of, function_of
+from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Graph, Part, repartitioned
 from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.dsl.ktable import KTable
@@ -71,7 +72,7 @@ class KGroupedStream(Hinting):
 
         The first value is the first aggregate, so both are of one type.
         """
-        options = (materialized or Materialized()).or_serdes(None, self.values.serde)
+        options = option_of(materialized, Materialized).or_serdes(None, self.values.serde)
         return self._fold(self._reduce(reducer), "KSTREAM-REDUCE-", options, named)
 
     def aggregate(
@@ -83,7 +84,7 @@ class KGroupedStream(Hinting):
     ) -> KTable:
         """Fold the values of each key: `aggregator` (key, value, aggregate), starting with `initializer` ()."""
         fold = self._aggregate(initializer, aggregator, None)
-        return self._fold(fold, "KSTREAM-AGGREGATE-", materialized or Materialized(), named)
+        return self._fold(fold, "KSTREAM-AGGREGATE-", option_of(materialized, Materialized), named)
 
     def cogroup(self, aggregator: Given) -> CogroupedKStream:
         """Fold this stream together with others: `aggregator` (key, value, aggregate) is for this one."""
@@ -194,7 +195,7 @@ class _Windowed(Hinting):
         self, reducer: Given, materialized: Materialized | None = None, named: Named | str | None = None
     ) -> KTable:
         """Combine the values of each key and window: `reducer` (aggregate, value) returns the next aggregate."""
-        options = (materialized or Materialized()).or_serdes(None, self._grouped.values.serde)
+        options = option_of(materialized, Materialized).or_serdes(None, self._grouped.values.serde)
         return self._fold(self._grouped._reduce(reducer), "KSTREAM-REDUCE-", options, named)
 
     def _fold(self, aggregator: Aggregator, prefix: str, options: Materialized, named: Named | str | None) -> KTable:
@@ -222,7 +223,7 @@ class TimeWindowedKStream(_Windowed):
     ) -> KTable:
         """Fold each key's values per window: `aggregator` (key, value, aggregate), starting with `initializer` ()."""
         fold = self._grouped._aggregate(initializer, aggregator, None)
-        return self._fold(fold, "KSTREAM-AGGREGATE-", materialized or Materialized(), named)
+        return self._fold(fold, "KSTREAM-AGGREGATE-", option_of(materialized, Materialized), named)
 
 
 class SessionWindowedKStream(_Windowed):
@@ -248,7 +249,7 @@ class SessionWindowedKStream(_Windowed):
     ) -> KTable:
         """Fold each key's values per session; `session_merger` (key, one, other) joins two that grew together."""
         fold = self._grouped._aggregate(initializer, aggregator, session_merger)
-        return self._fold(fold, "KSTREAM-AGGREGATE-", materialized or Materialized(), named)
+        return self._fold(fold, "KSTREAM-AGGREGATE-", option_of(materialized, Materialized), named)
 
 
 def windowed_keys(serde: Serde | None, windows: Windows | None) -> Serde | None:
@@ -263,11 +264,11 @@ def windowed_keys(serde: Serde | None, windows: Windows | None) -> Serde | None:
 
 
 def _counting(materialized: Materialized | None) -> Materialized:
-    options = materialized or Materialized()
+    options = option_of(materialized, Materialized)
     return options if options.value_serde is not None else replace(options, value_serde=LongSerde())
 
 
 def burn_number_of_count(graph: Graph, materialized: Materialized | None) -> None:
     """Kafka Streams' `count` takes one number too many when it is told of a store without a name."""
-    if materialized is not None and materialized.store_name is None:
+    if materialized is not None and option_of(materialized, Materialized).store_name is None:
         graph.names.store("KSTREAM-AGGREGATE-")

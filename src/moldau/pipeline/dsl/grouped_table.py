@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from moldau.pipeline.dsl.functions import Given, callable_of, function_of
+from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import REPARTITION_SUFFIX, Graph, Part
 from moldau.pipeline.dsl.ktable import KTable
 from moldau.pipeline.dsl.materialized import Materialized
@@ -31,7 +32,7 @@ class KGroupedTable:
 
     def count(self, materialized: Materialized | None = None, named: Named | str | None = None) -> KTable:
         """How many rows each group has."""
-        options = materialized or Materialized()
+        options = option_of(materialized, Materialized)
         if options.value_serde is None:
             options = replace(options, value_serde=LongSerde())
         return self._fold(Count(), "KTABLE-AGGREGATE-", options, named)
@@ -44,7 +45,7 @@ class KGroupedTable:
         named: Named | str | None = None,
     ) -> KTable:
         """Combine the rows of each group: `adder` (aggregate, new value), and `subtractor` (aggregate, old value)."""
-        options = (materialized or Materialized()).or_serdes(None, self._values.serde)
+        options = option_of(materialized, Materialized).or_serdes(None, self._values.serde)
         reduce = Reduce(
             function_of(adder, "the adder of reduce", "aggregate", "value"),
             function_of(subtractor, "the subtractor of reduce", "aggregate", "value"),
@@ -68,7 +69,7 @@ class KGroupedTable:
             function_of(adder, "the adder of aggregate", "key", "value", "aggregate"),
             function_of(subtractor, "the subtractor of aggregate", "key", "value", "aggregate"),
         )
-        return self._fold(fold, "KTABLE-AGGREGATE-", materialized or Materialized(), named)
+        return self._fold(fold, "KTABLE-AGGREGATE-", option_of(materialized, Materialized), named)
 
     def _fold(self, aggregator: Aggregator, prefix: str, options: Materialized, named: Named | str | None) -> KTable:
         graph, given = self._graph, name_of(named)

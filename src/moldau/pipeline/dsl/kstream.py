@@ -14,13 +14,14 @@ from typing import Any, ClassVar
 
 from moldau.pipeline.dsl.branching import BranchedKStream
 from moldau.pipeline.dsl.functions import Given, WithKey, callable_of, function_of
+from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Graph, Part, repartitioned
 from moldau.pipeline.dsl.grouped import KGroupedStream
 from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.dsl.ktable import GlobalKTable, KTable
 from moldau.pipeline.dsl.materialized import Materialized
 from moldau.pipeline.dsl.options import Grouped, Joined, Named, Produced, Repartitioned, StreamJoined, name_of
-from moldau.pipeline.dsl.processing import stores_of
+from moldau.pipeline.dsl.processing import stores_of, supplier_of
 from moldau.pipeline.dsl.stream_joins import StreamJoin, join_global_table, join_streams, join_table
 from moldau.pipeline.dsl.windows import JoinWindows
 from moldau.pipeline.ir.errors import TopologyError
@@ -200,7 +201,7 @@ class KStream(Hinting):
 
     def repartition(self, repartitioned_by: Repartitioned | None = None) -> KStream:
         """Send each record to the partition of its key, here and now."""
-        options = repartitioned_by or Repartitioned()
+        options = option_of(repartitioned_by, Repartitioned)
         prefix = options.name or self.graph.names.processor("KSTREAM-REPARTITION-")
         keys, values = self.keys.or_of(options.key_serde), self.values.or_of(options.value_serde)
         node = repartitioned(
@@ -226,7 +227,7 @@ class KStream(Hinting):
 
     def to(self, topic: str | Callable[[Any, Any, Any], str], produced: Produced | None = None) -> None:
         """Write to a topic, or to the one that a function (key, value, record context) names for each record."""
-        options = produced or Produced()
+        options = option_of(produced, Produced)
         chooser = None if isinstance(topic, str) else callable_of(topic, "to", "key", "value", "record context")
         name = self.graph.names.chosen(options.name, "KSTREAM-SINK-")
         self.graph.add(
@@ -246,7 +247,7 @@ class KStream(Hinting):
         """Read the stream as a table: a record replaces the one before of its key, a null value deletes it."""
         graph = self.graph
         name = graph.names.chosen(name_of(named), "KSTREAM-TOTABLE-")
-        options = (materialized or Materialized()).or_serdes(self.keys.serde, self.values.serde)
+        options = option_of(materialized, Materialized).or_serdes(self.keys.serde, self.values.serde)
         store = graph.claim_store(options.store_name or graph.names.store("KSTREAM-TOTABLE-"))
         keys, values = self.keys.or_of(options.key_serde), self.values.or_of(options.value_serde)
         source: Node = self.node
@@ -260,7 +261,7 @@ class KStream(Hinting):
 
     def group_by_key(self, grouped: Grouped | None = None) -> KGroupedStream:
         """Group records by their key."""
-        options = grouped or Grouped()
+        options = option_of(grouped, Grouped)
         return KGroupedStream(
             self.graph,
             self.node,
@@ -272,7 +273,7 @@ class KStream(Hinting):
 
     def group_by(self, selector: Given, grouped: Grouped | None = None) -> KGroupedStream:
         """Group records by what `selector` (key, value) returns."""
-        options = grouped or Grouped()
+        options = option_of(grouped, Grouped)
         return self._selected(selector, "group_by", options.name).group_by_key(options)
 
     def join(
@@ -361,7 +362,7 @@ class KStream(Hinting):
             name=name,
             origin=callers_origin(),
             input=self.node,
-            supplier=callable_of(supplier, "process"),
+            supplier=supplier_of(supplier, "process", "process"),
             stores=owned,
             connected=connected,
             keeps_key=keeps_key,

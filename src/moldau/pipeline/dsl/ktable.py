@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from moldau.pipeline.dsl.functions import Given, WithKey, callable_of, function_of
+from moldau.pipeline.dsl.functions import Given, WithKey, function_of
+from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Graph, Part
 from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.dsl.materialized import Materialized
 from moldau.pipeline.dsl.options import Grouped, Named, TableJoined, name_of
-from moldau.pipeline.dsl.processing import stores_of
+from moldau.pipeline.dsl.processing import stores_of, supplier_of
 from moldau.pipeline.dsl.suppressed import Suppressed
 from moldau.pipeline.dsl.table_joins import join_on_foreign_key, join_tables
 from moldau.pipeline.dsl.versions import is_versioned
@@ -170,7 +171,7 @@ class KTable(Hinting):
             name=self.graph.names.chosen(name_of(named), "KTABLE-TRANSFORMVALUES-"),
             origin=callers_origin(),
             input=self.node,
-            supplier=callable_of(supplier, "transform_values"),
+            supplier=supplier_of(supplier, "transform_values", "transform"),
             stores=owned,
             connected=connected,
             table=table,
@@ -228,7 +229,7 @@ class KTable(Hinting):
         """Group rows by another key: `selector` (key, value) returns a pair of group and value."""
         from moldau.pipeline.dsl.grouped_table import KGroupedTable
 
-        options = grouped or Grouped()
+        options = option_of(grouped, Grouped)
         function = self._typed(function_of(selector, "group_by", "key", "value"))
         node = GroupTable(
             name=self.graph.names.chosen(options.name, "KTABLE-SELECT-"),
@@ -312,18 +313,19 @@ class KTable(Hinting):
         """The store that was asked for; without a name there is none, though a number may go."""
         if materialized is None:
             return None
-        if materialized.store_name is None:
+        options = option_of(materialized, Materialized)
+        if options.store_name is None:
             if burn is not None:
                 self.graph.names.store(burn)
             return None
-        store = self.graph.claim_store(materialized.store_name)
-        return materialized.or_serdes(self.keys.serde, values.serde).under(store)
+        store = self.graph.claim_store(options.store_name)
+        return options.or_serdes(self.keys.serde, values.serde).under(store)
 
     def _then(
         self, node: Node, materialized: Materialized | None, values: Part, table: Materialization | None
     ) -> KTable:
         self.graph.add(node)
-        options = materialized or Materialized()
+        options = option_of(materialized, Materialized)
         keys, values = self.keys.or_of(options.key_serde), values.or_of(options.value_serde)
         return KTable(self.graph, node, keys, values, store=None if table is None else table.store)
 

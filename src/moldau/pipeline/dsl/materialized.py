@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from moldau.pipeline.dsl.durations import Duration, milliseconds
+from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.naming import checked_name
 from moldau.pipeline.ir.nodes import Materialization, StateStore, StoreKind
@@ -31,7 +32,7 @@ class StoreSupplier:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Materialized:
+class Materialized(Hinting):
     """How a table is stored: under which name, with which serdes, cached or not, for how long."""
 
     store_name: str | None = None
@@ -110,7 +111,7 @@ class Materialized:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreBuilder:
+class StoreBuilder(Hinting):
     """A store for processors: give it to `StreamsBuilder.add_state_store`, or let a supplier's `stores()` return it."""
 
     store: StateStore
@@ -135,7 +136,7 @@ class StoreBuilder:
         return StoreBuilder(replace(self.store, table=replace(self.store.table, **changes)))  # type: ignore[arg-type]
 
 
-class Stores:
+class Stores(Hinting):
     """Makes stores for processors and for `Materialized.as_`.
 
     `Stores.key_value_store_builder(Stores.persistent_key_value_store("seen"), Serdes.string(), Serdes.long())`

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from moldau.pipeline.dsl.durations import Duration, milliseconds
 from moldau.pipeline.dsl.functions import callable_of
+from moldau.pipeline.dsl.given_options import option_of
+from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.naming import checked_name
 from moldau.pipeline.ir.nodes import OffsetReset
@@ -41,7 +43,7 @@ SelfWithSerdes = TypeVar("SelfWithSerdes", bound="_WithSerdes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Named:
+class _Named(Hinting):
     name: str | None = None
 
     def __post_init__(self) -> None:
@@ -64,7 +66,9 @@ class Named(_Named):
 
 def name_of(named: Named | str | None) -> str | None:
     """The name in either form."""
-    return named.name if isinstance(named, Named) else named
+    if isinstance(named, str):
+        return named
+    return option_of(named, Named).name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,34 @@
-"""Which stores a user's processor gets."""
+"""What makes a user's processors, and which stores they get."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from moldau.pipeline.dsl.functions import callable_of
 from moldau.pipeline.dsl.graph import Graph
 from moldau.pipeline.dsl.materialized import StoreBuilder
 from moldau.pipeline.ir.errors import TopologyError
+from moldau.pipeline.ir.functions import PythonFunction
 from moldau.pipeline.ir.nodes import StateStore
 from moldau.pipeline.ir.origin import callers_origin
 
-__all__ = ["stores_of"]
+__all__ = ["stores_of", "supplier_of"]
+
+
+def supplier_of(given: Any, what: str, method: str) -> PythonFunction:
+    """What makes the processors of an operator, each with a method of this name."""
+    if not callable(given) and hasattr(given, method):
+        name = type(given).__name__
+        raise TopologyError(
+            f"{what} makes a processor of its own for each partition: give it the class {name} or a function that"
+            f" returns one, not {name}(...)",
+            callers_origin(),
+        )
+    if isinstance(given, type) and not hasattr(given, method):
+        raise TopologyError(
+            f"{what} needs a processor with a method {method}, and {given.__name__} has none", callers_origin()
+        )
+    return callable_of(given, what)
 
 
 def stores_of(graph: Graph, supplier: Any, names: tuple[str, ...]) -> tuple[tuple[StateStore, ...], tuple[str, ...]]:
@@ -22,6 +40,8 @@ def stores_of(graph: Graph, supplier: Any, names: tuple[str, ...]) -> tuple[tupl
         owned[builder.name] = graph.state_stores[builder.name]
     connected = []
     for name in names:
+        if not isinstance(name, str):
+            raise TopologyError(f"stores are given by name, one after the other, not as {name!r}", callers_origin())
         if name in graph.state_stores:
             owned[name] = graph.state_stores[name]
         elif graph.has_store(name):

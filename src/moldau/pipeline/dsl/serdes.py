@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from moldau.pipeline.dsl.durations import Duration, milliseconds
+from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.ir.serdes import (
     BooleanSerde,
     BytesSerde,
@@ -24,8 +27,10 @@ from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowe
 __all__ = ["Serdes"]
 
 
-class Serdes:
+class Serdes(Hinting):
     """The serdes that come with the library."""
+
+    hints: ClassVar[dict[str, str]] = dict.fromkeys(("byte_array", "byte_buffer"), "use bytes()")
 
     @staticmethod
     def string() -> StringSerde:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from moldau.pipeline.dsl.durations import Duration, milliseconds
+from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.naming import checked_name
 from moldau.pipeline.ir.origin import callers_origin
@@ -13,7 +14,7 @@ __all__ = ["BufferConfig", "Suppressed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BufferConfig:
+class BufferConfig(Hinting):
     """How much a suppression may hold, and what happens when that is not enough."""
 
     records: int | None = None
@@ -58,7 +59,7 @@ class BufferConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Suppressed:
+class Suppressed(Hinting):
     """Until when the changes of a table are held back."""
 
     buffer: BufferConfig

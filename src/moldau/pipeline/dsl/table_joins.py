@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from moldau.pipeline.dsl.functions import Given, WithKey, callable_of, keyed_function_of
+from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Part
 from moldau.pipeline.dsl.materialized import Materialized
 from moldau.pipeline.dsl.options import TableJoined
@@ -41,7 +42,7 @@ def join_tables(
     function, has_key = typed_joiner(joiner, METHOD[kind], left.keys, left.values, right.values)
     table = None
     if materialized is not None:
-        options = materialized.or_serdes(left.keys.serde, None)
+        options = option_of(materialized, Materialized).or_serdes(left.keys.serde, None)
         table = options.under(graph.claim_store(options.store_name or graph.names.store("KTABLE-MERGE-")))
     merge = graph.names.chosen(name, "KTABLE-MERGE-")
     this = graph.names.suffixed(name, "-join-this", "KTABLE-JOINTHIS-")
@@ -73,13 +74,13 @@ def join_on_foreign_key(
     """Rows of the left table with the right row whose key they hold."""
     what = "foreign_key_join" if kind is JoinKind.INNER else "foreign_key_left_join"
     _check_other(left, right, what)
-    graph, joined = left.graph, table_joined or TableJoined()
+    graph, joined = left.graph, option_of(table_joined, TableJoined)
     finder, finder_has_key = keyed_function_of(extractor, f"the extractor of {what}", "value")
     if not isinstance(finder, PythonFunction):
         finder = typed(finder, {"key": left.keys.type, "value": left.values.type})
     function, has_key = typed_joiner(joiner, what, left.keys, left.values, right.values)
     names = _foreign_key_names(left, joined.name)
-    options = (materialized or Materialized()).or_serdes(left.keys.serde, None)
+    options = option_of(materialized, Materialized).or_serdes(left.keys.serde, None)
     table = options.under(graph.claim_store(options.store_name or graph.names.store(f"{FOREIGN_KEY}OUTPUT-")))
     node = ForeignKeyJoin(
         name=names["result"],
@@ -144,7 +145,7 @@ def _result(
 ) -> KTable:
     from moldau.pipeline.dsl.ktable import KTable
 
-    options = materialized or Materialized()
+    options = option_of(materialized, Materialized)
     store = table.store if table is not None and table.is_queryable else None
     keys = left.keys.or_of(options.key_serde)
     return KTable(left.graph, node, keys, values.or_of(options.value_serde), store=store)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from moldau.pipeline.dsl.durations import Duration, milliseconds
+from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.ir import windows as ir
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.origin import callers_origin
@@ -21,7 +22,7 @@ __all__ = ["JoinWindows", "SessionWindows", "SlidingWindows", "TimeWindows", "Un
 
 
 @dataclass(frozen=True, slots=True)
-class TimeWindows:
+class TimeWindows(Hinting):
     """Windows of one size: tumbling, or hopping after `advance_by`. A window holds its start but not its end."""
 
     size_ms: int
@@ -68,7 +69,7 @@ class TimeWindows:
 
 
 @dataclass(frozen=True, slots=True)
-class SlidingWindows:
+class SlidingWindows(Hinting):
     """Windows that begin or end at a record; two records share one when they are at most the difference apart."""
 
     time_difference_ms: int
@@ -100,7 +101,7 @@ class SlidingWindows:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionWindows:
+class SessionWindows(Hinting):
     """Windows of activity, closed by a gap without any; they grow with each record, and may merge."""
 
     inactivity_gap_ms: int
@@ -132,7 +133,7 @@ class SessionWindows:
 
 
 @dataclass(frozen=True, slots=True)
-class UnlimitedWindows:
+class UnlimitedWindows(Hinting):
     """One window for all time from a start on; it never closes."""
 
     start_ms: int = 0
@@ -167,7 +168,7 @@ Windows = TimeWindows | SlidingWindows | SessionWindows | UnlimitedWindows
 
 
 @dataclass(frozen=True, slots=True)
-class JoinWindows:
+class JoinWindows(Hinting):
     """How far apart in time two records may be to join: the right one `before_ms` earlier to `after_ms` later."""
 
     before_ms: int

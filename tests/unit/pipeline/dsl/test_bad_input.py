@@ -12,6 +12,7 @@ from moldau.streams import (
     BufferConfig,
     Consumed,
     EmitStrategy,
+    Grouped,
     Joined,
     JoinWindows,
     Materialized,
@@ -27,6 +28,7 @@ from moldau.streams import (
     TimeWindows,
     TopologyError,
     UnlimitedWindows,
+    value,
 )
 
 WINDOWS = TimeWindows.of_size_with_no_grace(1000)
@@ -39,6 +41,14 @@ def first(left: Any, right: Any) -> Any:
 
 def by_value(key: Any, value: Any) -> Any:
     return value
+
+
+async def waiting(value: Any) -> Any:
+    return value
+
+
+class Counting:
+    def process(self, record: Any) -> None: ...
 
 
 def two_tables_one_store(b: StreamsBuilder) -> None:
@@ -155,7 +165,7 @@ REFUSED: list[tuple[Callable[[StreamsBuilder], Any], str]] = [
         "only windows close, but nothing before this point has any",
     ),
     (lambda b: Suppressed.until_window_closes(BufferConfig.max_records(5)), "cannot be told early"),
-    (lambda b: b.stream("in").process(object, "nowhere"), "there is no store called nowhere"),
+    (lambda b: b.stream("in").process(Counting, "nowhere"), "there is no store called nowhere"),
     (lambda b: b.add_state_store("seen"), "takes what Stores builds"),
     (
         lambda b: Stores.window_store_builder(
@@ -178,6 +188,18 @@ REFUSED: list[tuple[Callable[[StreamsBuilder], Any], str]] = [
         r"the session merger calls its function with \(key, one, other\)",
     ),
     (lambda b: Named.as_("a b"), "cannot be a name"),
+    (lambda b: b.stream("in", Serdes.string()), r"Consumed is wanted here, such as Consumed.with_\(.*not StringSerde"),
+    (lambda b: b.table("in", Materialized.as_("rows")), "Consumed is wanted here.*not Materialized"),
+    (lambda b: b.stream("in").to("out", Serdes.string()), "Produced is wanted here.*not StringSerde"),
+    (lambda b: b.stream("in").group_by_key().count("sums"), r"such as Materialized.as_\('sums'\), not 'sums'"),
+    (lambda b: b.stream("in").group_by(by_value, Serdes.string()), "Grouped is wanted here"),
+    (lambda b: b.table("in").filter(by_value, "kept"), r"Materialized.as_\('kept'\)"),
+    (lambda b: b.stream("in").filter(by_value, Grouped.as_("kept")), "Named is wanted here, not Grouped"),
+    (lambda b: b.stream("in").map_values(by_value), "takes other arguments; map_values_with_key gives it the key"),
+    (lambda b: b.stream("in").map_values(waiting), "map_values needs a plain function, and waiting is async"),
+    (lambda b: b.stream("in").process(Counting()), r"give it the class Counting .* not Counting\(...\)"),
+    (lambda b: b.stream("in").process(object), "needs a processor with a method process, and object has none"),
+    (lambda b: b.stream("in").process(Counting, ["seen"]), r"given by name, one after the other, not as \['seen'\]"),
 ]  # fmt: skip
 
 
@@ -211,6 +233,16 @@ def test_a_refusal_names_the_line() -> None:
         (lambda b: b.table("in").count, "group its rows first"),
         (lambda b: b.stream("in").group_by_key().to_stream, "fold the groups first"),
         (lambda b: b.stream("in").group_by_key().windowed_by(WINDOWS).suppress, "a table has it"),
+        (lambda b: b.stream("in").flatmap, "KStream has no flatmap; did you mean flat_map\\?"),
+        (lambda b: b.stream("in").map_value, "did you mean map_values\\?"),
+        (lambda b: Consumed.withKeySerde, "Consumed has no withKeySerde; in Python it is with_key_serde"),  # type: ignore[attr-defined]
+        (lambda b: Consumed.with_(None, None).withName, "in Python it is with_name"),  # type: ignore[attr-defined]
+        (lambda b: Stores.inMemoryKeyValueStore, "in Python it is in_memory_key_value_store"),  # type: ignore[attr-defined]
+        (lambda b: Serdes.String, "in Python it is string"),  # type: ignore[attr-defined]
+        (lambda b: Serdes.ByteArray, r"use bytes\(\)"),  # type: ignore[attr-defined]
+        (lambda b: TimeWindows.ofSizeWithNoGrace, "in Python it is of_size_with_no_grace"),  # type: ignore[attr-defined]
+        (lambda b: Suppressed.untilWindowCloses, "in Python it is until_window_closes"),  # type: ignore[attr-defined]
+        (lambda b: value.likes, r"an expression has no likes; a field is reached as \['likes'\]"),  # type: ignore[attr-defined]
         (lambda b: b.stream("in").nonsense, "'KStream' object has no attribute 'nonsense'"),
     ],
 )

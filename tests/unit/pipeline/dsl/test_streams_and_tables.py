@@ -65,6 +65,10 @@ def first(left: Any, right: Any) -> Any:
     return left
 
 
+class Idle:
+    def process(self, record: Any) -> None: ...
+
+
 def pair(key: Any, value: Any) -> tuple[Any, Any]:
     return value, key
 
@@ -172,10 +176,10 @@ def test_expressions_know_their_types_and_hand_them_on() -> None:
 def test_a_key_that_may_have_changed_is_repartitioned_before_it_counts() -> None:
     b = StreamsBuilder()
     stream = b.stream("in", TEXT)
-    for changed in (stream.map(pair), stream.flat_map(by_value), stream.select_key(by_value), stream.process(object)):
+    for changed in (stream.map(pair), stream.flat_map(by_value), stream.select_key(by_value), stream.process(Idle)):
         assert changed.has_new_keys
         assert changed.filter(by_value).map_values(str).has_new_keys
-    for same in (stream.map_values(str), stream.process_values(object), stream.select_key(by_value).repartition()):
+    for same in (stream.map_values(str), stream.process_values(Idle), stream.select_key(by_value).repartition()):
         assert not same.has_new_keys
     assert stream.merge(stream.map(pair)).has_new_keys
 
@@ -412,7 +416,7 @@ def test_a_processor_has_the_stores_it_names() -> None:
     supplier = Stores.persistent_window_store("seen", 1000, 100, retain_duplicates=True)
     b.add_state_store(Stores.window_store_builder(supplier, Serdes.string(), Serdes.long()).with_caching_enabled())
     b.table("rows", TEXT, Materialized.as_("rows"))
-    b.stream("in", TEXT).process(object, "seen", "rows")
+    b.stream("in", TEXT).process(Idle, "seen", "rows")
     node = only(b, ir.Process)
     assert node.connected == ("rows",)
     (store,) = node.stores

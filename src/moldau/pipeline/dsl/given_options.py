@@ -1,0 +1,36 @@
+"""What an operator was told beside its function: the option it takes, or the plain one where it was told nothing."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from moldau.pipeline.ir.errors import TopologyError
+from moldau.pipeline.ir.origin import callers_origin
+
+__all__ = ["option_of"]
+
+Option = TypeVar("Option")
+
+
+def option_of(given: Option | None, kind: type[Option]) -> Option:
+    """The option that was given, or one that says nothing.
+
+    Raises `TopologyError` where something else was given, such as a serde in place of `Consumed`.
+    """
+    if given is None:
+        return kind()
+    if not isinstance(given, kind):
+        raise TopologyError(
+            f"{kind.__name__} is wanted here{_example(given, kind)}, not {_told(given)}", callers_origin()
+        )
+    return given
+
+
+def _example(given: object, kind: type[Any]) -> str:
+    if isinstance(given, str) and hasattr(kind, "as_"):
+        return f", such as {kind.__name__}.as_({given!r})"
+    return f", such as {kind.__name__}.with_(key_serde, value_serde)" if "key_serde" in dir(kind) else ""
+
+
+def _told(given: object) -> str:
+    return repr(given) if isinstance(given, str | int | float) else type(given).__name__
