@@ -7,29 +7,33 @@ Start at `UserProcessor`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
 from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.context import TaskContext
-from moldau.pipeline.cores.failures import StateError
+from moldau.pipeline.cores.failures import ProcessingError, StateError, failing_line
 from moldau.pipeline.cores.guarding import handle
 from moldau.pipeline.cores.handlers import log_and_fail
 from moldau.pipeline.cores.processor import Forward, Link, Processor, to_each
 from moldau.pipeline.cores.punctuation import Cancellable, PunctuationType
 from moldau.pipeline.cores.records import Record
 from moldau.pipeline.cores.state_stores import ReadOnlyStore, open_store
-from moldau.pipeline.ir.nodes import GlobalStoreSource, Process, StateStore
+from moldau.pipeline.ir.nodes import GlobalStoreSource, Node, Process, StateStore, TableTransformValues
 
 __all__ = [
     "FixedKeyProcessor",
     "KeyChangedError",
+    "NoRecordError",
     "ProcessorContext",
     "RecordMetadata",
     "UnknownChildError",
     "UserProcessor",
+    "made",
+    "starting",
     "user_processor",
 ]
 
@@ -44,6 +48,10 @@ class RecordMetadata(NamedTuple):
 
 class UnknownChildError(MoldauError):
     """A processor forwarded to a node that does not follow it."""
+
+
+class NoRecordError(MoldauError):
+    """A processor forwarded something else than a record."""
 
 
 class KeyChangedError(MoldauError):
@@ -64,6 +72,11 @@ class ProcessorContext:
 
     def forward(self, record: Record, child: str | None = None) -> None:
         """Send a record to every node that follows, or to the one of this name; returns when they are done with it."""
+        if not isinstance(record, Record):
+            raise NoRecordError(
+                f"{self._owner.node.name} forwards {record!r} ({type(record).__name__}); make it a record:"
+                " context.forward(Record(key, value, timestamp)), or record.with_value(value)"
+            )
         if child is None:
             self._forward(record)
             return
@@ -82,8 +95,8 @@ class ProcessorContext:
         if name not in self._stores:
             known = ", ".join(sorted(self._stores)) or "none"
             raise StateError(
-                f"{self._owner.node.name} has no access to store {name!r}; connect it when the processor is added"
-                f" (connected are: {known})"
+                f"{self._owner.node.name} has no access to store {name!r}; name it where the processor is added"
+                f" ({self._owner.node.origin}), as in process(supplier, {name!r}) (connected are: {known})"
             )
         return self._task.store(name)
 
@@ -154,6 +167,30 @@ def call_back(self: Processor, callback: Callable[[int], None], now: int) -> Non
         handle(error, self)
 
 
+@contextmanager
+def starting(node: Node, step: str) -> Iterator[None]:
+    """Tell a failure of a user's object before any record with the object's own line."""
+    try:
+        yield
+    except MoldauError:
+        raise
+    except Exception as error:
+        line = failing_line(error.__traceback__, node.origin)
+        raise ProcessingError(
+            f"{node.name} ({node.origin}, failing at {line}) could not start: {step} raised"
+            f" {type(error).__name__}: {error}",
+            None,
+            node.name,
+            line,
+        ) from error
+
+
+def made(node: Process | GlobalStoreSource | TableTransformValues) -> Any:
+    """An object of the user's, as its supplier makes it."""
+    with starting(node, "making it"):
+        return node.supplier.call()
+
+
 class UserProcessor(Processor):
     """A node whose work is a user's object."""
 
@@ -162,7 +199,7 @@ class UserProcessor(Processor):
     def __init__(self, node: Process | GlobalStoreSource, context: TaskContext) -> None:
         super().__init__(node, context)
         self._offered = self.offered()
-        self._user = node.supplier.call()
+        self._user = made(node)
 
     def offered(self) -> ProcessorContext:
         """What the object is given to ask for things."""
@@ -177,7 +214,8 @@ class UserProcessor(Processor):
 
     def start(self) -> None:
         if hasattr(self._user, "init"):
-            self._user.init(self._offered)
+            with starting(self.node, "init"):
+                self._user.init(self._offered)
 
     def close(self) -> None:
         if hasattr(self._user, "close"):

@@ -129,6 +129,13 @@ class Punctuations:
         start_ms: int | None = None,
     ) -> Cancellable:
         """Call back every `interval_ms`; with `start_ms` at times that are a multiple of it away from there."""
+        if not isinstance(interval_ms, int):
+            raise InvalidScheduleError(
+                f"{owner}: a schedule needs an interval in ms or a timedelta, not {interval_ms!r}"
+            )
+        if not isinstance(kind, PunctuationType):
+            kinds = " or ".join(map(str, PunctuationType))
+            raise InvalidScheduleError(f"{owner}: a schedule goes by {kinds}, not {kind!r}")
         if interval_ms < 1:
             raise InvalidScheduleError(f"{owner}: a schedule needs an interval of at least 1 ms, not {interval_ms}")
         if start_ms is not None and start_ms < 0:

@@ -13,6 +13,7 @@ from moldau.pipeline.cores.calls import callable_of
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.processor import Builder, Forward, Link, Processor, to_each
 from moldau.pipeline.cores.records import Record
+from moldau.pipeline.cores.returned import no_pair, not_several
 from moldau.pipeline.ir import nodes as ir
 
 __all__ = ["STATELESS_BUILDERS", "PassThrough"]
@@ -53,7 +54,11 @@ class MapProcessor(Processor):
 
     def process(self, record: Record) -> None:
         key, value, timestamp, headers = record
-        key, value = self._mapper(key, value)
+        made = self._mapper(key, value)
+        try:
+            key, value = made
+        except (TypeError, ValueError):
+            raise no_pair(made) from None
         self.forward(_new(Record, (key, value, timestamp, headers)))
 
 
@@ -84,7 +89,16 @@ class FlatMapProcessor(Processor):
 
     def process(self, record: Record) -> None:
         key, value, timestamp, headers = record
-        for new_key, new_value in self._mapper(key, value):
+        made = self._mapper(key, value)
+        try:
+            pairs = iter(made)
+        except TypeError:
+            raise not_several(made) from None
+        for pair in pairs:
+            try:
+                new_key, new_value = pair
+            except (TypeError, ValueError):
+                raise no_pair(pair) from None
             self.forward(_new(Record, (new_key, new_value, timestamp, headers)))
 
 
@@ -99,7 +113,12 @@ class FlatMapValuesProcessor(Processor):
     def process(self, record: Record) -> None:
         key, value, timestamp, headers = record
         forward = self.forward
-        for new_value in self._mapper(key, value) if self._has_key else self._mapper(value):
+        made = self._mapper(key, value) if self._has_key else self._mapper(value)
+        try:
+            new_values = iter(made)
+        except TypeError:
+            raise not_several(made) from None
+        for new_value in new_values:
             forward(_new(Record, (key, new_value, timestamp, headers)))
 
 

@@ -12,6 +12,7 @@ from moldau.pipeline.cores.calls import callable_of
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.processor import Builder, Forward, Processor, TableView
 from moldau.pipeline.cores.records import Change, OutdatedChange, Record, ValueAndTimestamp
+from moldau.pipeline.cores.returned import no_pair
 from moldau.pipeline.cores.table_processor import TableProcessor
 from moldau.pipeline.cores.versioned_tables import VersionedRowProcessor, VersionedSourceProcessor
 from moldau.pipeline.ir import nodes as ir
@@ -205,7 +206,11 @@ class GroupTableProcessor(Processor):
     def _pair(self, key: Any, value: Any) -> tuple[Any, Any] | None:
         if value is None:
             return None
-        group, part = self._selector(key, value)
+        made = self._selector(key, value)
+        try:
+            group, part = made
+        except (TypeError, ValueError):
+            raise no_pair(made) from None
         return None if group is None or part is None else (group, part)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.context import TaskContext
-from moldau.pipeline.cores.processors import ProcessorContext
+from moldau.pipeline.cores.processors import ProcessorContext, made, starting
 from moldau.pipeline.cores.records import NO_TIMESTAMP, OutdatedChange, Record, ValueAndTimestamp
 from moldau.pipeline.cores.table_processor import TableProcessor
 from moldau.pipeline.cores.versioned_tables import is_versioned
@@ -36,7 +36,7 @@ class TransformValuesProcessor(TableProcessor):
         table = node.table if context.traits(node).is_materialized else None
         super().__init__(node, context, table)
         self._offered = TransformContext(self, node.stores, node.connected)
-        self._users = [node.supplier.call()]
+        self._users = [made(node)]
         self._transform: Callable[[Any, Any], Any] = self._users[0].transform
         self._forgets_history = node.forgets_history
         self._store = None if table is None else context.timestamped_store(table)
@@ -44,7 +44,7 @@ class TransformValuesProcessor(TableProcessor):
             context.views[node.name] = self._store
         elif node.input.name in context.views:
             # A reader must not disturb what the object at work remembers, so it has one of its own.
-            self._users.append(node.supplier.call())
+            self._users.append(made(node))
             source = context.view(node.input)
             view = _TransformedVersions if is_versioned(source) else _TransformedView
             context.views[node.name] = view(source, self._users[1].transform)
@@ -68,7 +68,8 @@ class TransformValuesProcessor(TableProcessor):
     def start(self) -> None:
         for user in self._users:
             if hasattr(user, "init"):
-                user.init(self._offered)
+                with starting(self.node, "init"):
+                    user.init(self._offered)
 
     def close(self) -> None:
         for user in self._users:
