@@ -93,11 +93,15 @@ class KafkaStreams:
 
     def run(self) -> None:
         """Start, and wait for the end: a whole program's last line. A failure is raised."""
-        self.start()
         try:
-            self.wait()
-        finally:
-            self.close()
+            self.start()
+            try:
+                self.wait()
+            finally:
+                self.close()
+        except MoldauError as error:
+            # What is wrong is in the message; those lines of ours that found out would only hide it.
+            raise error.with_traceback(None) from error.__cause__
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the application has ended, by `close`, a signal or a failure; the failure is raised here.

@@ -123,7 +123,7 @@ class TestOutputTopic:
         """The next record with time and headers; `EmptyTopicError` where there is none."""
         queue = self._driver.produced(self.name)
         if not queue:
-            raise EmptyTopicError(f"topic {self.name} holds no record that was not read yet")
+            raise EmptyTopicError(self._driver.why_empty(self.name))
         output = queue.popleft()
         return TestRecord(
             None if output.key is None else self._key_serde.deserialize(self.name, output.key),

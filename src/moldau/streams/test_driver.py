@@ -107,7 +107,8 @@ class TopologyTestDriver:
         run = _engine(engine)
         self._config = config
         self._partitions = partitions
-        self._run = run(with_serdes_of(topology, config), TaskSettings.of(config), partitions, self._wall_clock_ms)
+        self._topology = with_serdes_of(topology, config)
+        self._run = run(self._topology, TaskSettings.of(config), partitions, self._wall_clock_ms)
         self._produced: dict[str, deque[OutputRecord]] = {}
 
     # --- topics
@@ -159,6 +160,12 @@ class TopologyTestDriver:
         """Records that were written to a topic and not read yet."""
         self._collect()
         return self._produced.get(topic) or deque()
+
+    def why_empty(self, topic: str) -> str:
+        """What to tell whoever reads a topic that holds nothing: its name may be a slip."""
+        named = {sink.topic for sink in self._topology.sinks if sink.topic is not None} | set(self._produced)
+        slip = "" if topic in named else f"; this topology writes to {', '.join(sorted(named)) or 'no topic by name'}"
+        return f"topic {topic} holds no record that was not read yet{slip}"
 
     def produced_topic_names(self) -> set[str]:
         """The topics that anything was written to, read since then or not."""

@@ -163,6 +163,17 @@ def test_a_topic_that_nobody_reads_is_refused(driver: TopologyTestDriver) -> Non
         driver.create_input_topic("line", STRING, STRING).pipe_value("a")
 
 
+def test_reading_a_topic_that_nothing_writes_names_those_that_are(driver: TopologyTestDriver) -> None:
+    ends(driver)
+    with pytest.raises(EmptyTopicError, match=r"topic outt holds no record that was not read yet; .* writes to out$"):
+        driver.create_output_topic("outt", STRING, LONG).read_value()
+
+
+def test_a_builder_is_no_topology_yet() -> None:
+    with pytest.raises(TopologyError, match=r"a topology is wanted here, not StreamsBuilder; call its build\(\)"):
+        TopologyTestDriver(StreamsBuilder())  # type: ignore[arg-type]
+
+
 def test_a_failing_function_names_record_and_line(driver: TopologyTestDriver) -> None:
     builder = StreamsBuilder()
     builder.stream("in").map_values(int).to("out")

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from moldau.client.errors import ClientError, UnreachableError
 from moldau.core.errors import MoldauError
+from moldau.pipeline.cores.failures import failing_line
+from moldau.pipeline.ir.origin import UNKNOWN
 from moldau.pipeline.runtime.errors import ClusterUnreachableError, StreamsError
 from moldau.pipeline.spark.failures import cause_of
 from moldau.pipeline.spark.hadoop_files import StateUnreachableError
@@ -64,7 +66,7 @@ def diagnosed(error: BaseException | str) -> Diagnosis:
         return Diagnosis(StateUnreachableError(f"state.dir cannot be used: {state_gone.group()}"), is_passing=True)
     if isinstance(error, OSError) or type(error).__module__.startswith("py4j") or _SPARK_GONE.search(text):
         return Diagnosis(StreamsError(f"Spark's process has ended: {_shortened(text)}"), True, is_spark_gone=True)
-    sentence = _sentence(text)
+    sentence = _sentence(text) if _is_sparks(error) else _named(error)
     return Diagnosis(StreamsError(sentence), is_passing=_PASSING.search(text) is not None)
 
 
@@ -75,6 +77,16 @@ def _data_loss(text: str) -> StreamsError:
         f"records{where} were deleted before the pipeline had read them; to go on with what is left, set "
         "moldau.fail.on.data.loss=false"
     )
+
+
+def _is_sparks(error: BaseException | str) -> bool:
+    return isinstance(error, str) or type(error).__module__.partition(".")[0] == "pyspark"
+
+
+def _named(error: BaseException | str) -> str:
+    """What Python itself raised here: a text without its kind, such as that of a KeyError, tells nobody anything."""
+    line = UNKNOWN if isinstance(error, str) else failing_line(error.__traceback__, UNKNOWN)
+    return f"{type(error).__name__}: {_shortened(str(error))}" + (f" ({line})" if line.line else "")
 
 
 def _sentence(text: str) -> str:

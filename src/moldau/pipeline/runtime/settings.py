@@ -80,6 +80,11 @@ class StreamsSettings:
     @classmethod
     def of(cls, config: Mapping[str, Any], warn: Callable[[str], None] = logger.warning) -> StreamsSettings:
         """Check a configuration; raises `InvalidConfigError`. Keys without effect are told to `warn`."""
+        if not isinstance(config, Mapping):
+            raise InvalidConfigError(
+                "settings are a dict, such as {'application.id': 'visits', 'bootstrap.servers': 'localhost:9092'}, "
+                f"not {type(config).__name__}"
+            )
         for key in config:
             if problem := _problem_with(key):
                 warn(problem)

@@ -44,6 +44,16 @@ def test_a_client_that_may_try_again_does(error: ClientError) -> None:
     assert diagnosed(error).is_passing
 
 
+def test_what_python_raised_has_its_kind() -> None:
+    try:
+        {}["missing"]
+    except KeyError as error:
+        found = diagnosed(error)
+
+    assert str(found.error) == "KeyError: 'missing'"
+    assert not found.is_passing
+
+
 def test_what_we_refuse_ourselves_stays_refused() -> None:
     refusal = StateLostError("state is gone")
 

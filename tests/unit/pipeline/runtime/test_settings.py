@@ -114,3 +114,8 @@ def test_a_reset_for_the_main_consumer_wins() -> None:
     )
 
     assert settings.offset_reset is OffsetReset.LATEST
+
+
+def test_settings_that_are_no_dict_are_refused() -> None:
+    with pytest.raises(InvalidConfigError, match=r"settings are a dict, such as .* not list"):
+        StreamsSettings.of([("application.id", "app")])  # type: ignore[arg-type]
