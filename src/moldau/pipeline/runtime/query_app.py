@@ -62,7 +62,7 @@ def build_app(application: Application) -> HttpApp:
     """The ASGI app of one pipeline."""
     endpoints = _endpoints(_Answers(application))
     return HttpApp(
-        [*endpoints, _openapi(endpoints)],
+        [_index(application, endpoints), *endpoints, _openapi(endpoints)],
         media_types=MediaTypes({"application/json": 1.0}, frozenset({"application/json"})),
         word_error=_worded,
     )
@@ -121,7 +121,9 @@ class _Answers:
             found = view.get_with_timestamp(key)
             if found is None:
                 raise HttpError(404, f"store {view.name} has no key {call.parts['key']!r}")
-            return Answer({"key": _shown(key), "value": _shown(found.value), "timestamp": found.timestamp})
+            # A store that a processor was given may keep no times.
+            time = {} if found.timestamp < 0 else {"timestamp": found.timestamp}
+            return Answer({"key": _shown(key), "value": _shown(found.value), **time})
         return Answer(list(self._windows(view, key, call)))
 
     @staticmethod
@@ -256,6 +258,17 @@ def _endpoints(answers: _Answers) -> list[Endpoint]:
             media_types=(PROMETHEUS_TEXT,),
         ),
     ]
+
+
+def _index(application: Application, endpoints: list[Endpoint]) -> Endpoint:
+    """For whoever opens the address to see what is there."""
+    paths = {endpoint.path: endpoint.summary for endpoint in endpoints}
+
+    async def show(call: Call) -> Answer:
+        state = application.state()
+        return Answer({"application.id": application.application_id, "state": state.value, "paths": paths})
+
+    return Endpoint(method="GET", path="/", handle=show, summary="What can be asked")
 
 
 def _openapi(endpoints: list[Endpoint]) -> Endpoint:

@@ -10,10 +10,11 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from moldau.pipeline.cores.records import ValueAndTimestamp
 from moldau.pipeline.cores.serialization import decoder, encoder
+from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.ir.windows import Window, Windowed
 from moldau.pipeline.runtime.errors import StreamsError
 from moldau.pipeline.runtime.queryable_stores import QueryableStore, Shape
@@ -27,7 +28,7 @@ class UnknownStoreError(StreamsError):
     """There is no store of this name, or it cannot be asked."""
 
 
-class View:
+class View(Hinting):
     """What views of all shapes share: the store, and rows of its file."""
 
     def __init__(self, views: StoreViews, store: QueryableStore) -> None:
@@ -65,6 +66,8 @@ class View:
 
 class KeyValueView(View):
     """Values by key."""
+
+    hints: ClassVar[dict[str, str]] = {"fetch": "this is a key-value store: use get(key), or range(first, last)"}
 
     def get(self, key: Any) -> Any:
         """The value of a key, or None."""
@@ -111,6 +114,10 @@ class KeyValueView(View):
 class WindowView(View):
     """Values by key and window."""
 
+    hints: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("get", "range"), "this is a window store: use fetch(key), fetch_at(key, start) or fetch_all(first, last)"
+    )
+
     def fetch_at(self, key: Any, start: int) -> Any:
         """The value of a key in the window that starts then, or None."""
         query = "SELECT value FROM entries WHERE store = ? AND key = ? AND start = ?"
@@ -153,6 +160,10 @@ class WindowView(View):
 
 class SessionView(View):
     """Values by key and session."""
+
+    hints: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("get", "range"), "this is a session store: use fetch(key) or find_sessions(key, earliest_end, latest_start)"
+    )
 
     def fetch(self, key: Any) -> Iterator[tuple[Windowed, Any]]:
         """All sessions of a key."""

@@ -56,6 +56,19 @@ def running(tmp_path: Path) -> Iterator[Running]:
     stores.database.close()
 
 
+def test_the_root_tells_what_can_be_asked(running: Running) -> None:
+    told = running.get("/").json()
+
+    assert (told["application.id"], told["state"]) == ("app", "RUNNING")
+    assert told["paths"]["/stores/{store}/{key}"] == "What a key has: its value, or its windows and sessions"
+
+
+def test_a_value_without_a_time_has_none(running: Running) -> None:
+    running.stores.apply(change("counts", "e", 4, -1))
+
+    assert running.get("/stores/counts/e").json() == {"key": "e", "value": 4}
+
+
 def test_stores_are_listed(running: Running) -> None:
     assert running.get("/stores").json() == [
         {"name": "counts", "shape": "key-value", "entries": 3},

@@ -217,3 +217,18 @@ def test_beginning_anew_forgets_everything(stores: Stores) -> None:
 
     assert list(stores.views.store("counts").all()) == []
     assert stores.database.last_batch("checkpoint") is None
+
+
+@pytest.mark.parametrize(
+    ("store", "method", "advice"),
+    [
+        ("counts", "fetch", "KeyValueView has no fetch; this is a key-value store: use get"),
+        ("windows", "get", "WindowView has no get; this is a window store: use fetch"),
+        ("sessions", "get", "SessionView has no get; this is a session store: use fetch"),
+    ],
+)
+def test_a_view_that_is_asked_like_another_kind_says_how(tmp_path: Path, store: str, method: str, advice: str) -> None:
+    views = StoreViews(tmp_path / "stores.sqlite", STORES, "app")
+
+    with pytest.raises(AttributeError, match=advice):
+        getattr(views.store(store), method)
