@@ -8,15 +8,20 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import moldau
 from moldau.cli.tool import ToolError
 from moldau.core.errors import MoldauError
+from moldau.pipeline.dsl.builder import StreamsBuilder
 from moldau.pipeline.ir.topology import Topology
 
 __all__ = ["load_topology"]
+
+NOT_USERS = (Path(moldau.__file__).parent, Path(importlib.__file__).parent)
 
 
 def load_topology(target: str, config: Mapping[str, Any] | None = None) -> Topology:
@@ -27,12 +32,25 @@ def load_topology(target: str, config: Mapping[str, Any] | None = None) -> Topol
     """
     place, colon, name = target.rpartition(":")
     if not colon or not place or not name:
-        raise ToolError(f"{target!r} names no topology; write module:function or path/to/file.py:function")
+        example = f"{target}:topology" if target.endswith(".py") else "module:function or path/to/file.py:function"
+        raise ToolError(f"{target!r} names no topology; write {example}")
     module = _loaded(place)
     if not hasattr(module, name):
-        offered = [one for one, what in vars(module).items() if callable(what) and not one.startswith("_")]
-        raise ToolError(f"{place} has no {name!r}; it has {', '.join(offered[:10]) or 'nothing to call'}")
+        raise ToolError(f"{place} has no {name!r}; {_offer(module, name)}")
     return _topology(getattr(module, name), target, config)
+
+
+def _offer(module: ModuleType, wanted: str) -> str:
+    """What may have been meant: what the module itself makes, not what it has imported."""
+    own = [
+        name
+        for name, what in vars(module).items()
+        if not name.startswith("_")
+        and (isinstance(what, Topology | StreamsBuilder) or getattr(what, "__module__", "") == module.__name__)
+    ]
+    if meant := get_close_matches(wanted, own, 1):
+        return f"did you mean {meant[0]!r}?"
+    return f"it has {', '.join(own[:10]) or 'no function and no topology'}"
 
 
 def _loaded(place: str) -> ModuleType:
@@ -51,11 +69,11 @@ def _loaded(place: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name == name.partition(".")[0] or error.name == name:
             raise ToolError(f"there is no module {name!r} here; give a file as path/to/file.py:function") from None
-        raise ToolError(f"{place} cannot be imported: {error}") from None
+        raise ToolError(f"{place} cannot be imported: {_told(error)}") from None
     except MoldauError:
         raise
     except Exception as error:
-        raise ToolError(f"{place} cannot be imported: {_last_line(error)}") from None
+        raise ToolError(f"{place} cannot be imported: {_told(error)}") from None
 
 
 def _topology(found: Any, target: str, config: Mapping[str, Any] | None) -> Topology:
@@ -65,7 +83,7 @@ def _topology(found: Any, target: str, config: Mapping[str, Any] | None) -> Topo
         except MoldauError:
             raise
         except Exception as error:
-            raise ToolError(f"{target} failed: {_last_line(error)}") from None
+            raise ToolError(f"{target} failed: {_told(error)}") from None
     if not isinstance(found, Topology) and callable(getattr(found, "build", None)):
         found = found.build(config)
     if not isinstance(found, Topology):
@@ -73,7 +91,12 @@ def _topology(found: Any, target: str, config: Mapping[str, Any] | None) -> Topo
     return found
 
 
-def _last_line(error: Exception) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
+def _told(error: Exception) -> str:
+    """What was raised, and the last line of the user's program that led there."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{where}"
+
+
+def _is_users(file: str) -> bool:
+    return not file.startswith("<frozen ") and not any(map(Path(file).is_relative_to, NOT_USERS))

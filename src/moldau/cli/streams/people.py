@@ -5,13 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 from moldau.cli.connect import pairs
 from moldau.cli.people import DEFAULT_SERVERS, SERVERS_VARIABLE, command_parser, run_command
+from moldau.cli.tool import ToolError
 from moldau.client.connection import load_properties
 
 __all__ = ["main"]
+
+TARGET = "a module or a .py file, and what in it is the topology: a function that returns one, or a builder"
 
 
 def main(argv: Sequence[str]) -> int:
@@ -42,8 +47,15 @@ def _reset(options: argparse.Namespace) -> None:
     from moldau.pipeline.runtime.reset import reset_application
     from moldau.pipeline.runtime.settings import StreamsSettings
 
-    for removed in reset_application(StreamsSettings.of(_config(options)), force=options.force):
-        print(f"Removed {removed}")
+    settings = StreamsSettings.of(_config(options))
+    removed = reset_application(settings, force=options.force)
+    for what in removed:
+        print(f"Removed {what}")
+    if not removed:
+        print(
+            f"Nothing to forget: {settings.application_id} has no group and no progress at "
+            f"{settings.bootstrap_servers}, and no state in {settings.state_dir}"
+        )
 
 
 def _jars(options: argparse.Namespace) -> None:
@@ -66,6 +78,11 @@ def _config(options: argparse.Namespace) -> dict[str, str]:
         config["application.id"] = options.application_id
     if options.bootstrap_server is not None:
         config["bootstrap.servers"] = options.bootstrap_server
+    if not config.get("application.id"):
+        raise ToolError(
+            "application.id is missing: name the application with --application-id, or in the file of --config; "
+            "its group, its state and its progress have that name"
+        )
     config.setdefault("bootstrap.servers", os.environ.get(SERVERS_VARIABLE, DEFAULT_SERVERS))
     return config
 
@@ -86,25 +103,88 @@ def _parser() -> argparse.ArgumentParser:
         ],
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
-    run = verbs.add_parser("run", help="run a topology until it is told to stop (Ctrl-C, SIGTERM)")
-    run.add_argument("topology", metavar="module:name", help="a module or a .py file, and what in it is the topology")
+    run = _verb(
+        verbs,
+        "run",
+        "run a topology until it is told to stop (Ctrl-C, SIGTERM)",
+        "Run a topology on Spark until it is told to stop, with Ctrl-C or SIGTERM. Started again under the same "
+        "application id, it goes on where it was. Settings are those of docs/streams.md.",
+        [
+            "moldau streams run word_count.py:topology -a word-count",
+            "moldau streams run my.module:topology -c app.properties -p processing.guarantee=exactly_once_v2",
+            "moldau streams run word_count.py:topology -a word-count -p spark.master=spark://host:7077",
+        ],
+    )
+    run.add_argument("topology", metavar="module:name", help=TARGET)
     run.add_argument("-q", "--quiet", action="store_true", default=not sys.stderr.isatty(), help="no line of progress")
     _add_config(run)
-    describe = verbs.add_parser("describe", help="print a topology; nothing is run")
-    describe.add_argument("topology", metavar="module:name")
-    describe.add_argument("--format", choices=("text", "mermaid", "dot"), default="text")
-    reset = verbs.add_parser("reset", help="forget an application's state, offsets and progress")
-    reset.add_argument("--force", action="store_true", help="also where the group still has a member")
+    describe = _verb(
+        verbs,
+        "describe",
+        "print a topology; nothing is run",
+        "Print a topology, as Kafka Streams does or as a drawing. Needs no broker, no Spark and no Java.",
+        [
+            "moldau streams describe word_count.py:topology",
+            "moldau streams describe word_count.py:topology --format dot | dot -Tsvg > topology.svg",
+        ],
+    )
+    describe.add_argument("topology", metavar="module:name", help=TARGET)
+    describe.add_argument(
+        "--format", choices=("text", "mermaid", "dot"), default="text", help="how to show it (default: text)"
+    )
+    reset = _verb(
+        verbs,
+        "reset",
+        "forget an application's state, offsets and progress",
+        "Forget an application's group, its progress, and its state on this machine: the next start reads its topics "
+        "from the beginning, and writes its results again. The application must not run.",
+        ["moldau streams reset -a word-count"],
+    )
+    reset.add_argument("--force", action="store_true", help="also where a killed one is still in the group")
     _add_config(reset)
-    verbs.add_parser("prepare", help="fetch what pipelines need, and make starts twice as fast; once is enough")
-    verbs.add_parser("jars", help="fetch the jars of Spark's Kafka connector, and print where they are")
+    _verb(
+        verbs,
+        "prepare",
+        "fetch what pipelines need, and make starts twice as fast; once is enough",
+        "Fetch the jars of Spark's Kafka connector, and let Java note the classes of Spark: half a minute, once.",
+        [],
+    )
+    _verb(
+        verbs,
+        "jars",
+        "fetch the jars of Spark's Kafka connector, and print where they are",
+        "Fetch the jars of Spark's Kafka connector where they are missing, and print their paths with commas between.",
+        ['spark-submit --jars "$(moldau streams jars)" word_count.py'],
+    )
     return parser
 
 
+def _verb(verbs: Any, name: str, short: str, description: str, examples: Sequence[str]) -> argparse.ArgumentParser:
+    listed = "".join(f"\n  {example}" for example in examples)
+    made: argparse.ArgumentParser = verbs.add_parser(
+        name,
+        help=short,
+        description=textwrap.fill(description, width=100),
+        epilog=f"examples:{listed}" if examples else None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return made
+
+
 def _add_config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-a", "--application-id", metavar="ID", help="application.id")
-    parser.add_argument("-b", "--bootstrap-server", metavar="HOST:PORT", help=f"default: {DEFAULT_SERVERS}")
+    parser.add_argument("-a", "--application-id", metavar="ID", help="application.id: names group and state")
+    parser.add_argument(
+        "-b",
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help=f"brokers of the cluster (default: {DEFAULT_SERVERS}, or ${SERVERS_VARIABLE})",
+    )
     parser.add_argument("-c", "--config", metavar="FILE", help="properties, by the names of Kafka's StreamsConfig")
     parser.add_argument(
-        "-p", "--property", action="append", default=[], metavar="KEY=VALUE", help="one property; any spark.* too"
+        "-p",
+        "--property",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="one property, any spark.* too; may be given again, and wins over the file",
     )

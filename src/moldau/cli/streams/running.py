@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -21,22 +22,31 @@ CLEAR_LINE = "\r\x1b[2K"
 
 def run(topology: Topology, config: Mapping[str, Any], *, quiet: bool) -> int:
     """Run until stopped; 0 where that was asked for, 1 after a failure, which is raised."""
-    from moldau.streams.kafka_streams import KafkaStreams
+    from moldau.streams.kafka_streams import KafkaStreams, State
 
     logging.basicConfig(level=logging.WARNING, format=f"{'' if quiet else CLEAR_LINE}%(levelname)s %(message)s")
     logging.getLogger("moldau.streams").setLevel(logging.INFO)
     streams = KafkaStreams(topology, config)
     began = time.monotonic()
-    streams.set_state_listener(lambda new, old: _say(f"{streams.settings.application_id} is {new.value}", quiet))
-    streams.start()
+    name, has_ended = streams.settings.application_id, threading.Event()
+
+    def tell(new: State, old: State) -> None:
+        _say(f"{name} is {new.value}", quiet)
+        if new.is_final:
+            has_ended.set()
+
+    streams.set_state_listener(tell)
+    # What ends the application is raised here and told by our caller, as the last word.
+    logging.getLogger("moldau.streams").addFilter(lambda record: record.getMessage() != f"{name}: {streams.failure}")
     try:
+        streams.start()
         while not streams.wait(LINE_S):
             if not quiet:
                 _progress(streams.metrics(), time.monotonic() - began)
     finally:
-        streams.close()
-        if not quiet:
-            sys.stderr.write("\n")
+        if streams.state is not State.CREATED:
+            streams.close()
+            has_ended.wait(LINE_S)
     _say(_summary(streams.metrics()), quiet)
     return 0
 

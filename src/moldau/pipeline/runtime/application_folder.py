@@ -79,6 +79,11 @@ class ApplicationFolder:
             self._lock.close()
             self._lock = None
 
+    @property
+    def holds_state(self) -> bool:
+        """Whether anything was kept on this machine, beside the locks."""
+        return any(one.name not in ("lock", self.process_lock_file.name) for one in self.local.iterdir())
+
     def delete(self, files: Files | None = None) -> None:
         """Remove the checkpoint and everything made from it; the folder must be acquired."""
         (files or LocalFiles()).delete(self.checkpoint_location)

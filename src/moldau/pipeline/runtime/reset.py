@@ -36,10 +36,12 @@ def reset_application(settings: StreamsSettings, *, force: bool = False, keeps_r
         if own in counts:
             cluster.admin.delete_topics([own])
             removed.append(f"topic {own}")
-        if folder.is_local:
+        if not folder.is_local:
+            _delete_elsewhere(folder, settings)
+        elif folder.holds_state:
             folder.delete()
         else:
-            _delete_elsewhere(folder, settings)
+            return removed
         removed.append(f"state in {folder.location}")
     finally:
         folder.release()

@@ -33,6 +33,13 @@ number = 5
 
 def broken():
     return 1 / 0
+
+def misspelt():
+    made = StreamsBuilder()
+    made.stream("in").mapValues(str)
+
+def with_parameter(number):
+    return builder()
 """
 
 
@@ -65,12 +72,16 @@ def test_a_module_is_found_in_the_current_folder(program: Path) -> None:
 @pytest.mark.parametrize(
     ("target", "complaint"),
     [
-        ("no-colon", "names no topology"),
+        ("no-colon", "names no topology; write module:function"),
+        ("count.py", "names no topology; write count.py:topology"),
         ("nowhere.py:topology", "there is no file nowhere.py"),
         ("nowhere:topology", "there is no module 'nowhere'"),
-        ("{program}:nothing", "has no 'nothing'; it has"),
+        ("{program}:nothing", "has no 'nothing'; it has builder, self_join, topology, ready, broken"),
+        ("{program}:topologie", "has no 'topologie'; did you mean 'topology'?"),
         ("{program}:number", "gives int, not a topology"),
         ("{program}:broken", r"failed: ZeroDivisionError: division by zero \(program_\d+\.py:\d+\)"),
+        ("{program}:misspelt", r"AttributeError: KStream has no mapValues; .* \(program_\d+\.py:\d+\)$"),
+        ("{program}:with_parameter", "failed: TypeError: .* missing 1 required positional argument: 'number'$"),
     ],
 )
 def test_what_is_wrong_is_told(program: Path, target: str, complaint: str) -> None:
@@ -78,10 +89,18 @@ def test_what_is_wrong_is_told(program: Path, target: str, complaint: str) -> No
         load_topology(target.format(program=program))
 
 
-def test_a_file_that_cannot_be_imported_is_told(program: Path) -> None:
-    program.write_text("import not_a_module_at_all")
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("import not_a_module_at_all", r"No module named 'not_a_module_at_all' \(program_\d+.py:1\)$"),
+        ("def topology(:", r"SyntaxError: invalid syntax \(program_\d+.py, line 1\)$"),
+        ("\nfrom moldau.streams import Nothing", r"ImportError: cannot import name 'Nothing'.*\(program_\d+.py:2\)$"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_is_told(program: Path, text: str, complaint: str) -> None:
+    program.write_text(text)
 
-    with pytest.raises(ToolError, match="cannot be imported: No module named 'not_a_module_at_all'"):
+    with pytest.raises(ToolError, match=f"cannot be imported: .*{complaint}"):
         load_topology(f"{program}:topology")
 
 
