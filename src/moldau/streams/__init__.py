@@ -22,7 +22,7 @@ from moldau.pipeline.dsl.grouped import KGroupedStream, SessionWindowedKStream, 
 from moldau.pipeline.dsl.grouped_table import KGroupedTable
 from moldau.pipeline.dsl.kstream import KStream
 from moldau.pipeline.dsl.ktable import GlobalKTable, KTable
-from moldau.pipeline.dsl.materialized import Materialized, StoreBuilder, Stores
+from moldau.pipeline.dsl.materialized import Materialized
 from moldau.pipeline.dsl.options import (
     Branched,
     Consumed,
@@ -35,6 +35,7 @@ from moldau.pipeline.dsl.options import (
     TableJoined,
 )
 from moldau.pipeline.dsl.serdes import Serdes
+from moldau.pipeline.dsl.stores import StoreBuilder, Stores
 from moldau.pipeline.dsl.suppressed import BufferConfig, Suppressed
 from moldau.pipeline.dsl.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from moldau.pipeline.ir.errors import CopartitioningError, SerdeError, TopologyError

@@ -1,6 +1,6 @@
 """Stores as tests look at them: one view over the partitions of a store, read only.
 
-Start at `KeyValueReader`.
+They have the methods of `KafkaStreams.store`. Start at `KeyValueReader`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from moldau.pipeline.cores.key_value_store import KeyValueStore, TimestampedStor
 from moldau.pipeline.cores.records import ValueAndTimestamp, Windowed
 from moldau.pipeline.cores.session_store import SessionStore
 from moldau.pipeline.cores.store import Store
-from moldau.pipeline.cores.window_store import WindowStore
+from moldau.pipeline.cores.versioned_store import VersionedStore
+from moldau.pipeline.cores.window_store import LAST_TIME, WindowStore
 
-__all__ = ["KeyValueReader", "SessionReader", "TimestampedReader", "WindowReader"]
+__all__ = ["KeyValueReader", "SessionReader", "TimestampedReader", "VersionedReader", "WindowReader"]
 
 AnyStore = TypeVar("AnyStore", bound=Store)
 
@@ -40,19 +41,31 @@ class TimestampedReader:
 
     def all(self) -> Iterator[tuple[Any, Any]]:
         """Every entry, by key bytes."""
-        return self._merged(store.all() for store in self._stores)
+        return iter(self._merged(store.all() for store in self._stores))
+
+    def reverse_all(self) -> Iterator[tuple[Any, Any]]:
+        """Every entry from the last key to the first."""
+        return iter(self._merged(store.all() for store in self._stores)[::-1])
 
     def range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
-        """Entries between two keys, both included."""
-        return self._merged(store.range(first, last) for store in self._stores)
+        """Entries between two keys, both included; None leaves an end open."""
+        return iter(self._merged(store.range(first, last) for store in self._stores))
+
+    def reverse_range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
+        """The same from `last` down to `first`."""
+        return iter(self._merged(store.range(first, last) for store in self._stores)[::-1])
+
+    def prefix_scan(self, prefix: bytes) -> Iterator[tuple[Any, Any]]:
+        """Entries whose key bytes begin with these."""
+        return iter(self._merged(store.prefix_scan(prefix) for store in self._stores))
 
     def approximate_num_entries(self) -> int:
         """How many entries there are."""
         return sum(store.approximate_num_entries() for store in self._stores)
 
-    def _merged(self, entries: Iterator[Iterator[tuple[Any, Any]]]) -> Iterator[tuple[Any, Any]]:
+    def _merged(self, entries: Iterator[Iterator[tuple[Any, Any]]]) -> list[tuple[Any, Any]]:
         encode_key = self._stores[0].encode_key
-        return iter(sorted(chain.from_iterable(entries), key=lambda entry: encode_key(entry[0])))
+        return sorted(chain.from_iterable(entries), key=lambda entry: encode_key(entry[0]))
 
 
 class KeyValueReader(TimestampedReader):
@@ -65,8 +78,23 @@ class KeyValueReader(TimestampedReader):
         """The value of a key, or None."""
         return _bare(super().get(key))
 
-    def _merged(self, entries: Iterator[Iterator[tuple[Any, Any]]]) -> Iterator[tuple[Any, Any]]:
-        return ((key, _bare(value)) for key, value in super()._merged(entries))
+    def _merged(self, entries: Iterator[Iterator[tuple[Any, Any]]]) -> list[tuple[Any, Any]]:
+        return [(key, _bare(value)) for key, value in super()._merged(entries)]
+
+
+class VersionedReader:
+    """Rows by key as they are and as they were."""
+
+    def __init__(self, name: str, stores: Sequence[Store]) -> None:
+        self._stores = _checked(name, stores, VersionedStore)
+
+    def get(self, key: Any) -> ValueAndTimestamp | None:
+        """The row of a key, or None."""
+        return next((found for store in self._stores if (found := store.get(key)) is not None), None)
+
+    def get_as_of(self, key: Any, timestamp: int) -> ValueAndTimestamp | None:
+        """The row of a key as it was at a time, or None."""
+        return next((row for store in self._stores if (row := store.get_as_of(key, timestamp)) is not None), None)
 
 
 class WindowReader:
@@ -79,16 +107,35 @@ class WindowReader:
         """The value of a key in the window that starts then, or None."""
         return next((_bare(found) for store in self._stores if (found := store.fetch_at(key, start)) is not None), None)
 
-    def fetch(self, key: Any, first: int, last: int) -> Iterator[tuple[int, Any]]:
+    def fetch(self, key: Any, first: int = 0, last: int = LAST_TIME) -> Iterator[tuple[int, Any]]:
         """Start and value of a key's windows that start between two times, both included."""
-        found = chain.from_iterable(store.fetch(key, first, last) for store in self._stores)
-        return ((start, _bare(value)) for start, value in found)
+        return iter(self._of_key(key, first, last))
+
+    def backward_fetch(self, key: Any, first: int = 0, last: int = LAST_TIME) -> Iterator[tuple[int, Any]]:
+        """The same from the latest to the earliest."""
+        return iter(self._of_key(key, first, last)[::-1])
+
+    def fetch_key_range(self, low: Any, high: Any, first: int, last: int) -> Iterator[tuple[Windowed, Any]]:
+        """Entries of keys between two, both included (None leaves an end open), that start between two times."""
+        return self._merged(store.fetch_key_range(low, high, first, last) for store in self._stores)
+
+    def fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Any]]:
+        """Entries whose windows start between two times, by window start, then key bytes."""
+        return self._merged(store.fetch_all(first, last) for store in self._stores)
 
     def all(self) -> Iterator[tuple[Windowed, Any]]:
         """Every entry, by window start, then key bytes."""
+        return self._merged(store.all() for store in self._stores)
+
+    def _of_key(self, key: Any, first: int, last: int) -> list[tuple[int, Any]]:
+        found = chain.from_iterable(store.fetch(key, first, last) for store in self._stores)
+        return [(start, _bare(value)) for start, value in found]
+
+    def _merged(self, entries: Iterator[Iterator[tuple[Windowed, Any]]]) -> Iterator[tuple[Windowed, Any]]:
         encode_key = self._stores[0].encode_key
-        found = chain.from_iterable(store.all() for store in self._stores)
-        ordered = sorted(found, key=lambda entry: (entry[0].window.start, encode_key(entry[0].key)))
+        ordered = sorted(
+            chain.from_iterable(entries), key=lambda entry: (entry[0].window.start, encode_key(entry[0].key))
+        )
         return ((windowed, _bare(value)) for windowed, value in ordered)
 
 
@@ -101,6 +148,10 @@ class SessionReader:
     def fetch(self, key: Any) -> Iterator[tuple[Windowed, Any]]:
         """All sessions of a key."""
         return chain.from_iterable(store.fetch(key) for store in self._stores)
+
+    def find_sessions(self, key: Any, earliest_end: int, latest_start: int) -> Iterator[tuple[Windowed, Any]]:
+        """Sessions of a key that end at or after one time and start at or before another, by end."""
+        return chain.from_iterable(store.find_sessions(key, earliest_end, latest_start) for store in self._stores)
 
     def fetch_session(self, key: Any, start: int, end: int) -> Any:
         """The value of one session, or None."""

@@ -19,12 +19,19 @@ from moldau.pipeline.cores.records import Headers, OutputRecord
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.store import Store
 from moldau.pipeline.dsl.durations import Duration, milliseconds
+from moldau.pipeline.ir.nodes import GlobalTableSource
 from moldau.pipeline.ir.rewrites.default_serdes import configured_serde
 from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.serdes import with_serdes_of
 from moldau.streams.piped_topics import TestInputTopic, TestOutputTopic
-from moldau.streams.store_readers import KeyValueReader, SessionReader, TimestampedReader, WindowReader
+from moldau.streams.store_readers import (
+    KeyValueReader,
+    SessionReader,
+    TimestampedReader,
+    VersionedReader,
+    WindowReader,
+)
 
 __all__ = ["ENGINES", "Run", "TopologyTestDriver"]
 
@@ -192,27 +199,33 @@ class TopologyTestDriver:
 
     def get_all_state_stores(self) -> dict[str, list[Store]]:
         """Every store by name, one for each partition."""
-        return {name: self._run.stores(name) for name in sorted(self._run.store_names())}
+        return {name: self.get_state_store(name) for name in sorted(self._run.store_names())}
 
     def get_state_store(self, name: str) -> list[Store]:
-        """The stores of a name, one for each partition."""
-        return self._run.stores(name)
+        """The stores of a name, one for each partition; one in all where every task has the same rows."""
+        stores = self._run.stores(name)
+        global_stores = {node.table.store for node in self._topology.nodes if isinstance(node, GlobalTableSource)}
+        return stores[:1] if name in global_stores else stores
 
     def get_key_value_store(self, name: str) -> KeyValueReader:
         """A key-value store over all partitions; of timestamped ones, values only."""
-        return KeyValueReader(name, self._run.stores(name))
+        return KeyValueReader(name, self.get_state_store(name))
 
     def get_timestamped_key_value_store(self, name: str) -> TimestampedReader:
         """The same with timestamps."""
-        return TimestampedReader(name, self._run.stores(name))
+        return TimestampedReader(name, self.get_state_store(name))
+
+    def get_versioned_key_value_store(self, name: str) -> VersionedReader:
+        """A table with its past, over all partitions."""
+        return VersionedReader(name, self.get_state_store(name))
 
     def get_window_store(self, name: str) -> WindowReader:
-        """A window store over all partitions."""
-        return WindowReader(name, self._run.stores(name))
+        """A window store over all partitions; of timestamped ones, values only."""
+        return WindowReader(name, self.get_state_store(name))
 
     def get_session_store(self, name: str) -> SessionReader:
         """A session store over all partitions."""
-        return SessionReader(name, self._run.stores(name))
+        return SessionReader(name, self.get_state_store(name))
 
     # --- end
 

@@ -11,6 +11,7 @@ import pytest
 from moldau.core.errors import InvalidConfigError
 from moldau.pipeline.cores.failures import ProcessingError, StateError
 from moldau.pipeline.cores.in_memory_run import UnknownTopicError
+from moldau.pipeline.cores.processors import ProcessorContext
 from moldau.streams import (
     Consumed,
     Grouped,
@@ -20,6 +21,7 @@ from moldau.streams import (
     PunctuationType,
     Record,
     SessionWindows,
+    Stores,
     StreamsBuilder,
     StringSerde,
     TimeWindows,
@@ -109,6 +111,9 @@ def test_stores_are_read_over_all_partitions(driver: TopologyTestDriver) -> None
     assert store.get("z") is None
     assert list(store.all()) == [("a", 2), ("b", 1), ("c", 1)]
     assert list(store.range("b", "c")) == [("b", 1), ("c", 1)]
+    assert list(store.reverse_range("b", None)) == [("c", 1), ("b", 1)]
+    assert list(store.reverse_all()) == [("c", 1), ("b", 1), ("a", 2)]
+    assert list(store.prefix_scan(b"a")) == [("a", 2)]
     assert store.approximate_num_entries() == 3
     assert driver.get_timestamped_key_value_store("counts").get("a") == (2, 7)
     assert list(driver.get_all_state_stores()) == ["counts"]
@@ -252,7 +257,74 @@ def test_window_and_session_stores_are_read_over_all_partitions() -> None:
 
         assert windows.fetch_at("a", 10) == 1
         assert list(windows.fetch("a", 0, 99)) == [(0, 1), (10, 1)]
+        assert list(windows.backward_fetch("a")) == [(10, 1), (0, 1)]
+        assert [(w.key, w.window.start) for w, _ in windows.fetch_all(0, 9)] == [("a", 0), ("b", 0)]
+        assert [(w.key, w.window.start) for w, _ in windows.fetch_key_range("b", None, 0, 99)] == [("b", 0)]
         assert [(w.key, w.window.start) for w, _ in windows.all()] == [("a", 0), ("b", 0), ("a", 10)]
         assert list(read.fetch("a")) == [(Windowed("a", Window(2, 12)), 2)]
+        assert list(read.find_sessions("a", 12, 12)) == [(Windowed("a", Window(2, 12)), 2)]
+        assert list(read.find_sessions("a", 13, 99)) == []
         assert read.fetch_session("b", 1, 1) == 1
         assert [w.key for w, _ in read.all()] == ["a", "b"]
+
+
+def test_rows_of_a_global_table_are_seen_once_however_many_tasks_have_them() -> None:
+    builder = StreamsBuilder()
+    rows = builder.global_table("rows", materialized=Materialized.as_("rows"))
+    builder.stream("in").join(rows, lambda one, other: other, key_selector=lambda key, value: key).to("out")
+    with TopologyTestDriver(builder.build(), CONFIG, partitions=3) as driver:
+        driver.create_input_topic("rows", STRING, STRING).pipe_input("a", "1")
+        store = driver.get_key_value_store("rows")
+
+        assert list(store.all()) == [("a", "1")]
+        assert store.approximate_num_entries() == 1
+
+
+def test_a_versioned_table_is_read_as_of_any_time() -> None:
+    builder = StreamsBuilder()
+    builder.table("in", materialized=Materialized.as_(Stores.persistent_versioned_key_value_store("rows", 1000)))
+    with TopologyTestDriver(builder.build(), CONFIG, partitions=2) as driver:
+        topic = driver.create_input_topic("in", STRING, STRING)
+        topic.pipe_input("a", "old", 10)
+        topic.pipe_input("a", "new", 20)
+        rows = driver.get_versioned_key_value_store("rows")
+
+        assert rows.get("a") == ("new", 20)
+        assert rows.get_as_of("a", 19) == ("old", 10)
+        assert rows.get_as_of("a", 9) is None
+
+
+class Correcting:
+    """Tells each value with the one that was there at the record's time."""
+
+    def init(self, context: ProcessorContext) -> None:
+        self.context = context
+        self.past = context.get_state_store("past")
+
+    def process(self, record: Record[str, str]) -> None:
+        before = self.past.get_as_of(record.key, record.timestamp)
+        if record.value == "gone":
+            self.past.delete(record.key, record.timestamp)
+        else:
+            self.past.put(record.key, record.value, record.timestamp)
+        self.context.forward(record.with_value(f"{before.value if before else '-'} {record.value}"))
+
+
+def test_a_processor_may_keep_values_with_their_past() -> None:
+    past = Stores.persistent_versioned_key_value_store("past", timedelta(seconds=1))
+    builder = StreamsBuilder()
+    builder.add_state_store(Stores.versioned_key_value_store_builder(past, STRING, STRING))
+    builder.stream("in").process(Correcting, "past").to("out")
+    with TopologyTestDriver(builder.build(), CONFIG) as driver:
+        topic, out = driver.create_input_topic("in", STRING, STRING), driver.create_output_topic("out", STRING, STRING)
+        for value, timestamp in (("a", 10), ("c", 30), ("b", 20), ("gone", 40), ("d", 50)):
+            topic.pipe_input("k", value, timestamp)
+
+        assert out.read_values_to_list() == ["- a", "a c", "a b", "c gone", "- d"]
+        assert driver.get_versioned_key_value_store("past").get_as_of("k", 25) == ("b", 20)
+
+
+def test_a_versioned_store_is_not_taken_for_a_plain_one() -> None:
+    past = Stores.persistent_versioned_key_value_store("past", 1000)
+    with pytest.raises(TopologyError, match="asked for as a key-value store but is a versioned key-value store"):
+        Stores.key_value_store_builder(past, STRING, STRING)

@@ -10,6 +10,7 @@ from typing import Any
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.failures import StateError
 from moldau.pipeline.cores.store import Store
+from moldau.pipeline.cores.versioned_store import versioned_store
 from moldau.pipeline.ir.nodes import StateStore, StoreKind
 
 __all__ = ["ReadOnlyStore", "open_store"]
@@ -26,6 +27,7 @@ READING = frozenset(
         "fetch_session",
         "find_sessions",
         "get",
+        "get_as_of",
         "name",
         "prefix_scan",
         "range",
@@ -43,6 +45,8 @@ def open_store(wanted: StateStore, context: TaskContext) -> Store:
             return context.key_value_store(table)
         case StoreKind.TIMESTAMPED_KEY_VALUE:
             return context.timestamped_store(table)
+        case StoreKind.VERSIONED_KEY_VALUE:
+            return versioned_store(table, context)
         case StoreKind.SESSION:
             return context.session_store(table, retention_ms=_retention_ms(wanted))
         case StoreKind.WINDOW:

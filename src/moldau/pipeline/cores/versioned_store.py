@@ -15,12 +15,14 @@ from typing import Any
 
 from moldau.pipeline.cores.backends import StateBackend
 from moldau.pipeline.cores.cells import Cell
-from moldau.pipeline.cores.records import ValueAndTimestamp
+from moldau.pipeline.cores.context import TaskContext
+from moldau.pipeline.cores.records import NO_TIMESTAMP, ValueAndTimestamp
 from moldau.pipeline.cores.store import Codec, Store, StoreChange
 from moldau.pipeline.cores.store_values import Holding
 from moldau.pipeline.cores.write_back import WriteBack
+from moldau.pipeline.ir.nodes import Materialization
 
-__all__ = ["Put", "VersionedStore"]
+__all__ = ["Put", "VersionedStore", "versioned_store"]
 
 VERSION = struct.Struct(">q?I")
 
@@ -88,9 +90,16 @@ class VersionedStore(Store):
         self._forget_deleted()
         return Put.LATEST if index == len(history) - 1 else Put.OUTDATED
 
+    def delete(self, key: Any, timestamp: int) -> ValueAndTimestamp | None:
+        """Say that a row is not since a time, and return what it was then."""
+        row = self.get_as_of(key, timestamp)
+        self.put(key, None, timestamp)
+        return row
+
     def flush(self) -> list[StoreChange]:
         """Write what changed to the backend."""
-        return [self._change(key, data) for key, data in self._cache.flush()]
+        written = self._cache.flush()
+        return [self._change(key, data) for key, data in written] if self.is_queryable else []
 
     def _oldest(self) -> int:
         oldest: int = self._observed.value - self._history_ms
@@ -147,6 +156,23 @@ class VersionedStore(Store):
     def _change(self, key: bytes, data: bytes | None) -> StoreChange:
         timestamp, value = list(versions(data))[-1] if data else (None, None)
         return StoreChange(key, value, None if value is None else timestamp, None)
+
+
+def versioned_store(table: Materialization, context: TaskContext) -> VersionedStore:
+    """The store of a materialisation that keeps history."""
+    history_ms = table.history_ms
+    assert history_ms is not None
+    return context.opened(
+        table,
+        VersionedStore,
+        lambda: VersionedStore(
+            table.store,
+            context.backend(table.store),
+            context.codec(table),
+            observed=context.cell(f"store-time {table.store}", NO_TIMESTAMP),
+            history_ms=history_ms,
+        ),
+    )
 
 
 def versions(data: bytes) -> Iterator[tuple[int, bytes | None]]:

@@ -14,13 +14,11 @@ from moldau.pipeline.cores.calls import callable_of
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.processor import Processor
 from moldau.pipeline.cores.records import Change, OutdatedChange, Record, ValueAndTimestamp
-from moldau.pipeline.cores.versioned_store import Put, VersionedStore
+from moldau.pipeline.cores.versioned_store import Put, versioned_store
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.foreign_key import ForeignKeyResolve
 
 __all__ = ["VersionedRowProcessor", "VersionedSourceProcessor", "VersionedView", "is_versioned"]
-
-_STORE_TIME_UNKNOWN = -1
 
 
 class VersionedView(Protocol):
@@ -34,23 +32,6 @@ class VersionedView(Protocol):
 def is_versioned(view: object) -> bool:
     """Whether a table's past can be read."""
     return hasattr(view, "get_as_of")
-
-
-def versioned_store(table: ir.Materialization, context: TaskContext) -> VersionedStore:
-    """The store of a materialisation that keeps history."""
-    history_ms = table.history_ms
-    assert history_ms is not None
-    return context.opened(
-        table,
-        VersionedStore,
-        lambda: VersionedStore(
-            table.store,
-            context.backend(table.store),
-            context.codec(table),
-            observed=context.cell(f"store-time {table.store}", _STORE_TIME_UNKNOWN),
-            history_ms=history_ms,
-        ),
-    )
 
 
 class _VersionedProcessor(Processor):

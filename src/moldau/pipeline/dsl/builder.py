@@ -16,9 +16,10 @@ from moldau.pipeline.dsl.graph import Graph, Part
 from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.dsl.kstream import KStream
 from moldau.pipeline.dsl.ktable import GlobalKTable, KTable
-from moldau.pipeline.dsl.materialized import Materialized, StoreBuilder
+from moldau.pipeline.dsl.materialized import Materialized
 from moldau.pipeline.dsl.options import Consumed
 from moldau.pipeline.dsl.processing import supplier_of
+from moldau.pipeline.dsl.stores import StoreBuilder
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import PythonFunction
 from moldau.pipeline.ir.nodes import (

@@ -60,6 +60,7 @@ class StoreKind(Enum):
 
     KEY_VALUE = "key-value"
     TIMESTAMPED_KEY_VALUE = "timestamped key-value"
+    VERSIONED_KEY_VALUE = "versioned key-value"
     WINDOW = "window"
     TIMESTAMPED_WINDOW = "timestamped window"
     SESSION = "session"
@@ -67,7 +68,10 @@ class StoreKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateStore:
-    """A store that a user's processor asked for; windows and sessions are kept for `table.retention_ms`."""
+    """A store that a user's processor asked for.
+
+    Windows and sessions are kept for `table.retention_ms`, the past of a versioned one for `table.history_ms`.
+    """
 
     kind: StoreKind
     table: Materialization

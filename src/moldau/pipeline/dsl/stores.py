@@ -1,0 +1,180 @@
+"""Stores for processors, and for tables that want one of their own: what they are called and what they keep.
+
+Where they are kept is the engine's business: persistent and in-memory stores are the same here. Start at `Stores`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from moldau.pipeline.dsl.durations import Duration, milliseconds
+from moldau.pipeline.dsl.hints import Hinting
+from moldau.pipeline.ir.errors import TopologyError
+from moldau.pipeline.ir.naming import checked_name
+from moldau.pipeline.ir.nodes import Materialization, StateStore, StoreKind
+from moldau.pipeline.ir.origin import callers_origin
+from moldau.pipeline.ir.serdes import Serde
+
+__all__ = ["StoreBuilder", "StoreSupplier", "Stores"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSupplier:
+    """A store's name and kind, without serdes; made by `Stores`."""
+
+    name: str
+    kind: StoreKind
+    retention_ms: int | None = None
+    window_size_ms: int | None = None
+    retain_duplicates: bool = False
+    history_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBuilder(Hinting):
+    """A store for processors: give it to `StreamsBuilder.add_state_store`, or let a supplier's `stores()` return it."""
+
+    store: StateStore
+
+    @property
+    def name(self) -> str:
+        """What processors ask for it by."""
+        return self.store.table.store
+
+    def with_caching_enabled(self) -> StoreBuilder:
+        """As in Kafka Streams, and without effect: what a batch writes is always kept in memory until its end."""
+        return self._with(is_caching=True)
+
+    def with_caching_disabled(self) -> StoreBuilder:
+        """As in Kafka Streams, and without effect, as `with_caching_enabled`."""
+        return self._with(is_caching=False)
+
+    def with_logging_enabled(self) -> StoreBuilder:
+        """As in Kafka Streams, and without effect: all state is kept in the checkpoint."""
+        return self._with(is_logging=True)
+
+    def with_logging_disabled(self) -> StoreBuilder:
+        """As in Kafka Streams, and without effect, as `with_logging_enabled`."""
+        return self._with(is_logging=False)
+
+    def _with(self, **changes: bool) -> StoreBuilder:
+        return StoreBuilder(replace(self.store, table=replace(self.store.table, **changes)))  # type: ignore[arg-type]
+
+
+class Stores(Hinting):
+    """Makes stores for processors and for `Materialized.as_`.
+
+    `Stores.key_value_store_builder(Stores.persistent_key_value_store("seen"), Serdes.string(), Serdes.long())`
+    """
+
+    @staticmethod
+    def persistent_key_value_store(name: str) -> StoreSupplier:
+        """One value by key."""
+        return StoreSupplier(name=checked_name(name), kind=StoreKind.KEY_VALUE)
+
+    @staticmethod
+    def persistent_timestamped_key_value_store(name: str) -> StoreSupplier:
+        """The same store; whether values have timestamps is decided by the builder or the table that it is given to."""
+        return Stores.persistent_key_value_store(name)
+
+    @staticmethod
+    def persistent_versioned_key_value_store(name: str, history_retention: Duration) -> StoreSupplier:
+        """A table that also knows what its rows were, for as long as `history_retention`.
+
+        Joins with it look a row up as of the time of the stream's record, and may have a grace period.
+        """
+        history_ms = milliseconds(history_retention, "the history retention of a versioned store")
+        return StoreSupplier(name=checked_name(name), kind=StoreKind.VERSIONED_KEY_VALUE, history_ms=history_ms)
+
+    @staticmethod
+    def persistent_window_store(
+        name: str, retention: Duration, window_size: Duration, *, retain_duplicates: bool = False
+    ) -> StoreSupplier:
+        """Values by key and time, kept for `retention`; with duplicates, several per key and time."""
+        return StoreSupplier(
+            name=checked_name(name),
+            kind=StoreKind.WINDOW,
+            retention_ms=milliseconds(retention, "the retention of a store"),
+            window_size_ms=milliseconds(window_size, "the size of a window"),
+            retain_duplicates=retain_duplicates,
+        )
+
+    @staticmethod
+    def persistent_timestamped_window_store(
+        name: str, retention: Duration, window_size: Duration, *, retain_duplicates: bool = False
+    ) -> StoreSupplier:
+        """The same store; whether values have timestamps is decided by the builder or the table that it is given to."""
+        return Stores.persistent_window_store(name, retention, window_size, retain_duplicates=retain_duplicates)
+
+    @staticmethod
+    def persistent_session_store(name: str, retention: Duration) -> StoreSupplier:
+        """Values by key and session, kept for `retention`."""
+        retention_ms = milliseconds(retention, "the retention of a store")
+        return StoreSupplier(name=checked_name(name), kind=StoreKind.SESSION, retention_ms=retention_ms)
+
+    in_memory_key_value_store = persistent_key_value_store
+    in_memory_window_store = persistent_window_store
+    in_memory_session_store = persistent_session_store
+
+    @staticmethod
+    def key_value_store_builder(supplier: StoreSupplier, key_serde: Serde, value_serde: Serde) -> StoreBuilder:
+        """Values by key."""
+        return _store_builder(supplier, StoreKind.KEY_VALUE, StoreKind.KEY_VALUE, key_serde, value_serde)
+
+    @staticmethod
+    def timestamped_key_value_store_builder(
+        supplier: StoreSupplier, key_serde: Serde, value_serde: Serde
+    ) -> StoreBuilder:
+        """Values by key, each with the time of its record."""
+        return _store_builder(supplier, StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED_KEY_VALUE, key_serde, value_serde)
+
+    @staticmethod
+    def versioned_key_value_store_builder(
+        supplier: StoreSupplier, key_serde: Serde, value_serde: Serde
+    ) -> StoreBuilder:
+        """Values by key and time: `put(key, value, timestamp)`, `get(key)`, `get_as_of(key, timestamp)`."""
+        kind = StoreKind.VERSIONED_KEY_VALUE
+        return _store_builder(supplier, kind, kind, key_serde, value_serde)
+
+    @staticmethod
+    def window_store_builder(supplier: StoreSupplier, key_serde: Serde, value_serde: Serde) -> StoreBuilder:
+        """Values by key and the start of a window."""
+        return _store_builder(supplier, StoreKind.WINDOW, StoreKind.WINDOW, key_serde, value_serde)
+
+    @staticmethod
+    def timestamped_window_store_builder(supplier: StoreSupplier, key_serde: Serde, value_serde: Serde) -> StoreBuilder:
+        """Values by key and the start of a window, each with the time of its record."""
+        return _store_builder(supplier, StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW, key_serde, value_serde)
+
+    @staticmethod
+    def session_store_builder(supplier: StoreSupplier, key_serde: Serde, value_serde: Serde) -> StoreBuilder:
+        """Values by key and session."""
+        return _store_builder(supplier, StoreKind.SESSION, StoreKind.SESSION, key_serde, value_serde)
+
+
+def _store_builder(
+    supplier: StoreSupplier, wanted: StoreKind, kind: StoreKind, key_serde: Serde, value_serde: Serde
+) -> StoreBuilder:
+    if supplier.kind is not wanted:
+        raise TopologyError(
+            f"store {supplier.name} was asked for as a {wanted.value} store but is a {supplier.kind.value} store",
+            callers_origin(),
+        )
+    # Kafka Streams caches the stores of processors only on demand.
+    table = Materialization(
+        store=supplier.name,
+        key_serde=key_serde,
+        value_serde=value_serde,
+        is_queryable=True,
+        is_caching=False,
+        retention_ms=supplier.retention_ms,
+        history_ms=supplier.history_ms,
+    )
+    return StoreBuilder(
+        StateStore(
+            kind=kind,
+            table=table,
+            window_size_ms=supplier.window_size_ms,
+            retain_duplicates=supplier.retain_duplicates,
+        )
+    )
