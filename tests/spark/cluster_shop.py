@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from moldau.client.admin import Admin
+from moldau.core.ids import TopicPartition as Partition
 
 __all__ = ["Shop"]
 
 PARTITIONS = 2
+LATEST = -1
 CUSTOMERS = 6
 RATES = {"books": 7, "music": 19}
 PATIENCE_S = 90
@@ -96,6 +98,11 @@ class Shop:
             assert time.monotonic() < deadline, (wanted, found)
             found = self._read("totals", 0)
         assert all([*map(int, values)] == sorted({*map(int, values)}) for values in found.values()), found
+
+    def written(self, topic: str) -> int:
+        """How many records there are, also of transactions that are not committed."""
+        places = [Partition(topic, number) for number in range(PARTITIONS)]
+        return sum(self._admin.list_offsets(dict.fromkeys(places, LATEST)).values())
 
     def _priced(self) -> list[tuple[str, str]]:
         sold = [(customer, *order.split(":")) for customer, order, _ in self.orders if not order.startswith("free")]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.integration.killable import KillableBroker
 from tests.spark.cluster_shop import Shop
+from tests.spark.java_processes import until
 from tests.spark.running_program import PROGRAM, Running
 
 from moldau.core.errors import MoldauError
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 ENDS_WITHIN_S = 45
 """Where Spark's query was waited for, it took 66 seconds. On a machine with nothing else to do it takes 15."""
+
+ENDS_IN_A_BATCH_WITHIN_S = 60
+"""Brokers are asked once more before a batch is given up: 15 seconds in addition."""
 
 
 @pytest.fixture
@@ -62,12 +66,7 @@ def test_an_application_closed_without_a_broker_goes_on_in_the_same_process(
     broker: KillableBroker, spark: SparkSession, tmp_path: Path
 ) -> None:
     shop = Shop(broker.bootstrap_servers)
-    config = {
-        "application.id": "totals",
-        "bootstrap.servers": shop.bootstrap,
-        "state.dir": str(tmp_path / "state"),
-        "processing.guarantee": "exactly_once_v2",
-    }
+    config = config_of_totals(shop, tmp_path)
     with KafkaStreams(totals(), config, engine=Engine(spark=spark)) as streams:
         streams.start()
         shop.send_orders(100)
@@ -84,9 +83,71 @@ def test_an_application_closed_without_a_broker_goes_on_in_the_same_process(
         shop.check_totals()
 
 
-def totals() -> Topology:
+def test_a_program_ends_without_a_broker_while_it_writes_a_batch_and_loses_and_doubles_nothing(
+    broker: KillableBroker, tmp_path: Path
+) -> None:
+    shop = Shop(broker.bootstrap_servers)
+    shop.send_orders(20_000)
+    command = [sys.executable, str(PROGRAM), shop.bootstrap, str(tmp_path / "state"), "addressed"]
+    # Writing takes seconds where a request holds a record or two, and the next one waits for its answer.
+    slowly = ["producer.batch.size=100", "producer.max.in.flight.requests.per.connection=1"]
+    with Running([*command, *slowly], tmp_path) as program:
+        until(lambda: shop.written("addressed") > 0 or not program.is_running())
+        assert shop.written("addressed") < 20_000
+        broker.kill()
+        began = time.monotonic()
+        assert program.stopped() == 0
+        assert time.monotonic() - began < ENDS_IN_A_BATCH_WITHIN_S
+
+    broker.start()
+    shop.send_orders(100)
+    with Running(command, tmp_path) as program:
+        check_all(shop, program, ("addressed",))
+        assert program.stopped() == 0
+
+
+def test_an_application_closed_without_a_broker_while_it_computes_a_batch_goes_on_in_the_same_process(
+    broker: KillableBroker, spark: SparkSession, tmp_path: Path
+) -> None:
+    shop = Shop(broker.bootstrap_servers)
+    shop.send_orders(100)
+    config = config_of_totals(shop, tmp_path)
+    is_reached, may_pass = tmp_path / "is-reached", tmp_path / "may-pass"
+
+    def wait(customer: str, order: str) -> None:
+        is_reached.touch()
+        until(may_pass.exists)
+
+    with KafkaStreams(totals(wait), config, engine=Engine(spark=spark)) as streams:
+        streams.start()
+        until(is_reached.exists)
+        broker.kill()
+        began = time.monotonic()
+        assert streams.close()
+        assert time.monotonic() - began < ENDS_IN_A_BATCH_WITHIN_S
+
+    broker.start()
+    may_pass.touch()
+    shop.send_orders(100)
+    with KafkaStreams(totals(wait), config, engine=Engine(spark=spark)) as streams:
+        streams.start()
+        shop.check_totals()
+
+
+def config_of_totals(shop: Shop, folder: Path) -> dict[str, str]:
+    return {
+        "application.id": "totals",
+        "bootstrap.servers": shop.bootstrap,
+        "state.dir": str(folder / "state"),
+        "processing.guarantee": "exactly_once_v2",
+    }
+
+
+def totals(look: Callable[[str, str], None] | None = None) -> Topology:
+    """Orders of each customer, with a look at each of them."""
     text, builder = StringSerde(), StreamsBuilder()
-    counts = builder.stream("orders", Consumed.with_(text, text)).group_by_key().count()
+    orders = builder.stream("orders", Consumed.with_(text, text))
+    counts = (orders if look is None else orders.peek(look)).group_by_key().count()
     counts.to_stream().to("totals", Produced.with_(text, LongSerde()))
     return builder.build()
 
