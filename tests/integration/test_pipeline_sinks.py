@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from moldau.cli.main import main
 from moldau.client.admin import Admin
 from moldau.client.errors import ClientError
 from moldau.client.groups import Groups
@@ -358,12 +359,23 @@ def test_an_application_that_may_be_running_is_not_reset(
     with pytest.raises(StreamsError, match="runs somewhere, or was killed less than a minute ago"):
         reset_application(settings)
     presence.close()
+    (tmp_path / application.id / "checkpoint").mkdir()
 
     assert reset_application(settings, force=True) == [
         f"group {application.id}",
         f"topic {application.id}-progress",
         f"state in {tmp_path}/{application.id}",
     ]
+    assert reset_application(settings) == []
+
+
+def test_a_reset_that_finds_nothing_says_so(
+    moldau_broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["streams", "reset", "-a", "nobody", "-b", moldau_broker.bootstrap_servers, "-p", f"state.dir={tmp_path}"]
+
+    assert main(words) == 0
+    assert "Nothing to forget: nobody has no group and no progress" in capsys.readouterr().out
 
 
 def test_topics_that_are_written_are_made(moldau_broker: Broker) -> None:
