@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from moldau.testing import Broker
@@ -20,6 +21,14 @@ def send(broker: Broker, topic: str) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     producer.produce(topic, b"x")
     assert producer.flush(30) == 0
+
+
+def read_one(broker: Broker, topic: str) -> bytes | None:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "reader"})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    record = consumer.poll(30)
+    consumer.close()
+    return record.value() if record is not None else None
 
 
 def test_two_brokers_share_nothing() -> None:
@@ -43,6 +52,14 @@ def test_settings_are_the_brokers() -> None:
         send(broker, "five")
         metadata = AdminClient({"bootstrap.servers": broker.bootstrap_servers}).list_topics(timeout=10)
         assert len(metadata.topics["five"].partitions) == 5
+
+
+def test_random_numbers_of_the_test_stay_its_own() -> None:
+    before = random.getstate()
+    with Broker() as broker:
+        send(broker, "any")
+        assert read_one(broker, "any") == b"x"
+    assert random.getstate() == before
 
 
 def test_a_temporary_folder_goes_and_a_given_one_stays(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ Start at `FetchSessions.begin`.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
+from moldau.core.chance import CHANCE
 from moldau.core.errors import ErrorCode
 from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchPartition, FetchRequest
 
@@ -156,7 +156,7 @@ class FetchSessions:
 
     def __init__(self, slots: int = 1000, random_id: Callable[[], int] | None = None) -> None:
         self._slots = slots
-        self._random_id = random_id or (lambda: random.randint(1, INT32_MAX))
+        self._random_id = random_id or (lambda: CHANCE.randint(1, INT32_MAX))
         self._sessions: dict[int, FetchSession] = {}
         """Least recently used first."""
         self.evictions = 0

@@ -7,11 +7,11 @@ Start at `partition_view`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from random import choice
 from typing import NamedTuple
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.controller.image import NO_LEADER, BrokerImage, Endpoint, MetadataImage, PartitionImage
+from moldau.core.chance import CHANCE
 from moldau.core.errors import ErrorCode
 
 __all__ = [
@@ -81,4 +81,4 @@ def reachable_brokers(
 def any_alive_broker(image: MetadataImage) -> int:
     """What clients are told is the controller: any broker will do, all pass admin requests on."""
     alive = image.alive_brokers()
-    return choice(alive).node_id if alive else -1
+    return CHANCE.choice(alive).node_id if alive else -1

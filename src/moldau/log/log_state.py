@@ -7,7 +7,6 @@ and reading, and says which thread may do what. Start there.
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import uuid
 from bisect import bisect_right
@@ -15,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from moldau.core.chance import CHANCE
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.ids import TopicPartition
 from moldau.log.config import LogConfig
@@ -231,7 +231,7 @@ class LogState:
             raise StorageError(
                 f"{self.topic_partition}: cannot begin a segment in {self.directory}: {error.strerror}"
             ) from error
-        self._roll_jitter_ms = random.randint(0, max(0, self._config.segment_jitter_ms))
+        self._roll_jitter_ms = CHANCE.randint(0, max(0, self._config.segment_jitter_ms))
         self._get_ready(segment)
         return segment
 
