@@ -97,14 +97,20 @@ def without_chatter(lines: Iterator[bytes]) -> Iterator[bytes]:
             trace.clear()
             is_after_chatter = True
             continue
-        yield from trace
+        yield from _told(trace, is_after_chatter=is_after_chatter)
         trace.clear()
         if line.startswith(CHATTER):
             is_after_chatter = True
         elif not is_after_chatter or (line.strip() and not line.startswith((CHAIN, *OTHER_END_CLOSED))):
             is_after_chatter = False
             yield line
-    yield from trace
+    yield from _told(trace, is_after_chatter=True)
+
+
+def _told(trace: list[bytes], *, is_after_chatter: bool) -> list[bytes]:
+    """A trace that is none of theirs. A heading alone is the rest of two that were mixed, or of a killed worker's."""
+    is_rest = is_after_chatter and all(line.startswith(TRACEBACK) for line in trace)
+    return [] if is_rest else trace
 
 
 def _are_theirs(trace: list[bytes], *, or_none: bool) -> bool:

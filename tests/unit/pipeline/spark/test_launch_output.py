@@ -69,6 +69,11 @@ def test_workers_that_complain_at_the_same_time_are_not_heard(turns: list[int]) 
     assert list(without_chatter(iter([*said, *rest, b"a\n"]))) == [b"a\n"]
 
 
+@pytest.mark.parametrize("before", [[], [b"a\n"], [*IDLE]])
+def test_a_worker_that_is_killed_while_it_complains_leaves_no_heading(before: list[bytes]) -> None:
+    assert list(without_chatter(iter([*before, IDLE[0]]))) == [line for line in before if line == b"a\n"]
+
+
 def test_a_chain_of_complaints_about_one_pipe_is_not_heard() -> None:
     link = [b"\n", b"During handling of the above exception, another exception occurred:\n", b"\n"]
     assert list(without_chatter(iter([*IDLE, *link, *STANDARD_LIBRARY, *link, *IDLE, b"a\n"]))) == [b"a\n"]
