@@ -185,6 +185,31 @@ EXAMPLES = [
         },
     ),
     Example(
+        "alarms_per_minute",
+        {"alarms": (TEXT, TEXT), "alarms_per_minute": (TEXT, JSON)},
+        [
+            ("alarms", "press", "hot", 1_000),
+            ("alarms", "press", "hot", 59_000),
+            ("alarms", "press", "hot", 61_000),
+            ("alarms", "press", "late, but within the grace", 30_000),
+            ("alarms", "press", "hot", 70_000),
+            ("alarms", "press", "too late", 30_000),
+        ],
+        {"alarms_per_minute": [("press", {"from_ms": BASE_MS, "alarms": 3})]},
+    ),
+    Example(
+        "silent_machines",
+        {"heartbeats": (TEXT, TEXT), "silent_machines": (TEXT, TEXT)},
+        [
+            ("heartbeats", "press", "up", 0),
+            ("heartbeats", "saw", "up", 5_000),
+            ("heartbeats", "press", "up", 50_000),
+            ("heartbeats", "press", "up", 75_000),
+            ("heartbeats", "press", "up", 95_000),
+        ],
+        {"silent_machines": [("saw", "silent for 70 s")]},
+    ),
+    Example(
         "trending_hashtags",
         {
             "twitter_tweets": (TEXT, JSON),
