@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from moldau.cli.console.windowed_keys import WINDOWED, windowed_reader
 from moldau.cli.tool import ToolError
 
 __all__ = ["Deserializer", "deserializer_named", "render_double"]
@@ -15,17 +16,22 @@ Deserializer = Callable[[bytes], bytes]
 """From a record's bytes to the text shown for them; raises `ValueError` for bytes of the wrong size."""
 
 
-def deserializer_named(name: str | None) -> Deserializer | None:
-    """Look a class up by its last part; `None` for those whose text is the bytes themselves."""
+def deserializer_named(name: str | None, settings: Mapping[str, str] | None = None) -> Deserializer | None:
+    """Look a class up by its last part; `None` for those whose text is the bytes themselves.
+
+    The deserializers of windowed keys have `settings`: the size of the windows, what is inside.
+    """
     if not name:
         return None
     simple = name.strip().rsplit(".", 1)[-1].removesuffix("Deserializer").lower()
     if simple in _AS_THEY_ARE:
         return None
+    if (windowed := windowed_reader(simple, settings or {}, deserializer_named)) is not None:
+        return windowed
     try:
         return _BY_NAME[simple]
     except KeyError:
-        known = ", ".join(sorted({*_BY_NAME, *_AS_THEY_ARE}))
+        known = ", ".join(sorted({*_BY_NAME, *_AS_THEY_ARE, *WINDOWED}))
         raise ToolError(f"{name} is a Java class, which cannot run here; there is {known}") from None
 
 

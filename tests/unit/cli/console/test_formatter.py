@@ -12,6 +12,8 @@ from moldau.cli.console.formatter import formatter_for
 from moldau.cli.console.people import json_line
 from moldau.cli.tool import ToolError
 
+STREAMS = "org.apache.kafka.streams.kstream"
+
 
 @dataclass
 class FakeMessage:
@@ -76,6 +78,40 @@ def test_keys_and_values_have_deserializers() -> None:
     message = FakeMessage(key_bytes=struct.pack(">i", 7), value_bytes=struct.pack(">q", -3))
     long_name = "org.apache.kafka.common.serialization.LongDeserializer"
     assert render(message, print_key="true", key_deserializer="Integer", value_deserializer=long_name) == b"7\t-3\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "properties", "text"),
+    [
+        (
+            b"page" + struct.pack(">q", 60_000),
+            {"key.deserializer": f"{STREAMS}.TimeWindowedDeserializer", "key.deserializer.window.size.ms": "10000"},
+            b"[page@60000/70000]\tv\n",
+        ),
+        (
+            struct.pack(">qqq", 7, 90, 50),
+            {
+                "key.deserializer": f"{STREAMS}.SessionWindowedDeserializer",
+                "key.deserializer.windowed.inner.class.serde": "org.apache.kafka.common.serialization.Serdes$LongSerde",
+            },
+            b"[7@50/90]\tv\n",
+        ),
+    ],
+)
+def test_keys_with_windows_are_shown_as_kafka_streams_prints_them(
+    key: bytes, properties: dict[str, str], text: bytes
+) -> None:
+    assert formatter_for(None, {"print.key": "true", **properties})(FakeMessage(key_bytes=key)) == text
+
+
+def test_the_size_of_windows_must_be_told() -> None:
+    with pytest.raises(ToolError, match=r"needs the size .*: --property key.deserializer.window.size.ms=60000"):
+        deserializer_named(f"{STREAMS}.TimeWindowedDeserializer")
+
+
+def test_a_key_that_is_too_short_for_a_window_is_an_error() -> None:
+    with pytest.raises(ValueError, match="ends with 8 bytes of time, and this one has 1 in all"):
+        render(FakeMessage(), print_key="true", key_deserializer="TimeWindowed", key_deserializer_window_size_ms="1")
 
 
 def test_bytes_of_the_wrong_size_are_an_error() -> None:
