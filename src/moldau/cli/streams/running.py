@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
 import threading
 import time
@@ -69,7 +70,9 @@ def _progress(numbers: MetricsSnapshot, seconds: float) -> None:
         parts.append(f"{numbers.state_records:,} in state")
     if numbers.restarts:
         parts.append(f"{numbers.restarts} restarts")
-    sys.stderr.write(CLEAR_LINE + " · ".join(parts))
+    # A line that the terminal breaks in two would not be cleared whole.
+    line = " · ".join(parts)[: shutil.get_terminal_size().columns - 1]
+    sys.stderr.write(CLEAR_LINE + line)
     sys.stderr.flush()
 
 

@@ -52,6 +52,7 @@ class Engine:
                 close_session(self._spark)
                 self._spark = None
             if self._spark is None:
+                logger.info("starting Spark, which takes some seconds")
                 self._spark = open_session(self._settings)
             return self._spark
 
