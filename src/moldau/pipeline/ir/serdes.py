@@ -323,8 +323,8 @@ class DefaultSerde:
     def missing(self) -> SerdeError:
         """The refusal of a pipeline that names no serde, neither here nor in its settings."""
         return SerdeError(
-            f"no serde for a {self.part}: name one where the topic is read or written (Consumed, Produced, "
-            f"Materialized, Grouped), or set default.{self.part}.serde"
+            f"no serde for a {self.part}: name one where records are read, grouped, joined, kept or written "
+            f"(Consumed, Grouped, Joined, Materialized, Produced), or set default.{self.part}.serde"
         )
 
 
