@@ -378,6 +378,21 @@ def test_a_reset_that_finds_nothing_says_so(
     assert "Nothing to forget: nobody has no group and no progress" in capsys.readouterr().out
 
 
+def test_topics_that_meet_with_different_counts_are_refused_before_anything_is_made(moldau_broker: Broker) -> None:
+    from moldau.streams import CopartitioningError, StreamsBuilder
+
+    admin = Admin(moldau_broker.bootstrap_servers)
+    admin.create_topic("meeting-one", partitions=1)
+    admin.create_topic("meeting-two", partitions=2)
+    builder = StreamsBuilder()
+    builder.stream("meeting-one").join(builder.table("meeting-two"), lambda one, two: one).to("meeting-out")
+    config = {"application.id": "meeting", "bootstrap.servers": moldau_broker.bootstrap_servers}
+
+    with pytest.raises(CopartitioningError, match="meeting-one has 1, meeting-two has 2; repartition one side"):
+        Cluster(StreamsSettings.of(config)).prepared(builder.build())
+    assert "meeting-out" not in admin.partition_counts()
+
+
 def test_topics_that_are_written_are_made(moldau_broker: Broker) -> None:
     from moldau.streams import Consumed, StreamsBuilder, StringSerde
 

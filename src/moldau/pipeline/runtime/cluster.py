@@ -14,6 +14,7 @@ from moldau.client.admin import Admin
 from moldau.client.errors import ClientError, UnreachableError
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
+from moldau.pipeline.ir.copartitioning import partition_counts
 from moldau.pipeline.ir.nodes import Source
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.client_log import report_sparingly
@@ -42,10 +43,13 @@ class Cluster:
     def prepared(self, topology: Topology) -> dict[str, int]:
         """Check that what is read exists, make what is written, and return every topic's partition count.
 
-        Raises `MissingTopicError`, or `StreamsError` where the cluster does not answer or does not allow it.
+        Raises `MissingTopicError`, `CopartitioningError` where topics that meet have different counts, or
+        `StreamsError` where the cluster does not answer or does not allow it.
         """
         counts = self.partition_counts()
         _check_sources((*topology.sources, *topology.global_tables), counts)
+        # Spark's plan finds this too, but seconds later.
+        partition_counts(tuple(dict.fromkeys(node for piece in topology.subtopologies for node in piece.nodes)), counts)
         fresh = [topic for topic in self._written(topology) if topic not in counts]
         for topic in fresh:
             self._create(topic, {})
