@@ -15,28 +15,25 @@ from moldau.pipeline.cores.records import Record, ValueAndTimestamp
 from moldau.pipeline.dsl import expression_functions as functions
 from moldau.pipeline.dsl.branching import BranchedKStream
 from moldau.pipeline.dsl.builder import StreamsBuilder
-from moldau.pipeline.dsl.cogrouped import CogroupedKStream
+from moldau.pipeline.dsl.cogrouped import (
+    CogroupedKStream,
+    SessionWindowedCogroupedKStream,
+    TimeWindowedCogroupedKStream,
+)
 from moldau.pipeline.dsl.expressions import aggregate, col, key, left, lit, right, value
 from moldau.pipeline.dsl.functions import with_key
-from moldau.pipeline.dsl.grouped import KGroupedStream, SessionWindowedKStream, TimeWindowedKStream
+from moldau.pipeline.dsl.grouped import KGroupedStream
 from moldau.pipeline.dsl.grouped_table import KGroupedTable
+from moldau.pipeline.dsl.join_options import Joined, StreamJoined, TableJoined
 from moldau.pipeline.dsl.kstream import KStream
 from moldau.pipeline.dsl.ktable import GlobalKTable, KTable
 from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.options import (
-    Branched,
-    Consumed,
-    Grouped,
-    Joined,
-    Named,
-    Produced,
-    Repartitioned,
-    StreamJoined,
-    TableJoined,
-)
+from moldau.pipeline.dsl.named import Named
+from moldau.pipeline.dsl.options import Branched, Consumed, Grouped, Produced, Repartitioned
 from moldau.pipeline.dsl.serdes import Serdes
 from moldau.pipeline.dsl.stores import StoreBuilder, Stores
 from moldau.pipeline.dsl.suppressed import BufferConfig, Suppressed
+from moldau.pipeline.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
 from moldau.pipeline.dsl.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from moldau.pipeline.ir.errors import CopartitioningError, SerdeError, TopologyError
 from moldau.pipeline.ir.nodes import EmitStrategy, OffsetReset
@@ -114,6 +111,7 @@ __all__ = [
     "Serde",
     "SerdeError",
     "Serdes",
+    "SessionWindowedCogroupedKStream",
     "SessionWindowedKStream",
     "SessionWindowedSerde",
     "SessionWindows",
@@ -127,6 +125,7 @@ __all__ = [
     "StringSerde",
     "Suppressed",
     "TableJoined",
+    "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
     "TimeWindowedSerde",
     "TimeWindows",

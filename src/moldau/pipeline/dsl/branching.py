@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic
 
-from moldau.pipeline.dsl.functions import Given, function_of
+from moldau.pipeline.dsl.functions import Described, function_of
 from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.options import Branched
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import BranchOutput, Split
 from moldau.pipeline.ir.origin import callers_origin
+from moldau.pipeline.ir.type_variables import K, V
 
 if TYPE_CHECKING:
     from moldau.pipeline.dsl.kstream import KStream
@@ -17,14 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["BranchedKStream"]
 
 
-class BranchedKStream:
+class BranchedKStream(Generic[K, V]):
     """Branches of a stream; `default_branch` or `no_default_branch` ends them and returns them by name.
 
     A branch is called as the split with the branch's own name, or its number, behind it: `split("big-").branch(...,
     Branched.as_("orders"))` is `big-orders`, and 0 is the default branch.
     """
 
-    def __init__(self, source: KStream, name: str | None) -> None:
+    def __init__(self, source: KStream[K, V], name: str | None) -> None:
         self._source = source
         graph = source.graph
         self._name = graph.names.chosen(name, "KSTREAM-BRANCH-")
@@ -32,10 +34,12 @@ class BranchedKStream:
         self._node = graph.add(
             Split(name=self._name, origin=callers_origin(), input=source.node, predicates=(), has_default=False)
         )
-        self._branches: dict[str, KStream] = {}
+        self._branches: dict[str, KStream[K, V]] = {}
         self._is_open = True
 
-    def branch(self, predicate: Given, branched: Branched | None = None) -> BranchedKStream:
+    def branch(
+        self, predicate: Callable[[K, V], object] | Described, branched: Branched | None = None
+    ) -> BranchedKStream[K, V]:
         """Add a branch of the records for which `predicate` (key, value) is true and was so for none before."""
         self._check_open()
         function = self._source.typed(function_of(predicate, "branch", "key", "value"))
@@ -45,7 +49,7 @@ class BranchedKStream:
         )
         return self
 
-    def default_branch(self, branched: Branched | None = None) -> dict[str, KStream]:
+    def default_branch(self, branched: Branched | None = None) -> dict[str, KStream[K, V]]:
         """Add a branch of all other records, and return the branches."""
         self._check_open()
         self._is_open = False
@@ -53,7 +57,7 @@ class BranchedKStream:
         self._add(option_of(branched, Branched), index=len(self._predicates), default_name="0")
         return self._branches
 
-    def no_default_branch(self) -> dict[str, KStream]:
+    def no_default_branch(self) -> dict[str, KStream[K, V]]:
         """Drop all other records, and return the branches."""
         self._check_open()
         self._is_open = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from moldau.pipeline.dsl.functions import callable_of
 from moldau.pipeline.dsl.given_options import option_of
@@ -19,6 +19,7 @@ from moldau.pipeline.dsl.ktable import GlobalKTable, KTable
 from moldau.pipeline.dsl.materialized import Materialized
 from moldau.pipeline.dsl.options import Consumed
 from moldau.pipeline.dsl.processing import supplier_of
+from moldau.pipeline.dsl.read_topics import reader_of
 from moldau.pipeline.dsl.stores import StoreBuilder
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import PythonFunction
@@ -27,7 +28,6 @@ from moldau.pipeline.ir.nodes import (
     GlobalTableSource,
     Materialization,
     Node,
-    Source,
     Split,
     StreamSource,
     TableSource,
@@ -36,9 +36,13 @@ from moldau.pipeline.ir.origin import callers_origin
 from moldau.pipeline.ir.rewrites.null_keys import dropping_null_keys
 from moldau.pipeline.ir.rewrites.optimizing import SETTING, optimizations, optimized
 from moldau.pipeline.ir.rewrites.rebuilding import rebuilt, replaced
+from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.ir.type_variables import K, V
 
 __all__ = ["StreamsBuilder"]
+
+AnyTableSource = TypeVar("AnyTableSource", TableSource, GlobalTableSource, GlobalStoreSource)
 
 
 class StreamsBuilder(Hinting):
@@ -47,10 +51,15 @@ class StreamsBuilder(Hinting):
     def __init__(self) -> None:
         self._graph = Graph()
 
-    def stream(self, topics: str | Iterable[str] | re.Pattern[str], consumed: Consumed | None = None) -> KStream:
+    def stream(
+        self, topics: str | Iterable[str] | re.Pattern[str], consumed: Consumed[K, V] | None = None
+    ) -> KStream[K, V]:
         """Read a topic, several, or all whose name a pattern matches, as one stream.
 
         Reading the same topic twice is reading it once, with two uses.
+
+            builder.stream("orders", Consumed.with_(Serdes.string(), Serdes.json()))
+            builder.stream(re.compile(r"orders-.*"))
         """
         options = option_of(consumed, Consumed)
         pattern = topics.pattern if isinstance(topics, re.Pattern) else None
@@ -66,54 +75,44 @@ class StreamsBuilder(Hinting):
             timestamps=_timestamps(options),
             offset_reset=options.reset,
         )
-        source = self._known(node) or self._graph.add(node)
+        source = reader_of(node, self._graph.nodes) or self._graph.add(node)
         keys, values = Part.of(options.key_serde), Part.of(options.value_serde)
         return KStream(self._graph, source, keys, values, has_new_keys=False)
 
-    def table(self, topic: str, consumed: Consumed | None = None, materialized: Materialized | None = None) -> KTable:
+    @overload
+    def table(self, topic: str, consumed: Consumed[K, V], materialized: Materialized | None = None) -> KTable[K, V]: ...
+
+    @overload
+    def table(
+        self, topic: str, consumed: None = None, materialized: Materialized[K, V] | None = None
+    ) -> KTable[K, V]: ...
+
+    def table(self, topic: str, consumed: Any = None, materialized: Any = None) -> KTable:
         """Read a topic as a table: a record replaces the one before of its key, a null value deletes it."""
         options, table = self._table_options(topic, consumed, materialized)
-        source = self._graph.names.suffixed(options.name, "-source", "KSTREAM-SOURCE-")
-        name = self._graph.names.chosen(options.name, "KTABLE-SOURCE-")
-        node = TableSource(
-            name=name,
-            origin=callers_origin(),
-            parts=(source, name),
-            topics=_listed(topic),
-            key_serde=table.key_serde,
-            value_serde=table.value_serde,
-            timestamps=_timestamps(options),
-            offset_reset=options.reset,
-            table=table,
-        )
-        self._known(node)
-        self._graph.add(node)
+        serdes = table.key_serde, table.value_serde
+        node = self._table_source(TableSource, topic, options, table, serdes=serdes)
         store = table.store if table.is_queryable else None
         keys, values = Part.of(options.key_serde), Part.of(options.value_serde)
         return KTable(self._graph, node, keys, values, store=store)
 
+    @overload
     def global_table(
-        self, topic: str, consumed: Consumed | None = None, materialized: Materialized | None = None
-    ) -> GlobalKTable:
+        self, topic: str, consumed: Consumed[K, V], materialized: Materialized | None = None
+    ) -> GlobalKTable[K, V]: ...
+
+    @overload
+    def global_table(
+        self, topic: str, consumed: None = None, materialized: Materialized[K, V] | None = None
+    ) -> GlobalKTable[K, V]: ...
+
+    def global_table(self, topic: str, consumed: Any = None, materialized: Any = None) -> GlobalKTable:
         """Read a topic as a table of which every task knows every row."""
         if option_of(materialized, Materialized).history_ms is not None:
             raise TopologyError("a global table cannot be versioned", callers_origin())
         options, table = self._table_options(topic, consumed, materialized)
-        source = self._graph.names.suffixed(options.name, "-source", "KSTREAM-SOURCE-")
-        name = self._graph.names.chosen(options.name, "KTABLE-SOURCE-")
-        node = GlobalTableSource(
-            name=name,
-            origin=callers_origin(),
-            parts=(source, name),
-            topics=_listed(topic),
-            key_serde=table.key_serde,
-            value_serde=table.value_serde,
-            timestamps=_timestamps(options),
-            offset_reset=options.reset,
-            table=table,
-        )
-        self._known(node)
-        self._graph.add(node)
+        serdes = table.key_serde, table.value_serde
+        node = self._table_source(GlobalTableSource, topic, options, table, serdes=serdes)
         return GlobalKTable(self._graph, node, Part.of(options.key_serde), Part.of(options.value_serde))
 
     def add_state_store(self, store: StoreBuilder) -> StreamsBuilder:
@@ -136,26 +135,18 @@ class StreamsBuilder(Hinting):
         if not isinstance(store, StoreBuilder):
             raise TopologyError(f"add_global_store takes what Stores builds, not {store!r}", callers_origin())
         options, wanted = option_of(consumed, Consumed), store.store
-        source = self._graph.names.suffixed(options.name, "-source", "KSTREAM-SOURCE-")
-        name = self._graph.names.chosen(options.name, "KTABLE-SOURCE-")
         self._graph.claim_store(store.name)
-        node = GlobalStoreSource(
-            name=name,
-            origin=callers_origin(),
-            parts=(source, name),
-            topics=_listed(topic),
-            key_serde=Part.of(options.key_serde).key_serde(),
-            value_serde=Part.of(options.value_serde).value_serde(),
-            timestamps=_timestamps(options),
-            offset_reset=options.reset,
-            table=replace(wanted.table, is_logging=False),
+        self._table_source(
+            GlobalStoreSource,
+            topic,
+            options,
+            replace(wanted.table, is_logging=False),
+            serdes=(Part.of(options.key_serde).key_serde(), Part.of(options.value_serde).value_serde()),
             supplier=supplier_of(supplier, "add_global_store", "process"),
             kind=wanted.kind,
             window_size_ms=wanted.window_size_ms,
             retain_duplicates=wanted.retain_duplicates,
         )
-        self._known(node)
-        self._graph.add(node)
         return self
 
     def build(self, config: Mapping[str, Any] | None = None) -> Topology:
@@ -172,6 +163,34 @@ class StreamsBuilder(Hinting):
         predicates = tuple(self._graph.branches[node.name])
         return (replaced(node, predicates=predicates, has_default=node.name in self._graph.default_branches),)
 
+    def _table_source(
+        self,
+        node_class: type[AnyTableSource],
+        topic: str,
+        options: Consumed,
+        table: Materialization,
+        *,
+        serdes: tuple[Serde, Serde],
+        **more: Any,
+    ) -> AnyTableSource:
+        """A node that keeps what it reads, which is written with these serdes."""
+        source = self._graph.names.suffixed(options.name, "-source", "KSTREAM-SOURCE-")
+        name = self._graph.names.chosen(options.name, "KTABLE-SOURCE-")
+        node = node_class(
+            name=name,
+            origin=callers_origin(),
+            parts=(source, name),
+            topics=_listed(topic),
+            key_serde=serdes[0],
+            value_serde=serdes[1],
+            timestamps=_timestamps(options),
+            offset_reset=options.reset,
+            table=table,
+            **more,
+        )
+        reader_of(node, self._graph.nodes)
+        return self._graph.add(node)
+
     def _table_options(
         self, topic: str, consumed: Consumed | None, materialized: Materialized | None
     ) -> tuple[Consumed, Materialization]:
@@ -183,52 +202,6 @@ class StreamsBuilder(Hinting):
         stored = replace(given, key_serde=key_serde, value_serde=value_serde)
         store = stored.store_name or self._graph.names.store(f"{topic}-")
         return options, stored.under(self._graph.claim_store(store))
-
-    def _known(self, node: Source) -> StreamSource | None:
-        """The stream that reads the same topics already; anything else that reads one of them is refused."""
-        for other in self._graph.nodes:
-            if not isinstance(other, Source) or not _overlap(node, other):
-                continue
-            if isinstance(node, StreamSource) and isinstance(other, StreamSource):
-                _check_alike(node, other)
-                return other
-            raise TopologyError(
-                f"{_named(other)} is read already ({other.origin}); read it once, as a stream, and use "
-                "to_table() where a table is wanted",
-                node.origin,
-            )
-        return None
-
-
-def _overlap(node: Source, other: Source) -> bool:
-    if node.topic_pattern is not None or other.topic_pattern is not None:
-        if node.topic_pattern == other.topic_pattern:
-            return True
-        named, pattern = (node, other) if other.topic_pattern is not None else (other, node)
-        return any(re.fullmatch(pattern.topic_pattern or "", topic) for topic in named.topics)
-    return bool(set(node.topics) & set(other.topics))
-
-
-def _check_alike(node: StreamSource, other: StreamSource) -> None:
-    """Refuse to read one topic in two ways."""
-    if set(node.topics) != set(other.topics) or node.topic_pattern != other.topic_pattern:
-        raise TopologyError(
-            f"{_named(other)} ({other.origin}) and {_named(node)} overlap; read each topic in one place only",
-            node.origin,
-        )
-    for what in ("key_serde", "value_serde", "offset_reset"):
-        one, two = getattr(other, what), getattr(node, what)
-        if one != two:
-            raise TopologyError(
-                f"{_named(node)} is read with {what} {one!r} ({other.origin}) and again with {two!r}; choose one",
-                node.origin,
-            )
-
-
-def _named(source: Source) -> str:
-    if source.topic_pattern is not None:
-        return f"topics like {source.topic_pattern}"
-    return f"topic{'s' if len(source.topics) > 1 else ''} {', '.join(source.topics)}"
 
 
 def _listed(topics: str | Iterable[str]) -> tuple[str, ...]:

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, overload
 
-from moldau.pipeline.dsl.functions import Given, callable_of, function_of
+from moldau.pipeline.dsl.functions import Described, Given, callable_of, function_of
 from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Graph, Part
-from moldau.pipeline.dsl.grouped import KGroupedStream, windowed_keys
+from moldau.pipeline.dsl.grouped import KGroupedStream
 from moldau.pipeline.dsl.ktable import KTable
 from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.options import Named, name_of
+from moldau.pipeline.dsl.named import Named, name_of
+from moldau.pipeline.dsl.windowed import windowed_keys
 from moldau.pipeline.dsl.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import Function
 from moldau.pipeline.ir.nodes import Cogroup, Node
 from moldau.pipeline.ir.origin import callers_origin
+from moldau.pipeline.ir.type_variables import VO, K, V
+from moldau.pipeline.ir.windows import Windowed
 
 __all__ = ["CogroupedKStream", "SessionWindowedCogroupedKStream", "TimeWindowedCogroupedKStream"]
 
 AGGREGATE = "COGROUPKSTREAM-AGGREGATE-"
 
 
-class CogroupedKStream:
-    """Grouped streams with the functions that fold them."""
+class CogroupedKStream(Generic[K, V]):
+    """Grouped streams with the functions that fold them into values of type `V`."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._groups: dict[KGroupedStream, Function] = {}
         self._sources: dict[KGroupedStream, Node] = {}
 
-    def cogroup(self, grouped: KGroupedStream, aggregator: Given) -> CogroupedKStream:
+    def cogroup(
+        self, grouped: KGroupedStream[K, VO], aggregator: Callable[[K, VO, V], V] | Described
+    ) -> CogroupedKStream[K, V]:
         """Add a stream: `aggregator` (key, value, aggregate) folds its records."""
         if not isinstance(grouped, KGroupedStream) or grouped.graph is not self._graph:
             raise TopologyError("cogroup takes a grouped stream of the same StreamsBuilder", callers_origin())
@@ -40,14 +45,24 @@ class CogroupedKStream:
 
     def aggregate(
         self,
-        initializer: Callable[[], Any],
+        initializer: Callable[[], V],
         materialized: Materialized | None = None,
         named: Named | str | None = None,
-    ) -> KTable:
+    ) -> KTable[K, V]:
         """Fold all the streams by key, starting with `initializer` ()."""
         return self.fold(initializer, None, materialized, named, windows=None)
 
-    def windowed_by(self, windows: Windows) -> TimeWindowedCogroupedKStream | SessionWindowedCogroupedKStream:
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> SessionWindowedCogroupedKStream[K, V]: ...
+
+    @overload
+    def windowed_by(
+        self, windows: TimeWindows | SlidingWindows | UnlimitedWindows
+    ) -> TimeWindowedCogroupedKStream[K, V]: ...
+
+    def windowed_by(
+        self, windows: Windows
+    ) -> TimeWindowedCogroupedKStream[K, V] | SessionWindowedCogroupedKStream[K, V]:
         """Fold per key and window."""
         match windows:
             case SessionWindows():
@@ -107,36 +122,36 @@ class CogroupedKStream:
         return next((grouped.keys.serde for grouped in self._groups if grouped.keys.serde is not None), None)
 
 
-class TimeWindowedCogroupedKStream:
+class TimeWindowedCogroupedKStream(Generic[K, V]):
     """Several grouped streams by time window."""
 
-    def __init__(self, cogrouped: CogroupedKStream, windows: Windows) -> None:
+    def __init__(self, cogrouped: CogroupedKStream[K, V], windows: Windows) -> None:
         self._cogrouped = cogrouped
         self._windows = windows
 
     def aggregate(
         self,
-        initializer: Callable[[], Any],
+        initializer: Callable[[], V],
         materialized: Materialized | None = None,
         named: Named | str | None = None,
-    ) -> KTable:
+    ) -> KTable[Windowed[K], V]:
         """Fold all the streams by key and window, starting with `initializer` ()."""
         return self._cogrouped.fold(initializer, None, materialized, named, windows=self._windows)
 
 
-class SessionWindowedCogroupedKStream:
+class SessionWindowedCogroupedKStream(Generic[K, V]):
     """Several grouped streams by session."""
 
-    def __init__(self, cogrouped: CogroupedKStream, windows: SessionWindows) -> None:
+    def __init__(self, cogrouped: CogroupedKStream[K, V], windows: SessionWindows) -> None:
         self._cogrouped = cogrouped
         self._windows = windows
 
     def aggregate(
         self,
-        initializer: Callable[[], Any],
-        session_merger: Given,
+        initializer: Callable[[], V],
+        session_merger: Callable[[K, V, V], V] | Described,
         materialized: Materialized | None = None,
         named: Named | str | None = None,
-    ) -> KTable:
+    ) -> KTable[Windowed[K], V]:
         """Fold all the streams by key and session; `session_merger` (key, one, other) joins two that grew together."""
         return self._cogrouped.fold(initializer, session_merger, materialized, named, windows=self._windows)

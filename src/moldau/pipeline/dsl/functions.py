@@ -9,31 +9,35 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
 from moldau.pipeline.dsl.expressions import Term, expression_of
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.expressions import Expression, columns_of
 from moldau.pipeline.ir.functions import Function, PythonFunction
 from moldau.pipeline.ir.origin import Origin, callers_origin
+from moldau.pipeline.ir.type_variables import VR
 
-__all__ = ["Given", "WithKey", "callable_of", "function_of", "keyed_function_of", "with_key"]
+__all__ = ["Described", "Given", "WithKey", "callable_of", "function_of", "keyed_function_of", "with_key"]
 
 HAVE_A_KEY = ("map_values", "flat_map_values")
 """Operators with a variant whose function gets the key too."""
 
-Given = Callable[..., Any] | Term | tuple[Any, ...] | dict[str, Any]
-"""A callable, an expression, or a tuple or dict with expressions in it."""
+Described = Term | tuple[Any, ...] | dict[str, Any]
+"""What an engine can look into: an expression, or a tuple or dict with expressions in it."""
+
+Given = Callable[..., Any] | Described
+"""What an operator takes for its function, whatever the types."""
 
 
 @dataclass(frozen=True, slots=True)
-class WithKey:
+class WithKey(Generic[VR]):
     """A joiner or extractor that wants the key as its first argument."""
 
-    call: Callable[..., Any]
+    call: Callable[..., VR]
 
 
-def with_key(call: Callable[..., Any]) -> WithKey:
+def with_key(call: Callable[..., VR]) -> WithKey[VR]:
     """Let a joiner or a foreign-key extractor have the key as its first argument.
 
     `orders.join(customers, with_key(lambda key, order, customer: ...))`

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.origin import callers_origin
 
-__all__ = ["option_of"]
+__all__ = ["check_serdes", "option_of"]
 
 Option = TypeVar("Option")
 
@@ -24,6 +24,14 @@ def option_of(given: Option | None, kind: type[Option]) -> Option:
             f"{kind.__name__} is wanted here{_example(given, kind)}, not {_told(given)}", callers_origin()
         )
     return given
+
+
+def check_serdes(*serdes: Any) -> None:
+    """Refuse what is no serde, or the class of one."""
+    for serde in serdes:
+        if serde is not None and (isinstance(serde, type) or not hasattr(serde, "serialize")):
+            hint = f"; call it: {serde.__name__}()" if isinstance(serde, type) else ""
+            raise TopologyError(f"{serde!r} is not a serde: it needs serialize and deserialize{hint}", callers_origin())
 
 
 def _example(given: object, kind: type[Any]) -> str:

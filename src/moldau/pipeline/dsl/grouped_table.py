@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from typing import Any, Generic
 
-from moldau.pipeline.dsl.functions import Given, callable_of, function_of
+from moldau.pipeline.dsl.counting import counting
+from moldau.pipeline.dsl.functions import Described, callable_of, function_of
 from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import REPARTITION_SUFFIX, Graph, Part
 from moldau.pipeline.dsl.ktable import KTable
 from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.options import Named, name_of
+from moldau.pipeline.dsl.named import Named, name_of
 from moldau.pipeline.ir.nodes import AggregateTable, Aggregator, Count, Fold, Node, Reduce, Repartition
 from moldau.pipeline.ir.origin import callers_origin
-from moldau.pipeline.ir.serdes import LongSerde
+from moldau.pipeline.ir.type_variables import VR, K, V
 
 __all__ = ["KGroupedTable"]
 
 
-class KGroupedTable:
+class KGroupedTable(Generic[K, V]):
     """Rows by group, ready to be folded."""
 
     def __init__(self, graph: Graph, node: Node, keys: Part, values: Part, *, name: str | None) -> None:
@@ -30,20 +30,17 @@ class KGroupedTable:
         self._repartition_name = name
         self._repartition: Repartition | None = None
 
-    def count(self, materialized: Materialized | None = None, named: Named | str | None = None) -> KTable:
+    def count(self, materialized: Materialized | None = None, named: Named | str | None = None) -> KTable[K, int]:
         """How many rows each group has."""
-        options = option_of(materialized, Materialized)
-        if options.value_serde is None:
-            options = replace(options, value_serde=LongSerde())
-        return self._fold(Count(), "KTABLE-AGGREGATE-", options, named)
+        return self._fold(Count(), "KTABLE-AGGREGATE-", counting(materialized), named)
 
     def reduce(
         self,
-        adder: Given,
-        subtractor: Given,
+        adder: Callable[[V, V], V] | Described,
+        subtractor: Callable[[V, V], V] | Described,
         materialized: Materialized | None = None,
         named: Named | str | None = None,
-    ) -> KTable:
+    ) -> KTable[K, V]:
         """Combine the rows of each group: `adder` (aggregate, new value), and `subtractor` (aggregate, old value)."""
         options = option_of(materialized, Materialized).or_serdes(None, self._values.serde)
         reduce = Reduce(
@@ -54,15 +51,18 @@ class KGroupedTable:
 
     def aggregate(
         self,
-        initializer: Callable[[], Any],
-        adder: Given,
-        subtractor: Given,
+        initializer: Callable[[], VR],
+        adder: Callable[[K, V, VR], VR] | Described,
+        subtractor: Callable[[K, V, VR], VR] | Described,
         materialized: Materialized | None = None,
         named: Named | str | None = None,
-    ) -> KTable:
+    ) -> KTable[K, VR]:
         """Fold the rows of each group: `adder` and `subtractor` (key, value, aggregate), starting with `initializer`.
 
         A row that changes its group is subtracted from the old one and added to the new one.
+
+            accounts.group_by(by_branch, grouped).aggregate(int, lambda key, balance, total: total + balance,
+                                                            lambda key, balance, total: total - balance)
         """
         fold = Fold(
             callable_of(initializer, "the initializer of aggregate"),
@@ -71,7 +71,9 @@ class KGroupedTable:
         )
         return self._fold(fold, "KTABLE-AGGREGATE-", option_of(materialized, Materialized), named)
 
-    def _fold(self, aggregator: Aggregator, prefix: str, options: Materialized, named: Named | str | None) -> KTable:
+    def _fold(
+        self, aggregator: Aggregator, prefix: str, options: Materialized, named: Named | str | None
+    ) -> KTable[K, Any]:
         graph, given = self._graph, name_of(named)
         options = options.or_serdes(self._keys.serde, None)
         table = options.under(graph.claim_store(options.store_name or graph.names.store("KTABLE-AGGREGATE-")))

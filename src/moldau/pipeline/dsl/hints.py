@@ -6,7 +6,10 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-__all__ = ["Hinting"]
+__all__ = ["FOLD_FIRST", "Hinting"]
+
+FOLD_FIRST = "fold the groups first, with count(), reduce(...) or aggregate(...)"
+"""What grouped streams say, with windows or without, to whom they are no stream and no table."""
 
 HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 RESERVED = {"foreach": "for_each", "as": "as_", "with": "with_"}

@@ -1,42 +1,32 @@
 """A table, and what can be done with it.
 
 A table is the changes of its rows: a new value replaces the one of its key, a null value deletes it. Operators without
-a store of their own compute rows when they are asked for one; a store with a name can be queried. Joins by key and by
-foreign key are in `table_joins`, grouping leads to `grouped_table`. Start at `KTable`.
+a store of their own compute rows when they are asked for one; a store with a name can be queried. What is done row by
+row is in `row_operators`, joins by key and by foreign key are in `table_joins`, grouping leads to `grouped_table`.
+Start at `KTable`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, overload
 
-from moldau.pipeline.dsl.functions import Given, WithKey, function_of
+from moldau.pipeline.dsl.functions import Described, Given, WithKey, function_of
 from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Graph, Part
-from moldau.pipeline.dsl.hints import Hinting
+from moldau.pipeline.dsl.join_options import TableJoined
 from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.options import Grouped, Named, TableJoined, name_of
-from moldau.pipeline.dsl.processing import stores_of, supplier_of
+from moldau.pipeline.dsl.named import Named, name_of
+from moldau.pipeline.dsl.options import Grouped
+from moldau.pipeline.dsl.row_operators import RowOperators
 from moldau.pipeline.dsl.suppressed import Suppressed
 from moldau.pipeline.dsl.table_joins import join_on_foreign_key, join_tables
 from moldau.pipeline.dsl.versions import is_versioned
 from moldau.pipeline.ir.errors import TopologyError
-from moldau.pipeline.ir.functions import Function, PythonFunction
 from moldau.pipeline.ir.grace import close_delay_ms
-from moldau.pipeline.ir.inference import typed
-from moldau.pipeline.ir.nodes import (
-    GlobalTableSource,
-    GroupTable,
-    JoinKind,
-    Materialization,
-    Node,
-    Suppress,
-    TableFilter,
-    TableMapValues,
-    TableTransformValues,
-    ToStream,
-)
+from moldau.pipeline.ir.nodes import GlobalTableSource, GroupTable, JoinKind, Materialization, Suppress, ToStream
 from moldau.pipeline.ir.origin import callers_origin
+from moldau.pipeline.ir.type_variables import KO, KR, VO, VR, K, V
 
 if TYPE_CHECKING:
     from moldau.pipeline.dsl.grouped_table import KGroupedTable
@@ -45,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["GlobalKTable", "KTable"]
 
 
-class GlobalKTable:
+class GlobalKTable(Generic[K, V]):
     """A table of which every task knows every row; made to be joined with, by any field."""
 
     def __init__(self, graph: Graph, node: GlobalTableSource, keys: Part, values: Part) -> None:
@@ -63,8 +53,11 @@ class GlobalKTable:
 STREAM_FIRST = "make it a stream first, with to_stream()"
 
 
-class KTable(Hinting):
-    """Rows by key, and their changes."""
+class KTable(RowOperators[K, V]):
+    """Rows by key, and their changes.
+
+    To a type checker it is a `KTable[K, V]`, with the types of its serdes and functions.
+    """
 
     hints: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("to", "peek", "for_each", "map", "flat_map", "select_key", "merge", "split"), STREAM_FIRST),
@@ -75,112 +68,11 @@ class KTable(Hinting):
         "to_table": "it is one already",
     }
 
-    def __init__(self, graph: Graph, node: Node, keys: Part, values: Part, *, store: str | None) -> None:
-        self.graph = graph
-        self.node = node
-        self.keys = keys
-        self.values = values
-        self._store = store
+    def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
+        """Hold changes back, until their window has closed or for some time.
 
-    @property
-    def name(self) -> str:
-        """The name of the node that this table comes from."""
-        return self.node.name
-
-    @property
-    def queryable_store_name(self) -> str | None:
-        """The store that can be queried for its rows, where it has one."""
-        return self._store
-
-    # --- row by row ------------------------------------------------------------------------------------------
-
-    def filter(
-        self, predicate: Given, materialized: Materialized | None = None, named: Named | str | None = None
-    ) -> KTable:
-        """Keep the rows for which `predicate` (key, value) is true; a row that stops being so is deleted."""
-        return self._filtered(predicate, materialized, named, is_negated=False)
-
-    def filter_not(
-        self, predicate: Given, materialized: Materialized | None = None, named: Named | str | None = None
-    ) -> KTable:
-        """Drop the rows for which `predicate` (key, value) is true."""
-        return self._filtered(predicate, materialized, named, is_negated=True)
-
-    def _filtered(
-        self, predicate: Given, materialized: Materialized | None, named: Named | str | None, *, is_negated: bool
-    ) -> KTable:
-        function = self._typed(function_of(predicate, "filter", "key", "value"))
-        table = self._stored(materialized, self.values, burn="KTABLE-FILTER-")
-        name = self.graph.names.chosen(name_of(named), "KTABLE-FILTER-")
-        node = TableFilter(
-            name=name,
-            origin=callers_origin(),
-            input=self.node,
-            predicate=function,
-            is_negated=is_negated,
-            table=table,
-            forgets_history=_forgets_history(materialized),
-        )
-        return self._then(node, materialized, self.values, table)
-
-    def map_values(
-        self, mapper: Given, materialized: Materialized | None = None, named: Named | str | None = None
-    ) -> KTable:
-        """Replace each row's value by what `mapper` (value) returns; an expression may read the key as well."""
-        return self._mapped(mapper, ("value",), materialized, named)
-
-    def map_values_with_key(
-        self, mapper: Given, materialized: Materialized | None = None, named: Named | str | None = None
-    ) -> KTable:
-        """Replace each row's value by what `mapper` (key, value) returns."""
-        return self._mapped(mapper, ("key", "value"), materialized, named)
-
-    def _mapped(
-        self, mapper: Given, parameters: tuple[str, ...], materialized: Materialized | None, named: Named | str | None
-    ) -> KTable:
-        has_key = not callable(mapper) or "key" in parameters
-        function = self._typed(function_of(mapper, "map_values", *(("key", "value") if has_key else parameters)))
-        values = Part.made_by(function)
-        table = self._stored(materialized, values, burn="KTABLE-MAPVALUES-")
-        name = self.graph.names.chosen(name_of(named), "KTABLE-MAPVALUES-")
-        node = TableMapValues(
-            name=name,
-            origin=callers_origin(),
-            input=self.node,
-            mapper=function,
-            has_key=has_key,
-            table=table,
-            forgets_history=_forgets_history(materialized),
-        )
-        return self._then(node, materialized, values, table)
-
-    def transform_values(
-        self,
-        supplier: Callable[[], Any],
-        *stores: str,
-        materialized: Materialized | None = None,
-        named: Named | str | None = None,
-    ) -> KTable:
-        """Replace each row's value with a transformer of your own: `supplier` () returns one per partition.
-
-        A transformer has transform(key, value), and may have init(context) and close().
+        per_minute.count().suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
         """
-        owned, connected = stores_of(self.graph, supplier, stores)
-        table = self._stored(materialized, Part(), burn=None)
-        node = TableTransformValues(
-            name=self.graph.names.chosen(name_of(named), "KTABLE-TRANSFORMVALUES-"),
-            origin=callers_origin(),
-            input=self.node,
-            supplier=supplier_of(supplier, "transform_values", "transform"),
-            stores=owned,
-            connected=connected,
-            table=table,
-            forgets_history=_forgets_history(materialized),
-        )
-        return self._then(node, materialized, Part(), table)
-
-    def suppress(self, suppressed: Suppressed) -> KTable:
-        """Hold changes back, until their window has closed or for some time."""
         if not isinstance(suppressed, Suppressed):
             raise TopologyError(
                 f"suppress takes Suppressed.until_window_closes(...) or Suppressed.until_time_limit(...), "
@@ -214,19 +106,32 @@ class KTable(Hinting):
         graph.add(node)
         return KTable(graph, node, self.keys, self.values, store=None)
 
-    def to_stream(self, selector: Given | None = None, named: Named | str | None = None) -> KStream:
+    @overload
+    def to_stream(self, *, named: Named | str | None = None) -> KStream[K, V]: ...
+
+    @overload
+    def to_stream(
+        self, selector: Callable[[K, V], KR] | Described, named: Named | str | None = None
+    ) -> KStream[KR, V]: ...
+
+    def to_stream(self, selector: Given | None = None, named: Named | str | None = None) -> KStream[Any, V]:
         """The changes as a stream of new values, null where a row was deleted; `selector` (key, value) re-keys it."""
         from moldau.pipeline.dsl.kstream import KStream
 
         name = self.graph.names.chosen(name_of(named), "KTABLE-TOSTREAM-")
         node = self.graph.add(ToStream(name=name, origin=callers_origin(), input=self.node))
-        stream = KStream(self.graph, node, self.keys, self.values, has_new_keys=False)
+        stream = KStream[Any, V](self.graph, node, self.keys, self.values, has_new_keys=False)
         return stream if selector is None else stream.select_key(selector)
 
     # --- by another key --------------------------------------------------------------------------------------
 
-    def group_by(self, selector: Given, grouped: Grouped | None = None) -> KGroupedTable:
-        """Group rows by another key: `selector` (key, value) returns a pair of group and value."""
+    def group_by(
+        self, selector: Callable[[K, V], tuple[KR, VR]] | Described, grouped: Grouped | None = None
+    ) -> KGroupedTable[KR, VR]:
+        """Group rows by another key: `selector` (key, value) returns a pair of group and value.
+
+        users.group_by(lambda user, city: (city, user), Grouped.with_(Serdes.string(), Serdes.string())).count()
+        """
         from moldau.pipeline.dsl.grouped_table import KGroupedTable
 
         options = option_of(grouped, Grouped)
@@ -245,45 +150,47 @@ class KTable(Hinting):
 
     def join(
         self,
-        other: KTable,
-        joiner: Given | WithKey,
+        other: KTable[K, VO],
+        joiner: Callable[[V, VO], VR] | WithKey[VR] | Described,
         materialized: Materialized | None = None,
         named: Named | str | None = None,
-    ) -> KTable:
+    ) -> KTable[K, VR]:
         """Rows with one key in both tables: `joiner` (left value, right value); `with_key(joiner)` gets the key too."""
         return join_tables(self, other, joiner, JoinKind.INNER, materialized=materialized, name=name_of(named))
 
     def left_join(
         self,
-        other: KTable,
-        joiner: Given | WithKey,
+        other: KTable[K, VO],
+        joiner: Callable[[V, VO | None], VR] | WithKey[VR] | Described,
         materialized: Materialized | None = None,
         named: Named | str | None = None,
-    ) -> KTable:
+    ) -> KTable[K, VR]:
         """As `join`; a row of this table without a partner is joined with None."""
         return join_tables(self, other, joiner, JoinKind.LEFT, materialized=materialized, name=name_of(named))
 
     def outer_join(
         self,
-        other: KTable,
-        joiner: Given | WithKey,
+        other: KTable[K, VO],
+        joiner: Callable[[V | None, VO | None], VR] | WithKey[VR] | Described,
         materialized: Materialized | None = None,
         named: Named | str | None = None,
-    ) -> KTable:
+    ) -> KTable[K, VR]:
         """As `join`; a row of either table without a partner is joined with None."""
         return join_tables(self, other, joiner, JoinKind.OUTER, materialized=materialized, name=name_of(named))
 
     def foreign_key_join(
         self,
-        other: KTable,
-        extractor: Given | WithKey,
-        joiner: Given | WithKey,
+        other: KTable[KO, VO],
+        extractor: Callable[[V], KO | None] | WithKey[KO | None] | Described,
+        joiner: Callable[[V, VO], VR] | WithKey[VR] | Described,
         table_joined: TableJoined | None = None,
         materialized: Materialized | None = None,
-    ) -> KTable:
+    ) -> KTable[K, VR]:
         """Each row with the row of `other` whose key `extractor` (value) finds in it, where there is one.
 
         Many rows may find the same; a change of the other row changes them all.
+
+            orders.foreign_key_join(customers, lambda order: order["customer"], lambda order, customer: ...)
         """
         return join_on_foreign_key(
             self, other, extractor, joiner, kind=JoinKind.INNER, table_joined=table_joined, materialized=materialized
@@ -291,45 +198,13 @@ class KTable(Hinting):
 
     def foreign_key_left_join(
         self,
-        other: KTable,
-        extractor: Given | WithKey,
-        joiner: Given | WithKey,
+        other: KTable[KO, VO],
+        extractor: Callable[[V], KO | None] | WithKey[KO | None] | Described,
+        joiner: Callable[[V, VO | None], VR] | WithKey[VR] | Described,
         table_joined: TableJoined | None = None,
         materialized: Materialized | None = None,
-    ) -> KTable:
+    ) -> KTable[K, VR]:
         """As `foreign_key_join`; a row that finds none is joined with None."""
         return join_on_foreign_key(
             self, other, extractor, joiner, kind=JoinKind.LEFT, table_joined=table_joined, materialized=materialized
         )
-
-    # --- shared ----------------------------------------------------------------------------------------------
-
-    def _typed(self, function: Function) -> Function:
-        if isinstance(function, PythonFunction):
-            return function
-        return typed(function, {"key": self.keys.type, "value": self.values.type})
-
-    def _stored(self, materialized: Materialized | None, values: Part, *, burn: str | None) -> Materialization | None:
-        """The store that was asked for; without a name there is none, though a number may go."""
-        if materialized is None:
-            return None
-        options = option_of(materialized, Materialized)
-        if options.store_name is None:
-            if burn is not None:
-                self.graph.names.store(burn)
-            return None
-        store = self.graph.claim_store(options.store_name)
-        return options.or_serdes(self.keys.serde, values.serde).under(store)
-
-    def _then(
-        self, node: Node, materialized: Materialized | None, values: Part, table: Materialization | None
-    ) -> KTable:
-        self.graph.add(node)
-        options = option_of(materialized, Materialized)
-        keys, values = self.keys.or_of(options.key_serde), values.or_of(options.value_serde)
-        return KTable(self.graph, node, keys, values, store=None if table is None else table.store)
-
-
-def _forgets_history(materialized: Materialized | None) -> bool:
-    """Whether a table was asked to be another kind than a versioned one before it, be it kept under a name or not."""
-    return materialized is not None and materialized.history_ms is None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from moldau.pipeline.dsl.durations import Duration, milliseconds
+from moldau.pipeline.dsl.given_options import check_serdes
 from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.naming import checked_name
@@ -160,6 +161,7 @@ def _store_builder(
             f"store {supplier.name} was asked for as a {wanted.value} store but is a {supplier.kind.value} store",
             callers_origin(),
         )
+    check_serdes(key_serde, value_serde)
     # Kafka Streams caches the stores of processors only on demand.
     table = Materialization(
         store=supplier.name,

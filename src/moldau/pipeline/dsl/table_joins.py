@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from moldau.pipeline.dsl.functions import Given, WithKey, callable_of, keyed_function_of
+from moldau.pipeline.dsl.functions import Given, WithKey, keyed_function_of
 from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Part
+from moldau.pipeline.dsl.join_options import TableJoined
 from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.options import TableJoined
+from moldau.pipeline.dsl.options import partitioner_of
 from moldau.pipeline.dsl.stream_joins import METHOD, typed_joiner
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import PythonFunction
@@ -98,8 +99,8 @@ def join_on_foreign_key(
         subscriptions=graph.claim_store(names["store"]),
         subscription_topic=f"{names['registration']}-topic",
         response_topic=f"{names['response']}-topic",
-        left_partitioner=_partitioner(joined.partitioner),
-        right_partitioner=_partitioner(joined.other_partitioner),
+        left_partitioner=partitioner_of(joined.partitioner),
+        right_partitioner=partitioner_of(joined.other_partitioner),
         table=table,
     )
     return _result(left, graph.add(node), options, Part.made_by(function), table)
@@ -134,10 +135,6 @@ def _written(table: KTable, store: str) -> Materialization:
     return Materialization(
         store=store, key_serde=table.keys.key_serde(), value_serde=table.values.value_serde(), is_caching=False
     )
-
-
-def _partitioner(given: Any) -> PythonFunction | None:
-    return None if given is None else callable_of(given, "the partitioner", "topic", "key", "value", "partition count")
 
 
 def _result(

@@ -81,6 +81,11 @@ def two_resets_of_one_topic(b: StreamsBuilder) -> None:
     b.stream("in", Consumed(offset_reset="latest"))
 
 
+def two_clocks_of_one_topic(b: StreamsBuilder) -> None:
+    b.stream("in")
+    b.stream("in", Consumed(timestamp_extractor=lambda record, previous: previous))
+
+
 def two_nodes_one_name(b: StreamsBuilder) -> None:
     b.stream("in").map_values(str, "mine").filter(by_value, "mine")
 
@@ -113,6 +118,7 @@ REFUSED: list[tuple[Callable[[StreamsBuilder], Any], str]] = [
     (topic_of_a_pattern, "topics like in-.* is read already"),
     (two_serdes_of_one_topic, r"topic in is read with value_serde StringSerde\(\).*again with LongSerde\(\)"),
     (two_resets_of_one_topic, "topic in is read with offset_reset"),
+    (two_clocks_of_one_topic, "topic in is read with one timestamp_extractor .* and again with another or none"),
     (two_nodes_one_name, "the name mine is taken by another operator"),
     (two_unnamed_groups_cogrouped, "is taken by another operator; name one of them with Grouped.as_"),
     (branch_after_the_end, "the branches of .* are complete"),
@@ -122,6 +128,13 @@ REFUSED: list[tuple[Callable[[StreamsBuilder], Any], str]] = [
     (lambda b: b.stream(""), "a topic's name"),
     (lambda b: b.stream("in", Consumed(offset_reset="middle")), "'earliest' or 'latest', not 'middle'"),
     (lambda b: b.stream("in", Consumed.with_(Serdes.string, None)), "is not a serde"),  # type: ignore[arg-type]
+    (lambda b: Materialized.with_(Serdes.string, None), "is not a serde"),
+    (lambda b: Joined.with_(Serdes.string), "is not a serde"),
+    (lambda b: StreamJoined.with_(None, Serdes.string), "is not a serde"),
+    (
+        lambda b: Stores.key_value_store_builder(Stores.persistent_key_value_store("s"), Serdes.string, None),
+        "is not a serde",
+    ),
     (lambda b: b.stream("in", Consumed(timestamp_extractor=lambda record: 1)), "timestamp_extractor calls"),
     (lambda b: b.stream("in").filter(by_value, "no good name"), "cannot be a name"),
     (lambda b: b.stream("in", Consumed(name="no good name")), "cannot be a name"),

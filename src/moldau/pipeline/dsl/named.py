@@ -1,0 +1,71 @@
+"""Names of operators, and what all options share that may have one. Start at `Named`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Generic, Self
+
+from moldau.pipeline.dsl.given_options import check_serdes, option_of
+from moldau.pipeline.dsl.hints import Hinting
+from moldau.pipeline.ir.naming import checked_name
+from moldau.pipeline.ir.serdes import Serde
+from moldau.pipeline.ir.type_variables import K, V
+
+__all__ = ["Named", "NamedOption", "SerdesOption", "name_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedOption(Hinting):
+    """An option that may name its operator."""
+
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.name is not None:
+            checked_name(self.name)
+
+    @classmethod
+    def as_(cls, name: str) -> Self:
+        """Only a name, for the operator's node and what belongs to it."""
+        return cls(name=name)
+
+    def with_name(self, name: str) -> Self:
+        """The same with another name."""
+        return replace(self, name=name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named(NamedOption):
+    """The name of one operator; wherever one is taken, a plain string will do."""
+
+
+def name_of(named: Named | str | None) -> str | None:
+    """The name in either form."""
+    if isinstance(named, str):
+        return named
+    return option_of(named, Named).name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SerdesOption(NamedOption, Generic[K, V]):
+    """An option that may also say how keys and values are written."""
+
+    key_serde: Serde[K] | None = None
+    value_serde: Serde[V] | None = None
+
+    def __post_init__(self) -> None:
+        NamedOption.__post_init__(self)
+        check_serdes(self.key_serde, self.value_serde)
+
+    @classmethod
+    def with_(cls, key_serde: Serde[K] | None, value_serde: Serde[V] | None) -> Self:
+        """Only serdes; None where the one known from upstream, or the default, is right."""
+        return cls(key_serde=key_serde, value_serde=value_serde)
+
+    def with_key_serde(self, key_serde: Serde[K]) -> Self:
+        """The same with another serde for keys."""
+        return replace(self, key_serde=key_serde)
+
+    def with_value_serde(self, value_serde: Serde[V]) -> Self:
+        """The same with another serde for values."""
+        return replace(self, value_serde=value_serde)

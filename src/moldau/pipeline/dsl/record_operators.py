@@ -1,0 +1,169 @@
+"""What can be done with the records of a stream one at a time: filters, maps, and looking at them.
+
+Wherever a function is taken, an expression will do (`expressions`). A function gets key and value, unless its operator
+changes values only, where it gets the value (and the variant ending in `_with_key` gives it both). Start at
+`RecordOperators`, which every `KStream` is.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from moldau.pipeline.dsl.functions import Described, Given, callable_of
+from moldau.pipeline.dsl.graph import Part
+from moldau.pipeline.dsl.named import Named, name_of
+from moldau.pipeline.dsl.stream_base import StreamBase
+from moldau.pipeline.ir.expressions import Call
+from moldau.pipeline.ir.functions import Function, PythonFunction
+from moldau.pipeline.ir.nodes import Filter, FlatMap, FlatMapValues, ForEach, Map, MapValues, Peek, SelectKey
+from moldau.pipeline.ir.origin import callers_origin
+from moldau.pipeline.ir.type_variables import KR, VR, K, V
+from moldau.pipeline.ir.types import Array
+
+if TYPE_CHECKING:
+    from moldau.pipeline.dsl.kstream import KStream
+
+__all__ = ["RecordOperators"]
+
+
+class RecordOperators(StreamBase[K, V]):
+    """The operators of a stream that know of no other record."""
+
+    def filter(
+        self, predicate: Callable[[K, V], object] | Described, named: Named | str | None = None
+    ) -> KStream[K, V]:
+        """Keep the records for which `predicate` (key, value) is true.
+
+        orders.filter(lambda customer, order: order["total"] > 100)
+        """
+        return self._filtered(predicate, named, is_negated=False)
+
+    def filter_not(
+        self, predicate: Callable[[K, V], object] | Described, named: Named | str | None = None
+    ) -> KStream[K, V]:
+        """Drop the records for which `predicate` (key, value) is true."""
+        return self._filtered(predicate, named, is_negated=True)
+
+    def _filtered(self, predicate: Given, named: Named | str | None, *, is_negated: bool) -> KStream[K, V]:
+        function = self._function(predicate, "filter", "key", "value")
+        name = self.graph.names.chosen(name_of(named), "KSTREAM-FILTER-")
+        return self._then(
+            Filter(name=name, origin=callers_origin(), input=self.node, predicate=function, is_negated=is_negated),
+            self.keys,
+            self.values,
+        )
+
+    def map(
+        self, mapper: Callable[[K, V], tuple[KR, VR]] | Described, named: Named | str | None = None
+    ) -> KStream[KR, VR]:
+        """Replace key and value by what `mapper` (key, value) returns, a pair of both.
+
+        If the key stays, `map_values` says so and saves a repartitioning.
+
+            orders.map(lambda order_id, order: (order["customer"], order["total"]))
+        """
+        function = self._function(mapper, "map", "key", "value")
+        name = self.graph.names.chosen(name_of(named), "KSTREAM-MAP-")
+        keys, values = _pair_of(function)
+        node = Map(name=name, origin=callers_origin(), input=self.node, mapper=function)
+        return self._then(node, keys, values, has_new_keys=True)
+
+    def map_values(self, mapper: Callable[[V], VR] | Described, named: Named | str | None = None) -> KStream[K, VR]:
+        """Replace the value by what `mapper` (value) returns; an expression may read the key as well."""
+        return self._mapped(mapper, named, ("value",))
+
+    def map_values_with_key(
+        self, mapper: Callable[[K, V], VR] | Described, named: Named | str | None = None
+    ) -> KStream[K, VR]:
+        """Replace the value by what `mapper` (key, value) returns."""
+        return self._mapped(mapper, named, ("key", "value"))
+
+    def _mapped(self, mapper: Given, named: Named | str | None, parameters: tuple[str, ...]) -> KStream[K, Any]:
+        function, has_key = self._value_function(mapper, "map_values", parameters)
+        name = self.graph.names.chosen(name_of(named), "KSTREAM-MAPVALUES-")
+        node = MapValues(name=name, origin=callers_origin(), input=self.node, mapper=function, has_key=has_key)
+        return self._then(node, self.keys, Part.made_by(function))
+
+    def flat_map(
+        self, mapper: Callable[[K, V], Iterable[tuple[KR, VR]]] | Described, named: Named | str | None = None
+    ) -> KStream[KR, VR]:
+        """Replace each record by any number: `mapper` (key, value) returns pairs of key and value."""
+        function = self._function(mapper, "flat_map", "key", "value")
+        name = self.graph.names.chosen(name_of(named), "KSTREAM-FLATMAP-")
+        node = FlatMap(name=name, origin=callers_origin(), input=self.node, mapper=function)
+        return self._then(node, Part(), Part(), has_new_keys=True)
+
+    def flat_map_values(
+        self, mapper: Callable[[V], Iterable[VR]] | Described, named: Named | str | None = None
+    ) -> KStream[K, VR]:
+        """Replace each record by one for each value that `mapper` (value) returns.
+
+        lines.flat_map_values(str.split)
+        """
+        return self._flat_mapped(mapper, named, ("value",))
+
+    def flat_map_values_with_key(
+        self, mapper: Callable[[K, V], Iterable[VR]] | Described, named: Named | str | None = None
+    ) -> KStream[K, VR]:
+        """Replace each record by one for each value that `mapper` (key, value) returns."""
+        return self._flat_mapped(mapper, named, ("key", "value"))
+
+    def _flat_mapped(self, mapper: Given, named: Named | str | None, parameters: tuple[str, ...]) -> KStream[K, Any]:
+        function, has_key = self._value_function(mapper, "flat_map_values", parameters)
+        name = self.graph.names.chosen(name_of(named), "KSTREAM-FLATMAPVALUES-")
+        node = FlatMapValues(name=name, origin=callers_origin(), input=self.node, mapper=function, has_key=has_key)
+        made = Part.made_by(function).type
+        return self._then(node, self.keys, Part(None, made.items if isinstance(made, Array) else None))
+
+    def select_key(
+        self, selector: Callable[[K, V], KR] | Described, named: Named | str | None = None
+    ) -> KStream[KR, V]:
+        """Replace the key by what `selector` (key, value) returns."""
+        return self._selected(selector, "select_key", name_of(named))
+
+    def _selected(self, selector: Given, what: str, name: str | None) -> KStream[Any, V]:
+        function = self._function(selector, what, "key", "value")
+        chosen = self.graph.names.chosen(name, "KSTREAM-KEY-SELECT-")
+        node = SelectKey(name=chosen, origin=callers_origin(), input=self.node, selector=function)
+        return self._then(node, Part.made_by(function), self.values, has_new_keys=True)
+
+    def peek(self, action: Callable[[K, V], object], named: Named | str | None = None) -> KStream[K, V]:
+        """Call `action` (key, value) for each record and pass the record on.
+
+        A record may be seen again after a failure, whatever the processing guarantee.
+        """
+        name = self.graph.names.chosen(name_of(named), "KSTREAM-PEEK-")
+        function = callable_of(action, "peek", "key", "value")
+        node = Peek(name=name, origin=callers_origin(), input=self.node, action=function)
+        return self._then(node, self.keys, self.values)
+
+    def for_each(self, action: Callable[[K, V], object], named: Named | str | None = None) -> None:
+        """Call `action` (key, value) for each record, and be done with it."""
+        self._end(callable_of(action, "for_each", "key", "value"), name_of(named), "KSTREAM-FOREACH-")
+
+    def print(self, label: str | None = None, named: Named | str | None = None) -> None:
+        """Write each record to standard output, of whichever process it is in."""
+        shown = self.name if label is None else label
+
+        def write(key: Any, value: Any) -> None:
+            sys.stdout.write(f"[{shown}]: {key}, {value}\n")
+
+        self._end(PythonFunction(write, callers_origin()), name_of(named), "KSTREAM-PRINTER-")
+
+    def _end(self, action: PythonFunction, name: str | None, prefix: str) -> None:
+        chosen = self.graph.names.chosen(name, prefix)
+        self.graph.add(ForEach(name=chosen, origin=callers_origin(), input=self.node, action=action))
+
+    def _value_function(self, given: Given, what: str, parameters: tuple[str, ...]) -> tuple[Function, bool]:
+        if callable(given):
+            return self._function(given, what, *parameters), "key" in parameters
+        return self._function(given, what, "key", "value"), True
+
+
+def _pair_of(function: Function) -> tuple[Part, Part]:
+    if isinstance(function, Call) and function.function == "PAIR":
+        key, value = function.arguments
+        return Part(None, key.type), Part(None, value.type)
+    return Part(), Part()

@@ -1,0 +1,130 @@
+"""Grouped streams in windows, folded: count, reduce, aggregate per key and window.
+
+Made by `KGroupedStream.windowed_by`. Start at `TimeWindowedKStream`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
+
+from moldau.pipeline.dsl.counting import burn_number_of_count, counting
+from moldau.pipeline.dsl.functions import Described
+from moldau.pipeline.dsl.given_options import option_of
+from moldau.pipeline.dsl.hints import FOLD_FIRST, Hinting
+from moldau.pipeline.dsl.materialized import Materialized
+from moldau.pipeline.dsl.named import Named
+from moldau.pipeline.dsl.windows import SessionWindows, SlidingWindows, UnlimitedWindows, Windows
+from moldau.pipeline.ir.errors import TopologyError
+from moldau.pipeline.ir.nodes import Aggregator, Count, EmitStrategy
+from moldau.pipeline.ir.origin import callers_origin
+from moldau.pipeline.ir.serdes import DefaultSerde, Serde
+from moldau.pipeline.ir.type_variables import VR, K, V
+from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
+from moldau.pipeline.ir.windows import Windowed
+
+if TYPE_CHECKING:
+    from moldau.pipeline.dsl.grouped import KGroupedStream
+    from moldau.pipeline.dsl.ktable import KTable
+
+__all__ = ["SessionWindowedKStream", "TimeWindowedKStream", "windowed_keys"]
+
+
+class _Windowed(Hinting, Generic[K, V]):
+    """What time windows and sessions have in common."""
+
+    hints: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("to", "to_stream", "filter", "map_values", "join"), FOLD_FIRST),
+        "suppress": "a table has it: " + FOLD_FIRST,
+    }
+
+    def __init__(self, grouped: KGroupedStream[K, V], windows: Windows, emit: EmitStrategy) -> None:
+        self._grouped = grouped
+        self._windows = windows
+        self._emit = emit
+
+    def count(
+        self, materialized: Materialized | None = None, named: Named | str | None = None
+    ) -> KTable[Windowed[K], int]:
+        """How many records each key has in each window; those with a null value do not count."""
+        if not isinstance(self._windows, SlidingWindows):
+            burn_number_of_count(self._grouped.graph, materialized)
+        return self._fold(Count(), "KSTREAM-AGGREGATE-", counting(materialized), named)
+
+    def reduce(
+        self,
+        reducer: Callable[[V, V], V] | Described,
+        materialized: Materialized | None = None,
+        named: Named | str | None = None,
+    ) -> KTable[Windowed[K], V]:
+        """Combine the values of each key and window: `reducer` (aggregate, value) returns the next aggregate."""
+        options = option_of(materialized, Materialized).or_serdes(None, self._grouped.values.serde)
+        return self._fold(self._grouped.reducing(reducer), "KSTREAM-REDUCE-", options, named)
+
+    def _fold(
+        self, aggregator: Aggregator, prefix: str, options: Materialized, named: Named | str | None
+    ) -> KTable[Windowed[K], Any]:
+        return self._grouped.fold(aggregator, prefix, options, named, windows=self._windows, emit=self._emit)
+
+
+class TimeWindowedKStream(_Windowed[K, V]):
+    """Records by key and time window, ready to be folded."""
+
+    def __init__(
+        self, grouped: KGroupedStream[K, V], windows: Windows, emit: EmitStrategy = EmitStrategy.ON_UPDATE
+    ) -> None:
+        super().__init__(grouped, windows, emit)
+
+    def emit_strategy(self, emit: EmitStrategy) -> TimeWindowedKStream[K, V]:
+        """Tell every update of a window, or only its final result when it closes."""
+        if emit is EmitStrategy.ON_WINDOW_CLOSE and isinstance(self._windows, UnlimitedWindows):
+            raise TopologyError("an unlimited window never closes, so it cannot emit on close", callers_origin())
+        return TimeWindowedKStream(self._grouped, self._windows, emit)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], VR],
+        aggregator: Callable[[K, V, VR], VR] | Described,
+        materialized: Materialized | None = None,
+        named: Named | str | None = None,
+    ) -> KTable[Windowed[K], VR]:
+        """Fold each key's values per window: `aggregator` (key, value, aggregate), starting with `initializer` ()."""
+        fold = self._grouped.folding(initializer, aggregator, None)
+        return self._fold(fold, "KSTREAM-AGGREGATE-", option_of(materialized, Materialized), named)
+
+
+class SessionWindowedKStream(_Windowed[K, V]):
+    """Records by key and session, ready to be folded."""
+
+    def __init__(
+        self, grouped: KGroupedStream[K, V], windows: SessionWindows, emit: EmitStrategy = EmitStrategy.ON_UPDATE
+    ) -> None:
+        super().__init__(grouped, windows, emit)
+        self._sessions = windows
+
+    def emit_strategy(self, emit: EmitStrategy) -> SessionWindowedKStream[K, V]:
+        """Tell every update of a session, or only its final result when it closes."""
+        return SessionWindowedKStream(self._grouped, self._sessions, emit)
+
+    def aggregate(
+        self,
+        initializer: Callable[[], VR],
+        aggregator: Callable[[K, V, VR], VR] | Described,
+        session_merger: Callable[[K, VR, VR], VR] | Described,
+        materialized: Materialized | None = None,
+        named: Named | str | None = None,
+    ) -> KTable[Windowed[K], VR]:
+        """Fold each key's values per session; `session_merger` (key, one, other) joins two that grew together."""
+        fold = self._grouped.folding(initializer, aggregator, session_merger)
+        return self._fold(fold, "KSTREAM-AGGREGATE-", option_of(materialized, Materialized), named)
+
+
+def windowed_keys(serde: Serde | None, windows: Windows | None) -> Serde | None:
+    """The serde of a windowed table's keys, from that of the keys themselves."""
+    match windows:
+        case None:
+            return serde
+        case SessionWindows():
+            return SessionWindowedSerde(serde or DefaultSerde("key"))
+        case _:
+            return TimeWindowedSerde(serde or DefaultSerde("key"), windows.window_size_ms)
