@@ -9,8 +9,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from moldau.pipeline.cores.contextual import ContextualProcessor
 from moldau.pipeline.cores.handlers import Response as HandlerResponse
-from moldau.pipeline.cores.punctuation import PunctuationType
+from moldau.pipeline.cores.processors import ProcessorContext, RecordMetadata
+from moldau.pipeline.cores.punctuation import Cancellable, PunctuationType
 from moldau.pipeline.cores.records import Record, ValueAndTimestamp
 from moldau.pipeline.dsl import expression_functions as functions
 from moldau.pipeline.dsl.branching import BranchedKStream
@@ -35,6 +37,7 @@ from moldau.pipeline.dsl.stores import StoreBuilder, Stores
 from moldau.pipeline.dsl.suppressed import BufferConfig, Suppressed
 from moldau.pipeline.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
 from moldau.pipeline.dsl.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
+from moldau.pipeline.ir import types
 from moldau.pipeline.ir.errors import CopartitioningError, SerdeError, TopologyError
 from moldau.pipeline.ir.nodes import EmitStrategy, OffsetReset
 from moldau.pipeline.ir.serdes import (
@@ -59,6 +62,7 @@ from moldau.pipeline.ir.windows import Window, Windowed
 if TYPE_CHECKING:
     from moldau.client.schema_serdes import AvroSerde, JsonSchemaSerde, ProtobufSerde
     from moldau.streams.kafka_streams import KafkaStreams, Response, State
+    from moldau.streams.piped_topics import TestInputTopic, TestOutputTopic, TestRecord
     from moldau.streams.test_driver import TopologyTestDriver
 
 _ON_DEMAND = {
@@ -68,6 +72,9 @@ _ON_DEMAND = {
     "ProtobufSerde": "moldau.client.schema_serdes",
     "Response": "moldau.streams.kafka_streams",
     "State": "moldau.streams.kafka_streams",
+    "TestInputTopic": "moldau.streams.piped_topics",
+    "TestOutputTopic": "moldau.streams.piped_topics",
+    "TestRecord": "moldau.streams.piped_topics",
     "TopologyTestDriver": "moldau.streams.test_driver",
 }
 
@@ -78,8 +85,10 @@ __all__ = [
     "BranchedKStream",
     "BufferConfig",
     "BytesSerde",
+    "Cancellable",
     "CogroupedKStream",
     "Consumed",
+    "ContextualProcessor",
     "CopartitioningError",
     "DoubleSerde",
     "EmitStrategy",
@@ -102,10 +111,12 @@ __all__ = [
     "Materialized",
     "Named",
     "OffsetReset",
+    "ProcessorContext",
     "Produced",
     "ProtobufSerde",
     "PunctuationType",
     "Record",
+    "RecordMetadata",
     "Repartitioned",
     "Response",
     "Serde",
@@ -125,6 +136,9 @@ __all__ = [
     "StringSerde",
     "Suppressed",
     "TableJoined",
+    "TestInputTopic",
+    "TestOutputTopic",
+    "TestRecord",
     "TimeWindowedCogroupedKStream",
     "TimeWindowedKStream",
     "TimeWindowedSerde",
@@ -145,6 +159,7 @@ __all__ = [
     "left",
     "lit",
     "right",
+    "types",
     "value",
     "with_key",
 ]
@@ -154,3 +169,7 @@ def __getattr__(name: str) -> Any:
     if name in _ON_DEMAND:
         return getattr(import_module(_ON_DEMAND[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -15,6 +15,10 @@ def test_every_public_name_can_be_had() -> None:
         assert getattr(moldau.streams, name) is not None
 
 
+def test_names_that_are_loaded_on_demand_are_listed_with_the_others() -> None:
+    assert {"KafkaStreams", "StreamsBuilder", "TopologyTestDriver"} <= set(dir(moldau.streams))
+
+
 def test_an_unknown_name_is_unknown() -> None:
     with pytest.raises(AttributeError, match="no attribute 'KafkaDreams'"):
         _ = moldau.streams.KafkaDreams

@@ -11,12 +11,13 @@ import pytest
 from moldau.core.errors import InvalidConfigError
 from moldau.pipeline.cores.failures import ProcessingError, StateError
 from moldau.pipeline.cores.in_memory_run import UnknownTopicError
-from moldau.pipeline.cores.processors import ProcessorContext
 from moldau.streams import (
     Consumed,
+    ContextualProcessor,
     Grouped,
     LongSerde,
     Materialized,
+    ProcessorContext,
     Produced,
     PunctuationType,
     Record,
@@ -328,3 +329,27 @@ def test_a_versioned_store_is_not_taken_for_a_plain_one() -> None:
     past = Stores.persistent_versioned_key_value_store("past", 1000)
     with pytest.raises(TopologyError, match="asked for as a key-value store but is a versioned key-value store"):
         Stores.key_value_store_builder(past, STRING, STRING)
+
+
+class Doubling(ContextualProcessor[str, str]):
+    def process(self, record: Record[str, str]) -> None:
+        self.context.forward(record.with_value(record.value * 2))
+
+
+def test_a_processor_may_inherit_what_all_processors_do() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").process_values(Doubling).to("out")
+    with TopologyTestDriver(builder.build(), CONFIG) as driver:
+        driver.create_input_topic("in", STRING, STRING).pipe_input("k", "ab")
+
+        assert driver.create_output_topic("out", STRING, STRING).read_value() == "abab"
+
+
+def test_a_processor_without_work_says_what_it_lacks() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in").process(ContextualProcessor)
+    with (
+        TopologyTestDriver(builder.build(), CONFIG) as driver,
+        pytest.raises(ProcessingError, match=r"ContextualProcessor needs a method process\(self, record\)"),
+    ):
+        driver.create_input_topic("in", STRING, STRING).pipe_input("k", "ab")

@@ -21,6 +21,7 @@ from moldau.pipeline.ir.serdes import (
     UuidSerde,
     VoidSerde,
 )
+from moldau.pipeline.ir.type_variables import K, V
 from moldau.pipeline.ir.types import DataType
 from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
 
@@ -84,20 +85,23 @@ class Serdes(Hinting):
 
     @staticmethod
     def json(data_type: DataType | None = None) -> JsonSerde:
-        """JSON in UTF-8; the type of the documents lets expressions over them run inside the engine."""
+        """JSON in UTF-8; the type of the documents lets expressions over them run inside the engine.
+
+        Serdes.json(types.Struct(likes=types.Primitive.BIGINT))
+        """
         return JsonSerde(data_type)
 
     @staticmethod
-    def list(inner: Serde) -> ListSerde:
+    def list(inner: Serde[V]) -> ListSerde[V]:
         """Lists of what `inner` writes."""
         return ListSerde(inner)
 
     @staticmethod
-    def time_windowed(inner: Serde, window_size: Duration) -> TimeWindowedSerde:
+    def time_windowed(inner: Serde[K], window_size: Duration) -> TimeWindowedSerde[K]:
         """Keys of a table with time windows; the size finds the end of a window again."""
         return TimeWindowedSerde(inner, milliseconds(window_size, "the size of a window", at_least=1))
 
     @staticmethod
-    def session_windowed(inner: Serde) -> SessionWindowedSerde:
+    def session_windowed(inner: Serde[K]) -> SessionWindowedSerde[K]:
         """Keys of a table with sessions."""
         return SessionWindowedSerde(inner)
