@@ -18,7 +18,7 @@ from moldau.pipeline.ir.foreign_key import (
 from moldau.pipeline.ir.functions import PythonFunction
 from moldau.pipeline.ir.nodes import ForeignKeyJoin, Materialization, Node, Repartition
 from moldau.pipeline.ir.rewrites.rebuilding import rebuilt
-from moldau.pipeline.ir.serdes import BytesSerde
+from moldau.pipeline.ir.serdes import BytesSerde, Serde
 
 __all__ = ["lower_foreign_key_joins"]
 
@@ -29,8 +29,22 @@ def lower_foreign_key_joins(nodes: Iterable[Node]) -> tuple[Node, ...]:
 
 
 def _steps(join: ForeignKeyJoin) -> tuple[Node, ...]:
+    rows, rows_there = _rows(join)
+    subscribe, subscriptions = _subscriptions(join)
+    lookup, responses = _answers(join, subscriptions)
+    resolve = _resolve(join, rows_there, responses)
     # Rows go first: where both tables are one, a row must be known before the answers that its change causes.
+    return rows, subscribe, rows_there, subscriptions, lookup, responses, resolve
+
+
+def _rows(join: ForeignKeyJoin) -> tuple[ForeignKeyRows, Repartition]:
+    """Left rows, and their way to where answers are put together."""
     rows = ForeignKeyRows(name=f"{join.name}-rows", origin=join.origin, input=join.left, left_table=join.left_table)
+    return rows, _to_left_rows(join, rows, "rows-there", f"{join.response_topic}-rows", LeftRowSerde())
+
+
+def _subscriptions(join: ForeignKeyJoin) -> tuple[ForeignKeySubscribe, Repartition]:
+    """What left rows want, and its way to the right table."""
     subscribe = ForeignKeySubscribe(
         name=f"{join.name}-subscribe",
         origin=join.origin,
@@ -41,17 +55,7 @@ def _steps(join: ForeignKeyJoin) -> tuple[Node, ...]:
         left_table=join.left_table,
         foreign_key_serde=join.right_table.key_serde,
     )
-    rows_there = Repartition(
-        name=f"{join.name}-rows-there",
-        origin=join.origin,
-        input=rows,
-        topic=f"{join.response_topic}-rows",
-        key_serde=join.left_table.key_serde,
-        value_serde=LeftRowSerde(),
-        partitioner=PythonFunction(primary_partition, join.origin),
-        copartitioned_with=join.left,
-    )
-    subscriptions = Repartition(
+    there = Repartition(
         name=f"{join.name}-subscriptions",
         origin=join.origin,
         input=subscribe,
@@ -61,6 +65,11 @@ def _steps(join: ForeignKeyJoin) -> tuple[Node, ...]:
         partitioner=_without_value(join.right_partitioner),
         copartitioned_with=join.right,
     )
+    return subscribe, there
+
+
+def _answers(join: ForeignKeyJoin, subscriptions: Node) -> tuple[ForeignKeyLookup, Repartition]:
+    """What the right table has for them, and its way back."""
     lookup = ForeignKeyLookup(
         name=f"{join.name}-lookup",
         origin=join.origin,
@@ -73,21 +82,15 @@ def _steps(join: ForeignKeyJoin) -> tuple[Node, ...]:
         right_table=join.right_table,
         subscriptions=_internal(join.subscriptions),
     )
-    responses = Repartition(
-        name=f"{join.name}-responses",
-        origin=join.origin,
-        input=lookup,
-        topic=join.response_topic,
-        key_serde=join.left_table.key_serde,
-        value_serde=ResponseSerde(),
-        partitioner=PythonFunction(primary_partition, join.origin),
-        copartitioned_with=join.left,
-    )
-    resolve = ForeignKeyResolve(
+    return lookup, _to_left_rows(join, lookup, "responses", join.response_topic, ResponseSerde())
+
+
+def _resolve(join: ForeignKeyJoin, rows: Node, responses: Node) -> ForeignKeyResolve:
+    return ForeignKeyResolve(
         name=join.name,
         origin=join.origin,
         parts=join.parts,
-        left=rows_there,
+        left=rows,
         right=responses,
         joiner=join.joiner,
         has_key=join.has_key,
@@ -97,7 +100,19 @@ def _steps(join: ForeignKeyJoin) -> tuple[Node, ...]:
         rows=_internal(f"{join.subscriptions}-rows"),
         table=join.table,
     )
-    return rows, subscribe, rows_there, subscriptions, lookup, responses, resolve
+
+
+def _to_left_rows(join: ForeignKeyJoin, source: Node, what: str, topic: str, serde: Serde) -> Repartition:
+    return Repartition(
+        name=f"{join.name}-{what}",
+        origin=join.origin,
+        input=source,
+        topic=topic,
+        key_serde=join.left_table.key_serde,
+        value_serde=serde,
+        partitioner=PythonFunction(primary_partition, join.origin),
+        copartitioned_with=join.left,
+    )
 
 
 def _internal(store: str) -> Materialization:
