@@ -8,7 +8,7 @@ table shows it, while joins and aggregations, which are about rows as they are, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from moldau.pipeline.cores.calls import callable_of
 from moldau.pipeline.cores.context import TaskContext
@@ -18,15 +18,7 @@ from moldau.pipeline.cores.versioned_store import Put, versioned_store
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.foreign_key import ForeignKeyResolve
 
-__all__ = ["VersionedRowProcessor", "VersionedSourceProcessor", "VersionedView", "is_versioned"]
-
-
-class VersionedView(Protocol):
-    """A table whose past can be read."""
-
-    def get(self, key: Any, /) -> ValueAndTimestamp | None: ...
-
-    def get_as_of(self, key: Any, timestamp: int, /) -> ValueAndTimestamp | None: ...
+__all__ = ["VersionedRowProcessor", "VersionedSourceProcessor", "is_versioned"]
 
 
 def is_versioned(view: object) -> bool:

@@ -38,12 +38,15 @@ class BufferConfig(Hinting):
         return cls(bytes=count)
 
     def with_max_records(self, count: int) -> BufferConfig:
+        """The same with room for so many keys."""
         return replace(self, records=count)
 
     def with_max_bytes(self, count: int) -> BufferConfig:
+        """The same with room for so many bytes."""
         return replace(self, bytes=count)
 
     def with_no_bound(self) -> BufferConfig:
+        """Hold as much as comes, as `unbounded`."""
         return replace(self, records=None, bytes=None, is_strict=True)
 
     def shut_down_when_full(self) -> BufferConfig:
@@ -54,7 +57,12 @@ class BufferConfig(Hinting):
         """Tell the oldest early rather than stop the pipeline."""
         return replace(self, is_strict=False)
 
+    def with_logging_enabled(self) -> BufferConfig:
+        """As in Kafka Streams, and without effect: all state is kept in the checkpoint."""
+        return replace(self, is_logging=True)
+
     def with_logging_disabled(self) -> BufferConfig:
+        """As in Kafka Streams, and without effect, as `with_logging_enabled`."""
         return replace(self, is_logging=False)
 
 
@@ -83,4 +91,5 @@ class Suppressed(Hinting):
         return cls(buffer=buffer, wait_ms=milliseconds(wait, "the time limit of a suppression"))
 
     def with_name(self, name: str) -> Suppressed:
+        """The same with a name for the operator and its store."""
         return replace(self, name=checked_name(name))

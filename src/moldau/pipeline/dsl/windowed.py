@@ -76,8 +76,11 @@ class TimeWindowedKStream(_Windowed[K, V]):
         super().__init__(grouped, windows, emit)
 
     def emit_strategy(self, emit: EmitStrategy) -> TimeWindowedKStream[K, V]:
-        """Tell every update of a window, or only its final result when it closes."""
-        if emit is EmitStrategy.ON_WINDOW_CLOSE and isinstance(self._windows, UnlimitedWindows):
+        """Tell every update of a window, or only its final result when it closes.
+
+        per_minute.emit_strategy(EmitStrategy.ON_WINDOW_CLOSE).count()
+        """
+        if _checked(emit) is EmitStrategy.ON_WINDOW_CLOSE and isinstance(self._windows, UnlimitedWindows):
             raise TopologyError("an unlimited window never closes, so it cannot emit on close", callers_origin())
         return TimeWindowedKStream(self._grouped, self._windows, emit)
 
@@ -104,7 +107,7 @@ class SessionWindowedKStream(_Windowed[K, V]):
 
     def emit_strategy(self, emit: EmitStrategy) -> SessionWindowedKStream[K, V]:
         """Tell every update of a session, or only its final result when it closes."""
-        return SessionWindowedKStream(self._grouped, self._sessions, emit)
+        return SessionWindowedKStream(self._grouped, self._sessions, _checked(emit))
 
     def aggregate(
         self,
@@ -117,6 +120,15 @@ class SessionWindowedKStream(_Windowed[K, V]):
         """Fold each key's values per session; `session_merger` (key, one, other) joins two that grew together."""
         fold = self._grouped.folding(initializer, aggregator, session_merger)
         return self._fold(fold, "KSTREAM-AGGREGATE-", option_of(materialized, Materialized), named)
+
+
+def _checked(emit: EmitStrategy) -> EmitStrategy:
+    if not isinstance(emit, EmitStrategy):
+        raise TopologyError(
+            f"emit_strategy takes EmitStrategy.ON_UPDATE or EmitStrategy.ON_WINDOW_CLOSE, not {emit!r}",
+            callers_origin(),
+        )
+    return emit
 
 
 def windowed_keys(serde: Serde | None, windows: Windows | None) -> Serde | None:

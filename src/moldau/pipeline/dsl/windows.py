@@ -57,14 +57,17 @@ class TimeWindows(Hinting):
 
     @property
     def declared(self) -> ir.TimeWindow:
+        """The same for nodes."""
         return ir.TimeWindow(size_ms=self.size_ms, advance_ms=self.advance_ms, grace_ms=self.grace_ms)
 
     @property
     def window_size_ms(self) -> int:
+        """How long each window is."""
         return self.size_ms
 
     @property
     def least_retention_ms(self) -> int:
+        """How long a store must keep a window at least."""
         return self.size_ms + self.grace_ms
 
 
@@ -88,14 +91,17 @@ class SlidingWindows(Hinting):
 
     @property
     def declared(self) -> ir.SlidingWindow:
+        """The same for nodes."""
         return ir.SlidingWindow(difference_ms=self.time_difference_ms, grace_ms=self.grace_ms)
 
     @property
     def window_size_ms(self) -> int:
+        """How long each window is."""
         return self.time_difference_ms
 
     @property
     def least_retention_ms(self) -> int:
+        """How long a store must keep a window at least."""
         # A new window may begin right after the oldest record of a neighbour, which must still be there.
         return 2 * self.time_difference_ms + self.grace_ms
 
@@ -125,10 +131,12 @@ class SessionWindows(Hinting):
 
     @property
     def declared(self) -> ir.SessionWindow:
+        """The same for nodes."""
         return ir.SessionWindow(gap_ms=self.inactivity_gap_ms, grace_ms=self.grace_ms)
 
     @property
     def least_retention_ms(self) -> int:
+        """How long a store must keep a window at least."""
         return self.inactivity_gap_ms + self.grace_ms
 
 
@@ -149,18 +157,22 @@ class UnlimitedWindows(Hinting):
 
     @property
     def declared(self) -> ir.UnlimitedWindow:
+        """The same for nodes."""
         return ir.UnlimitedWindow(start_ms=self.start_ms)
 
     @property
     def grace_ms(self) -> int:
+        """None: the window never ends."""
         return 0
 
     @property
     def window_size_ms(self) -> int:
+        """How long each window is."""
         return MAX_TIME_MS
 
     @property
     def least_retention_ms(self) -> int:
+        """How long a store must keep a window at least."""
         return MAX_TIME_MS
 
 
@@ -214,10 +226,12 @@ class JoinWindows(Hinting):
 
     @property
     def size_ms(self) -> int:
+        """How far apart in time the first and the last partner of a record may be."""
         return self.before_ms + self.after_ms
 
     @property
     def declared(self) -> ir.JoinWindow:
+        """The same for nodes."""
         return ir.JoinWindow(
             before_ms=self.before_ms,
             after_ms=self.after_ms,

@@ -37,7 +37,19 @@ class EmitStrategy(Enum):
     """When a windowed aggregation tells its result."""
 
     ON_UPDATE = "on update"
+    """With every change of a window, the default."""
     ON_WINDOW_CLOSE = "on window close"
+    """Once, when nothing can change the window any more."""
+
+    @classmethod
+    def on_window_update(cls) -> EmitStrategy:
+        """Kafka Streams' spelling of `ON_UPDATE`."""
+        return cls.ON_UPDATE
+
+    @classmethod
+    def on_window_close(cls) -> EmitStrategy:
+        """Kafka Streams' spelling of `ON_WINDOW_CLOSE`."""
+        return cls.ON_WINDOW_CLOSE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

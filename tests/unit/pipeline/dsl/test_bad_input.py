@@ -155,6 +155,10 @@ REFUSED: list[tuple[Callable[[StreamsBuilder], Any], str]] = [
         ),
         "never closes",
     ),
+    (
+        lambda b: b.stream("in").group_by_key().windowed_by(WINDOWS).emit_strategy("on close"),
+        "emit_strategy takes EmitStrategy.ON_UPDATE or EmitStrategy.ON_WINDOW_CLOSE, not 'on close'",
+    ),
     (lambda b: b.stream("in").join(b.stream("other"), first), "two streams needs JoinWindows"),
     (lambda b: b.stream("in").join(b.stream("other"), first, WINDOWS), "two streams needs JoinWindows"),
     (lambda b: b.stream("in").join(b.table("rows"), first, CLOSE), "has no windows"),
