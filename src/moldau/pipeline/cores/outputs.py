@@ -5,6 +5,7 @@ Both append rows to the task's outputs; whoever hosts the task carries them away
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from moldau.core.errors import ServiceError
@@ -63,10 +64,15 @@ class _Output(Processor):
             return cause
         return cause
 
-    def chosen_partition(self, partitioner: PythonFunction, topic: str, record: Record, count: int) -> int | None:
-        """The partition that the user's function says; None leaves it to the hash of the key."""
+    def chosen_partitions(
+        self, partitioner: PythonFunction, topic: str, record: Record, count: int
+    ) -> tuple[int, ...] | None:
+        """Where the user's function sends a record: nowhere at all drops it, None leaves it to the hash of its key."""
         chosen = partitioner.call(topic, record[0], record[1], count)
-        if chosen is not None and (not isinstance(chosen, int) or not 0 <= chosen < count):
+        if chosen is None:
+            return None
+        several = tuple(sorted(set(chosen))) if isinstance(chosen, Collection) else (chosen,)
+        if not all(isinstance(one, int) and 0 <= one < count for one in several):
             raise ProcessingError(
                 f"{self.node.name}: the partitioner chose {chosen!r} for topic {topic}, which has partitions 0 to "
                 f"{count - 1} ({partitioner.origin})",
@@ -74,7 +80,9 @@ class _Output(Processor):
                 self.node.name,
                 partitioner.origin,
             )
-        return chosen
+        if not several:
+            self.context.drop(self.node, "no partition chosen")
+        return several
 
 
 class SinkProcessor(_Output):
@@ -123,18 +131,20 @@ class SinkProcessor(_Output):
                 self._name,
                 self._sink.origin,
             )
-        partition = self._partition(topic, record)
+        partitions = self._partitions(topic, record)
         key, value = self.written(topic, *self._encoders_of(topic), record)
-        self.context.outputs.append((self._name, topic, key, value, record.timestamp, record.headers, partition))
+        for partition in partitions:
+            self.context.outputs.append((self._name, topic, key, value, record.timestamp, record.headers, partition))
 
-    def _partition(self, topic: str, record: Record) -> int | None:
+    def _partitions(self, topic: str, record: Record) -> tuple[int | None, ...]:
         """The user's choice; windows of one key go where the key itself would, if the topic's size is known."""
         count = self.context.partition_counts.get(topic)
         if self._sink.partitioner is not None:
-            return self.chosen_partition(self._sink.partitioner, topic, record, count or 1)
+            chosen = self.chosen_partitions(self._sink.partitioner, topic, record, count or 1)
+            return (None,) if chosen is None else chosen
         if self._inner is None or count is None or record.key is None:
-            return None
-        return self._hash(self._inner.serialize(topic, record.key.key), count)
+            return (None,)
+        return (self._hash(self._inner.serialize(topic, record.key.key), count),)
 
     def _encoders_of(self, topic: str) -> tuple[Encode, Encode]:
         if topic not in self._encoders:
@@ -162,9 +172,11 @@ class RepartitionOutput(_Output):
             self.context.drop(self.node, "null key")
             return
         key, value = self.written(self._topic, self._encode_key, self._encode_value, record)
-        partition: int | None = None
         if self._partitioner is not None:
-            partition = self.chosen_partition(self._partitioner, self._topic, record, self._count)
-        if partition is None:
-            partition = 0 if key is None else self._hash(key, self._count)
+            chosen = self.chosen_partitions(self._partitioner, self._topic, record, self._count)
+            if chosen is not None:
+                for one in chosen:
+                    self.context.outputs.append((self._name, self._topic, key, value, record[2], record[3], one))
+                return
+        partition = 0 if key is None else self._hash(key, self._count)
         self.context.outputs.append((self._name, self._topic, key, value, record[2], record[3], partition))

@@ -8,7 +8,7 @@ Start at `Consumed`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -29,8 +29,8 @@ __all__ = ["Branched", "Consumed", "Grouped", "Partitioner", "Produced", "Repart
 Extractor = Callable[[Any, int], int]
 """(record, previous timestamp) -> ms since the epoch."""
 
-Partitioner = Callable[[str, Any, Any, int], int | None]
-"""(topic, key, value, partition count) -> partition; None leaves it to the key's hash."""
+Partitioner = Callable[[str, Any, Any, int], int | Collection[int] | None]
+"""(topic, key, value, partition count) -> partition, or several; none drops the record, None leaves it to the hash."""
 
 
 def partitioner_of(given: Partitioner | None) -> PythonFunction | None:
@@ -109,7 +109,13 @@ class Produced(SerdesOption[K, V]):
         return cls(key_serde=key_serde, value_serde=value_serde, partitioner=partitioner)
 
     def with_stream_partitioner(self, partitioner: Partitioner) -> Self:
-        """The same, to partitions that a function (topic, key, value, partition count) chooses."""
+        """The same, to partitions that a function (topic, key, value, partition count) chooses.
+
+        It returns a partition, several (the record is written to each of them, or to none where there are none), or
+        None, which leaves it to the hash of the key.
+
+            Produced.with_(text, text).with_stream_partitioner(lambda topic, key, value, count: range(count))
+        """
         return replace(self, partitioner=partitioner)
 
 

@@ -271,7 +271,7 @@ class Repartition(OneInput):
     """Send records to the partition of their key, by murmur2 of its bytes; ends a sub-topology.
 
     `topic` is the name that Kafka Streams would give the topic, without the application id. Without `partitions` the
-    count is that of the sources upstream. `partitioner` is (topic, key, value, count) -> partition.
+    count is that of the sources upstream. `partitioner` is (topic, key, value, count) -> partition, or several.
     """
 
     topic: str
@@ -512,7 +512,7 @@ class Process(OneInput):
 class Sink(OneInput):
     """Write to a topic; `chooser` (key, value, record) -> topic where the topic depends on the record.
 
-    `partitioner` is (topic, key, value, partition count) -> partition.
+    `partitioner` is (topic, key, value, partition count) -> partition, or several.
     """
 
     topic: str | None

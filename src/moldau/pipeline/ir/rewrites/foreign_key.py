@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from moldau.pipeline.ir.foreign_key import (
     ForeignKeyLookup,
@@ -129,4 +129,14 @@ def _without_value(partitioner: PythonFunction | None) -> PythonFunction | None:
     if partitioner is None:
         return None
     call = partitioner.call
-    return PythonFunction(lambda topic, key, value, count: call(topic, key, None, count), partitioner.origin)
+
+    def one_partition(topic: str, key: object, value: object, count: int) -> int | None:
+        chosen = call(topic, key, None, count)
+        if isinstance(chosen, Collection):
+            if len(chosen) != 1:
+                raise ValueError(f"a foreign-key join needs one partition for each key, and {chosen!r} was chosen")
+            (chosen,) = chosen
+        partition: int | None = chosen
+        return partition
+
+    return PythonFunction(one_partition, partitioner.origin)
