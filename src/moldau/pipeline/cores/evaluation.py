@@ -171,6 +171,25 @@ def _unless_zero(divide: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     return lambda dividend, divisor: None if divisor == 0 else divide(dividend, divisor)
 
 
+def _quotient(dividend: Any, divisor: Any) -> float:
+    return float(dividend / divisor)
+
+
+def _whole_quotient(dividend: Any, divisor: Any) -> int:
+    # Of decimals, Python's own goes towards zero.
+    return math.floor(dividend / divisor) if _has_decimals(dividend, divisor) else int(dividend // divisor)
+
+
+def _remainder(dividend: Any, divisor: Any) -> Any:
+    if _has_decimals(dividend, divisor):
+        return dividend - divisor * _whole_quotient(dividend, divisor)
+    return dividend % divisor
+
+
+def _has_decimals(*numbers: Any) -> bool:
+    return Decimal in map(type, numbers)
+
+
 def _rounded(number: Any, digits: int) -> Any:
     if isinstance(number, int) and digits >= 0:
         return number
@@ -193,9 +212,9 @@ _STRICT: dict[str, Callable[..., Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
-    "/": _unless_zero(operator.truediv),
-    "//": _unless_zero(operator.floordiv),
-    "%": _unless_zero(operator.mod),
+    "/": _unless_zero(_quotient),
+    "//": _unless_zero(_whole_quotient),
+    "%": _unless_zero(_remainder),
     "NEGATE": operator.neg,
     "=": operator.eq,
     "<>": operator.ne,

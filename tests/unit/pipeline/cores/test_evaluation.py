@@ -27,6 +27,26 @@ def result(term: Any, **arguments: Any) -> Any:
 @pytest.mark.parametrize(
     ("term", "expected"),
     [
+        (value / 2, -3.5),
+        (value // 2, -4),
+        (value % 2, Decimal(1)),
+        (value // 0, None),
+        (-15 // value, 2),
+        (15 % value, Decimal(-6)),
+    ],
+)
+def test_decimals_are_divided_as_other_numbers_are(term: Any, expected: Any) -> None:
+    found = result(term, value=Decimal(-7))
+    assert (type(found), found) == (type(expected), expected)
+
+
+def test_a_quotient_rounded_down_is_a_whole_number() -> None:
+    assert type(result(col("half") // 2)) is int
+
+
+@pytest.mark.parametrize(
+    ("term", "expected"),
+    [
         (key, "k"),
         (col("likes") > 10, True),
         (col("none") > 10, None),
@@ -40,6 +60,8 @@ def result(term: Any, **arguments: Any) -> Any:
         (25 // col("likes"), 2),
         (25 % col("likes"), 3),
         (-7 % lit(3), 2),
+        (col("half") // 2, 1),
+        (-col("half") // 2, -2),
         (col("likes") / 0, None),
         (col("likes") // 0, None),
         (col("likes") % 0, None),
