@@ -48,7 +48,10 @@ class HadoopFiles:
             finally:
                 stream.close()
             system.delete(place, False)
-            system.rename(part, place)
+            if not system.rename(part, place):
+                raise StateUnreachableError(
+                    f"state.dir cannot be used: {path}: it is written, and the file system does not rename {part}"
+                )
 
     def names(self, folder: str) -> list[str]:
         """What a folder holds; nothing where there is none."""
