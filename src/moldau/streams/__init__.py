@@ -39,6 +39,7 @@ from moldau.pipeline.dsl.windowed import SessionWindowedKStream, TimeWindowedKSt
 from moldau.pipeline.dsl.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from moldau.pipeline.ir import types
 from moldau.pipeline.ir.errors import CopartitioningError, SerdeError, TopologyError
+from moldau.pipeline.ir.list_serde import ListSerde
 from moldau.pipeline.ir.nodes import EmitStrategy, OffsetReset
 from moldau.pipeline.ir.serdes import (
     BooleanSerde,
@@ -47,7 +48,6 @@ from moldau.pipeline.ir.serdes import (
     FloatSerde,
     IntegerSerde,
     JsonSerde,
-    ListSerde,
     LongSerde,
     Serde,
     ShortSerde,

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from moldau.pipeline.dsl.durations import Duration, milliseconds
 from moldau.pipeline.dsl.hints import Hinting
+from moldau.pipeline.ir.list_serde import ListSerde
 from moldau.pipeline.ir.serdes import (
     BooleanSerde,
     BytesSerde,
@@ -13,7 +14,6 @@ from moldau.pipeline.ir.serdes import (
     FloatSerde,
     IntegerSerde,
     JsonSerde,
-    ListSerde,
     LongSerde,
     Serde,
     ShortSerde,

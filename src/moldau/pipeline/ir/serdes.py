@@ -11,7 +11,7 @@ offer more than the two methods:
 - `configured(settings, part)` gives the serde to use for keys or values under an application's settings;
 - `from_text(topic, text)` is a value that a person wrote, for queries by key.
 
-Windowed keys are in `windowed_serdes`. Start at `Serde`.
+Lists are in `list_serde`, windowed keys in `windowed_serdes`. Start at `Serde`.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from __future__ import annotations
 import json
 import struct
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, NoReturn, Protocol
 
 from moldau.pipeline.ir.errors import SerdeError
 from moldau.pipeline.ir.type_variables import V
-from moldau.pipeline.ir.types import Array, DataType, Primitive
+from moldau.pipeline.ir.types import DataType, Primitive
 
 __all__ = [
     "BooleanSerde",
@@ -35,13 +35,14 @@ __all__ = [
     "FloatSerde",
     "IntegerSerde",
     "JsonSerde",
-    "ListSerde",
     "LongSerde",
     "Serde",
     "ShortSerde",
     "StringSerde",
     "UuidSerde",
     "VoidSerde",
+    "refuse",
+    "shown",
     "type_of",
 ]
 
@@ -72,13 +73,13 @@ class StringSerde:
         try:
             return value.encode()
         except AttributeError:
-            _refuse(value, "text (str)")
+            refuse(value, "text (str)")
 
     def deserialize(self, topic: str, data: bytes, /) -> str:
         try:
             return data.decode()
         except UnicodeDecodeError as error:
-            raise SerdeError(f"{_shown(data)} is not text in UTF-8: {error.reason} at byte {error.start}") from None
+            raise SerdeError(f"{shown(data)} is not text in UTF-8: {error.reason} at byte {error.start}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class BytesSerde:
     def serialize(self, topic: str, value: bytes, /) -> bytes:
         if isinstance(value, bytes):
             return value
-        return bytes(value) if isinstance(value, bytearray | memoryview) else _refuse(value, "bytes")
+        return bytes(value) if isinstance(value, bytearray | memoryview) else refuse(value, "bytes")
 
     def deserialize(self, topic: str, data: bytes, /) -> bytes:
         return data
@@ -119,11 +120,11 @@ class _Fixed(Generic[V]):
         try:
             return self.layout.pack(value)
         except (struct.error, OverflowError):
-            _refuse(value, self.kind)
+            refuse(value, self.kind)
 
     def deserialize(self, topic: str, data: bytes, /) -> V:
         if len(data) != self.layout.size:
-            raise SerdeError(f"{self.kind} has {self.layout.size} bytes, not {len(data)}: {_shown(data)}")
+            raise SerdeError(f"{self.kind} has {self.layout.size} bytes, not {len(data)}: {shown(data)}")
         value: V = self.layout.unpack(data)[0]
         return value
 
@@ -182,11 +183,11 @@ class BooleanSerde:
     is_plain: ClassVar[bool] = True
 
     def serialize(self, topic: str, value: bool, /) -> bytes:
-        return (b"\x01" if value else b"\x00") if isinstance(value, bool) else _refuse(value, "a bool")
+        return (b"\x01" if value else b"\x00") if isinstance(value, bool) else refuse(value, "a bool")
 
     def deserialize(self, topic: str, data: bytes, /) -> bool:
         if data not in (b"\x00", b"\x01"):
-            raise SerdeError(f"a boolean is one byte, 0 or 1, not {_shown(data)}")
+            raise SerdeError(f"a boolean is one byte, 0 or 1, not {shown(data)}")
         return data == b"\x01"
 
 
@@ -198,13 +199,13 @@ class UuidSerde:
     is_plain: ClassVar[bool] = True
 
     def serialize(self, topic: str, value: uuid.UUID, /) -> bytes:
-        return str(value).encode() if isinstance(value, uuid.UUID) else _refuse(value, "a UUID")
+        return str(value).encode() if isinstance(value, uuid.UUID) else refuse(value, "a UUID")
 
     def deserialize(self, topic: str, data: bytes, /) -> uuid.UUID:
         try:
             return uuid.UUID(data.decode())
         except ValueError:
-            raise SerdeError(f"{_shown(data)} is not a UUID") from None
+            raise SerdeError(f"{shown(data)} is not a UUID") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,10 +213,10 @@ class VoidSerde:
     """Nothing but nulls."""
 
     def serialize(self, topic: str, value: Any, /) -> bytes:
-        _refuse(value, "null, the only value of a void serde")
+        refuse(value, "null, the only value of a void serde")
 
     def deserialize(self, topic: str, data: bytes, /) -> Any:
-        raise SerdeError(f"only nulls were expected here, not {_shown(data)}")
+        raise SerdeError(f"only nulls were expected here, not {shown(data)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,84 +229,13 @@ class JsonSerde:
         try:
             return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
         except (TypeError, ValueError) as error:
-            raise SerdeError(f"{_shown(value)} cannot be written as JSON: {error}") from None
+            raise SerdeError(f"{shown(value)} cannot be written as JSON: {error}") from None
 
     def deserialize(self, topic: str, data: bytes, /) -> Any:
         try:
             return json.loads(data)
         except ValueError as error:
-            raise SerdeError(f"{_shown(data)} is not JSON: {error}") from None
-
-
-FIXED_SIZES: dict[type, int] = {
-    ShortSerde: 2,
-    IntegerSerde: 4,
-    LongSerde: 8,
-    FloatSerde: 4,
-    DoubleSerde: 8,
-    UuidSerde: 36,
-}
-"""What Kafka's list serde writes without a length in front."""
-
-INT = struct.Struct(">i")
-CONSTANT_SIZE, VARIABLE_SIZE, NULL_SIZE = 0, 1, -1
-
-
-@dataclass(frozen=True, slots=True)
-class ListSerde(Generic[V]):
-    """Lists of what `inner` writes, nulls among them; entries of fixed size follow each other without lengths."""
-
-    inner: Serde[V]
-
-    @property
-    def data_type(self) -> DataType | None:
-        items = type_of(self.inner)
-        return None if items is None else Array(items)
-
-    def serialize(self, topic: str, value: Sequence[V | None], /) -> bytes:
-        if isinstance(value, str | bytes) or not isinstance(value, Sequence):
-            _refuse(value, "a list")
-        is_fixed = type(self.inner) in FIXED_SIZES
-        entries = [None if entry is None else self.inner.serialize(topic, entry) for entry in value]
-        parts = [bytes([CONSTANT_SIZE if is_fixed else VARIABLE_SIZE])]
-        if is_fixed:
-            nulls = [index for index, entry in enumerate(entries) if entry is None]
-            parts += [INT.pack(len(nulls)), *map(INT.pack, nulls)]
-        parts.append(INT.pack(len(entries)))
-        for entry in entries:
-            if not is_fixed:
-                parts.append(INT.pack(NULL_SIZE if entry is None else len(entry)))
-            parts.append(entry or b"")
-        return b"".join(parts)
-
-    def deserialize(self, topic: str, data: bytes, /) -> list[V | None]:
-        try:
-            return list(self._entries(topic, data))
-        except (struct.error, IndexError):
-            raise SerdeError(f"{_shown(data)} is not a list: it ends too early") from None
-
-    def _entries(self, topic: str, data: bytes) -> list[Any]:
-        size_of_each = FIXED_SIZES.get(type(self.inner))
-        position, nulls = 1, set[int]()
-        if data[0] == CONSTANT_SIZE:
-            (null_count,) = INT.unpack_from(data, position)
-            position += INT.size
-            nulls = {INT.unpack_from(data, position + INT.size * nth)[0] for nth in range(null_count)}
-            position += INT.size * null_count
-        (count,) = INT.unpack_from(data, position)
-        position += INT.size
-        entries: list[Any] = []
-        for index in range(count):
-            size = size_of_each
-            if data[0] == VARIABLE_SIZE:
-                (size,) = INT.unpack_from(data, position)
-                position += INT.size
-            if index in nulls or size == NULL_SIZE or size is None:
-                entries.append(None)
-                continue
-            entries.append(self.inner.deserialize(topic, data[position : position + size]))
-            position += size
-        return entries
+            raise SerdeError(f"{shown(data)} is not JSON: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,10 +258,12 @@ class DefaultSerde:
         )
 
 
-def _refuse(value: object, wanted: str) -> NoReturn:
-    raise SerdeError(f"{_shown(value)} ({type(value).__name__}) is not {wanted}; give the operator a fitting serde")
+def refuse(value: object, wanted: str) -> NoReturn:
+    """Say that a serde cannot write a value."""
+    raise SerdeError(f"{shown(value)} ({type(value).__name__}) is not {wanted}; give the operator a fitting serde")
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """The beginning of a value, for messages."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from moldau.pipeline.ir.errors import SerdeError
+from moldau.pipeline.ir.list_serde import ListSerde
 from moldau.pipeline.ir.serdes import (
     BooleanSerde,
     BytesSerde,
@@ -17,7 +18,6 @@ from moldau.pipeline.ir.serdes import (
     FloatSerde,
     IntegerSerde,
     JsonSerde,
-    ListSerde,
     LongSerde,
     Serde,
     ShortSerde,
@@ -104,6 +104,10 @@ def test_a_value_of_another_kind_is_refused(serde: Serde, value: Any) -> None:
         (JsonSerde(), b"{"),
         (ListSerde(IntegerSerde()), b"\x00\x00"),
         (ListSerde(StringSerde()), b""),
+        (ListSerde(StringSerde()), bytes.fromhex("01 00000001 00000003 6162")),
+        (ListSerde(StringSerde()), bytes.fromhex("01 00000001 fffffffe 6162")),
+        (ListSerde(StringSerde()), bytes.fromhex("00 00000000 7fffffff")),
+        (ListSerde(LongSerde()), bytes.fromhex("00 00000000 00000001 00000000")),
         (VoidSerde(), b""),
         (TimeWindowedSerde(StringSerde(), 5), b"short"),
         (SessionWindowedSerde(StringSerde()), b"not long enough"),

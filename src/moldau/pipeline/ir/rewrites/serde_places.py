@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from typing import Any
 
+from moldau.pipeline.ir.list_serde import ListSerde
 from moldau.pipeline.ir.nodes import Materialization, Node, StateStore
 from moldau.pipeline.ir.rewrites.rebuilding import rebuilt, replaced
-from moldau.pipeline.ir.serdes import ListSerde, Serde
+from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
 
 __all__ = ["SerdeChange", "changed_serde", "with_serdes"]

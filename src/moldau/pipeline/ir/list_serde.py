@@ -1,0 +1,113 @@
+"""How lists become bytes, as Kafka's list serde writes them. Start at `ListSerde`."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from moldau.pipeline.ir.errors import SerdeError
+from moldau.pipeline.ir.serdes import (
+    DoubleSerde,
+    FloatSerde,
+    IntegerSerde,
+    LongSerde,
+    Serde,
+    ShortSerde,
+    UuidSerde,
+    refuse,
+    shown,
+    type_of,
+)
+from moldau.pipeline.ir.type_variables import V
+from moldau.pipeline.ir.types import Array, DataType
+
+__all__ = ["ListSerde"]
+
+FIXED_SIZES: dict[type, int] = {
+    ShortSerde: 2,
+    IntegerSerde: 4,
+    LongSerde: 8,
+    FloatSerde: 4,
+    DoubleSerde: 8,
+    UuidSerde: 36,
+}
+"""What Kafka's list serde writes without a length in front."""
+
+INT = struct.Struct(">i")
+CONSTANT_SIZE, VARIABLE_SIZE, NULL_SIZE = 0, 1, -1
+
+
+@dataclass(frozen=True, slots=True)
+class ListSerde(Generic[V]):
+    """Lists of what `inner` writes, nulls among them; entries of fixed size follow each other without lengths."""
+
+    inner: Serde[V]
+
+    @property
+    def data_type(self) -> DataType | None:
+        items = type_of(self.inner)
+        return None if items is None else Array(items)
+
+    def serialize(self, topic: str, value: Sequence[V | None], /) -> bytes:
+        if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+            refuse(value, "a list")
+        is_fixed = type(self.inner) in FIXED_SIZES
+        entries = [None if entry is None else self.inner.serialize(topic, entry) for entry in value]
+        parts = [bytes([CONSTANT_SIZE if is_fixed else VARIABLE_SIZE])]
+        if is_fixed:
+            nulls = [index for index, entry in enumerate(entries) if entry is None]
+            parts += [INT.pack(len(nulls)), *map(INT.pack, nulls)]
+        parts.append(INT.pack(len(entries)))
+        for entry in entries:
+            if not is_fixed:
+                parts.append(INT.pack(NULL_SIZE if entry is None else len(entry)))
+            parts.append(entry or b"")
+        return b"".join(parts)
+
+    def deserialize(self, topic: str, data: bytes, /) -> list[V | None]:
+        try:
+            pieces = list(_fixed_pieces(data, self.inner) if data[0] == CONSTANT_SIZE else _sized_pieces(data))
+        except (struct.error, IndexError):
+            raise SerdeError(f"{shown(data)} is not a list: it ends too early") from None
+        return [None if piece is None else self.inner.deserialize(topic, piece) for piece in pieces]
+
+
+class _Reading:
+    """Goes through bytes from the second one on; raises `IndexError` or `struct.error` where they end too early."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 1
+
+    def number(self) -> int:
+        (number,) = INT.unpack(self.piece(INT.size))
+        return int(number)
+
+    def piece(self, size: int) -> bytes:
+        end = self._position + size
+        if size < 0 or end > len(self._data):
+            raise IndexError(size)
+        piece = self._data[self._position : end]
+        self._position = end
+        return piece
+
+
+def _fixed_pieces(data: bytes, inner: Serde[Any]) -> Iterator[bytes | None]:
+    """Entries of one size; the places of nulls come first, and nothing stands for them later."""
+    size = FIXED_SIZES.get(type(inner))
+    if size is None:
+        raise SerdeError(f"{shown(data)} is a list of entries of one size, and {inner!r} writes others")
+    reading = _Reading(data)
+    nulls = {reading.number() for _ in range(reading.number())}
+    for index in range(reading.number()):
+        yield None if index in nulls else reading.piece(size)
+
+
+def _sized_pieces(data: bytes) -> Iterator[bytes | None]:
+    """Entries with their sizes before them."""
+    reading = _Reading(data)
+    for _ in range(reading.number()):
+        size = reading.number()
+        yield None if size == NULL_SIZE else reading.piece(size)
