@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,6 +20,7 @@ from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.ir.subtopologies import SubTopology
 from moldau.pipeline.spark.plan import Unit
+from moldau.pipeline.spark.sending import sent
 
 __all__ = ["InputName", "Parcel", "StageWork"]
 
@@ -96,11 +97,9 @@ class Parcel:
 
     @classmethod
     def of(cls, work: StageWork, *, shares_folders: bool) -> Parcel:
-        from pyspark import cloudpickle
-
-        dumps: Callable[[object], bytes] = cloudpickle.dumps
+        """The work of a stage, packed. Raises `UnsendableError` where a user's function cannot be copied."""
         path = tuple(entry for entry in sys.path if entry) if shares_folders else ()
-        return cls(work.identity, dumps(work), path, __version__)
+        return cls(work.identity, sent(work), path, __version__)
 
     def opened(self) -> StageWork:
         """The stage, unpickled once in each worker."""
