@@ -124,7 +124,7 @@ def failing_line(trace: TracebackType | None, otherwise: Origin) -> Origin:
     return found
 
 
-def as_record_error(error: Exception, context: TaskContext) -> RecordError:
+def as_record_error(error: BaseException, context: TaskContext) -> RecordError:
     """The error that tells a user where and on what a pipeline failed; one that does already is returned as it is."""
     if isinstance(error, RecordError):
         return error

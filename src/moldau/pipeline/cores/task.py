@@ -152,7 +152,8 @@ class Task:
     def _run(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
+            # A function that calls sys.exit would end its worker, and nobody would know why.
             failure = as_record_error(error, self.context)
             if failure is error:
                 raise

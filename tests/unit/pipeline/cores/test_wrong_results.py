@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -90,6 +91,11 @@ def test_rows_of_a_table_are_grouped_by_pairs() -> None:
 def test_an_error_that_a_function_raises_itself_is_told_as_it_is() -> None:
     with pytest.raises(ProcessingError, match="raised ValueError: not this one"):
         piped(lambda stream: stream.map(raising))
+
+
+def test_a_function_that_exits_does_not_take_its_worker_along() -> None:
+    with pytest.raises(ProcessingError, match=r"test_wrong_results.py:\d+\) raised SystemExit: 3"):
+        piped(lambda stream: stream.map_values(lambda value: sys.exit(3)))
 
 
 def raising(key: str, value: str) -> tuple[str, str]:
