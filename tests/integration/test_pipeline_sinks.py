@@ -393,6 +393,18 @@ def test_topics_that_meet_with_different_counts_are_refused_before_anything_is_m
     assert "meeting-out" not in admin.partition_counts()
 
 
+def test_a_topic_that_cannot_be_is_told_without_bad_advice(moldau_broker: Broker) -> None:
+    from moldau.streams import StreamsBuilder
+
+    Admin(moldau_broker.bootstrap_servers).create_topic("fine", partitions=1)
+    builder = StreamsBuilder()
+    builder.stream("fine").to("not fine")
+    config = {"application.id": "badly-named", "bootstrap.servers": moldau_broker.bootstrap_servers}
+
+    with pytest.raises(StreamsError, match=r"'not fine' has characters other than .* needs another name for it"):
+        Cluster(StreamsSettings.of(config)).prepared(builder.build())
+
+
 def test_topics_that_are_written_are_made(moldau_broker: Broker) -> None:
     from moldau.streams import Consumed, StreamsBuilder, StringSerde
 

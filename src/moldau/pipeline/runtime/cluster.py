@@ -92,6 +92,8 @@ class Cluster:
                 configs=configs,
             )
         except ClientError as error:
+            if error.error_code is ErrorCode.INVALID_TOPIC_EXCEPTION:
+                raise StreamsError(f"{error}; the program writes to that topic and needs another name for it") from None
             if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 raise StreamsError(
                     f"topic {topic} does not exist and could not be created: {error}; create it with: "
