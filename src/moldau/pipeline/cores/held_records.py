@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left, insort
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from moldau.pipeline.cores.backends import StateBackend
+from moldau.pipeline.cores.sized_pieces import joined, pieces
 from moldau.pipeline.cores.store import Codec, Store, StoreChange
 
 __all__ = ["LEFT", "RIGHT", "HeldRecord", "HeldRecords"]
@@ -22,7 +22,6 @@ Position = tuple[int, int, bytes]
 """Timestamp, side, key."""
 
 PREFIX = struct.Struct(">qB")
-LENGTH = struct.Struct(">I")
 
 
 class HeldRecord(NamedTuple):
@@ -48,7 +47,7 @@ class HeldRecords(Store):
         for entry, data in backend.items():
             timestamp, side = PREFIX.unpack_from(entry)
             key = entry[PREFIX.size :]
-            self._values[timestamp, side, key] = list(read_values(data))
+            self._values[timestamp, side, key] = list(pieces(data))
             self._order[side].append((timestamp, key))
         for order in self._order:
             order.sort()
@@ -111,8 +110,7 @@ class HeldRecords(Store):
             if values is None:
                 self._backend.delete(PREFIX.pack(timestamp, side) + key)
             else:
-                data = b"".join([LENGTH.pack(len(value)) + value for value in values])
-                self._backend.put(PREFIX.pack(timestamp, side) + key, data)
+                self._backend.put(PREFIX.pack(timestamp, side) + key, joined(values))
         self._dirty.clear()
         return []
 
@@ -145,13 +143,3 @@ class HeldRecords(Store):
                 return candidate
             index += 1
         return None
-
-
-def read_values(data: bytes) -> Iterator[bytes]:
-    """The values of one position."""
-    start = 0
-    while start < len(data):
-        (length,) = LENGTH.unpack_from(data, start)
-        start += LENGTH.size
-        yield data[start : start + length]
-        start += length

@@ -15,6 +15,7 @@ from typing import Any
 
 from moldau.pipeline.cores.backends import StateBackend
 from moldau.pipeline.cores.records import NO_TIMESTAMP
+from moldau.pipeline.cores.sized_pieces import joined, pieces
 from moldau.pipeline.cores.store import Codec, Store, StoreChange
 
 __all__ = ["JoinBuffer"]
@@ -28,7 +29,6 @@ HEADER = b"h"
 CHUNK = struct.Struct(">cqI")
 RECORDS = struct.Struct(">cq")
 RECORD = struct.Struct(">qI")
-LENGTH = struct.Struct(">I")
 NEWEST = struct.Struct(">q")
 SEGMENT = struct.Struct(">qI")
 
@@ -175,8 +175,7 @@ class JoinBuffer(Store):
         before = segment.chunks
         for start in range(0, len(segment.unlisted), KEYS_PER_CHUNK):
             keys = segment.unlisted[start : start + KEYS_PER_CHUNK]
-            data = b"".join([LENGTH.pack(len(key)) + key for key in keys])
-            self._backend.put(CHUNK.pack(b"c", index, segment.chunks), data)
+            self._backend.put(CHUNK.pack(b"c", index, segment.chunks), joined(keys))
             segment.chunks += 1
         segment.unlisted.clear()
         return segment.chunks - before
@@ -187,7 +186,7 @@ class JoinBuffer(Store):
         while self._expired and removed < chunks:
             index, count = next(iter(self._expired.items()))
             chunk = CHUNK.pack(b"c", index, count - 1)
-            for key in read_keys(self._backend.get(chunk) or b""):
+            for key in pieces(self._backend.get(chunk) or b""):
                 self._backend.delete(RECORDS.pack(b"r", index) + key)
             self._backend.delete(chunk)
             removed += 1
@@ -214,7 +213,7 @@ class JoinBuffer(Store):
             segment = self._segment(index)
             segment.chunks = chunks
             for number in range(chunks):
-                segment.keys.update(read_keys(self._backend.get(CHUNK.pack(b"c", index, number)) or b""))
+                segment.keys.update(pieces(self._backend.get(CHUNK.pack(b"c", index, number)) or b""))
         self._is_header_dirty = False
 
 
@@ -224,13 +223,3 @@ def between(entries: list[tuple[int, Any]], earliest: int, latest: int) -> list[
         return entries
     first = bisect_left(entries, earliest, key=timestamp_of)
     return entries[first : bisect_right(entries, latest, key=timestamp_of)]
-
-
-def read_keys(data: bytes) -> Iterator[bytes]:
-    """The keys listed in a chunk."""
-    position = 0
-    while position < len(data):
-        (length,) = LENGTH.unpack_from(data, position)
-        position += LENGTH.size
-        yield data[position : position + length]
-        position += length

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from zlib import crc32
 
 from moldau.pipeline.cores.backends import StateBackend
+from moldau.pipeline.cores.sized_pieces import joined, pieces
 from moldau.pipeline.cores.store import Store, StoreChange
 from moldau.pipeline.cores.write_back import WriteBack
 from moldau.pipeline.ir.foreign_key import Subscription, SubscriptionSerde
@@ -23,7 +24,6 @@ CROWDED = 512
 
 BUCKET = struct.Struct(">I")
 BUCKETS = struct.Struct(">I")
-ENTRY = struct.Struct(">I")
 
 _SERDE = SubscriptionSerde()
 
@@ -39,22 +39,16 @@ class Bucket:
 
 
 def encode_bucket(bucket: Bucket) -> bytes:
-    parts = [BUCKETS.pack(bucket.buckets)]
-    for subscription in bucket.entries.values():
-        data = _SERDE.encode(subscription)
-        parts += [ENTRY.pack(len(data)), data]
-    return b"".join(parts)
+    """A bucket for the backend."""
+    return BUCKETS.pack(bucket.buckets) + joined(map(_SERDE.encode, bucket.entries.values()))
 
 
 def decode_bucket(data: bytes) -> Bucket:
+    """What `encode_bucket` wrote."""
     bucket = Bucket(*BUCKETS.unpack_from(data))
-    position = BUCKETS.size
-    while position < len(data):
-        (length,) = ENTRY.unpack_from(data, position)
-        position += ENTRY.size
-        subscription = _SERDE.decode(data[position : position + length])
+    for piece in pieces(data, BUCKETS.size):
+        subscription = _SERDE.decode(piece)
         bucket.entries[subscription.primary_key] = subscription
-        position += length
     return bucket
 
 

@@ -5,13 +5,13 @@ Windows leave by retention; see `window_rows`. Start at `TimestampedWindowStore`
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from typing import Any
 
 from moldau.pipeline.cores.backends import StateBackend
 from moldau.pipeline.cores.cells import Cell
 from moldau.pipeline.cores.records import ValueAndTimestamp, Window, Windowed
+from moldau.pipeline.cores.sized_pieces import joined, pieces
 from moldau.pipeline.cores.store import Codec, Store, StoreChange
 from moldau.pipeline.cores.store_values import Holding, TimestampedHolding, split_timestamp
 from moldau.pipeline.cores.window_rows import WindowRows
@@ -136,9 +136,6 @@ class TimestampedWindowStore(WindowStore):
         return StoreChange(key, *split_timestamp(data), window)
 
 
-_LENGTH = struct.Struct(">I")
-
-
 class _ListHolding(Holding):
     """Several serialized values under one key and window, in the order they came."""
 
@@ -149,16 +146,10 @@ class _ListHolding(Holding):
         return [self._decode(data) for data in held]
 
     def write(self, held: Any) -> bytes:
-        return b"".join(_LENGTH.pack(len(data)) + data for data in held)
+        return joined(held)
 
     def read(self, data: bytes) -> Any:
-        values, position = [], 0
-        while position < len(data):
-            (length,) = _LENGTH.unpack_from(data, position)
-            position += _LENGTH.size
-            values.append(data[position : position + length])
-            position += length
-        return tuple(values)
+        return tuple(pieces(data))
 
 
 class DuplicatesWindowStore(WindowStore):
