@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Any
 
 from moldau.core.errors import InvalidConfigError
+from moldau.pipeline.cores.class_words import class_word
 from moldau.pipeline.cores.failures import HandlerError, RecordError
 from moldau.pipeline.cores.records import Headers, InputRecord
 
@@ -74,9 +75,8 @@ def processing_handler(given: Any) -> ExceptionHandler:
 def _handler(key: str, given: Any) -> ExceptionHandler:
     if callable(given):
         return given  # type: ignore[no-any-return]
-    word = str(given).rpartition(".")[2].replace("-", "").replace("_", "").lower()
     try:
-        return _WORDS[word]
+        return _WORDS[class_word(given)]
     except KeyError:
         raise InvalidConfigError(
             f"{key}: {given!r} is no handler; give log-and-fail, log-and-continue, Kafka's name of one, or a function"

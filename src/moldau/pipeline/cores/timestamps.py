@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.core.errors import InvalidConfigError
+from moldau.pipeline.cores.class_words import class_word
 from moldau.pipeline.cores.records import InputRecord
 
 __all__ = ["Extractor", "UnknownTimeError", "extractor_named", "partition_time", "skipping"]
@@ -48,9 +49,8 @@ def extractor_named(given: Any) -> Extractor | None:
         return None
     if callable(given):
         return given  # type: ignore[no-any-return]
-    word = str(given).rpartition(".")[2].replace("-", "").replace("_", "").lower()
     try:
-        return _WORDS[word]
+        return _WORDS[class_word(given)]
     except KeyError:
         raise InvalidConfigError(
             f"default.timestamp.extractor: {given!r} is no extractor; give FailOnInvalidTimestamp, "
