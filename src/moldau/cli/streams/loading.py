@@ -64,6 +64,8 @@ def _loaded(place: str) -> ModuleType:
         sys.path.insert(0, folder)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
     name = path.stem if is_file else place
+    if is_file and name in sys.modules and not _is_of(sys.modules[name], path):
+        raise ToolError(f"{place} has the name of a module that is in use, {name!r}; call the file something else")
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -74,6 +76,10 @@ def _loaded(place: str) -> ModuleType:
         raise
     except Exception as error:
         raise ToolError(f"{place} cannot be imported: {_told(error)}") from None
+
+
+def _is_of(module: ModuleType, path: Path) -> bool:
+    return Path(getattr(module, "__file__", None) or "").absolute() == path.absolute()
 
 
 def _topology(found: Any, target: str, config: Mapping[str, Any] | None) -> Topology:

@@ -104,6 +104,14 @@ def test_a_file_that_cannot_be_imported_is_told(program: Path, text: str, compla
         load_topology(f"{program}:topology")
 
 
+@pytest.mark.parametrize("name", ["json", "sys", "moldau"])
+def test_a_file_with_the_name_of_a_module_in_use_is_refused(program: Path, name: str) -> None:
+    with_that_name = program.rename(program.with_stem(name))
+
+    with pytest.raises(ToolError, match=f"{name}.py has the name of a module that is in use.*call the file something"):
+        load_topology(f"{with_that_name}:topology")
+
+
 def test_a_topology_is_described(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["streams", "describe", f"{program}:topology"]) == 0
     assert "Source: KSTREAM-SOURCE-0000000000 (topics: [in])" in capsys.readouterr().out
