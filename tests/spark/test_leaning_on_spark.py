@@ -34,8 +34,8 @@ class Probe(StatefulProcessor):
         list(rows)
         channel = StateChannel(self._client)
         ours = [(b"k%d" % number, bytes([number % 256]) * number) for number in range(1000)]
-        channel.write("entries", [*ours, (b"gone", b"x")])
-        channel.write("entries", [(b"gone", None)])
+        channel.write([*(("entries", *entry) for entry in ours), ("entries", b"gone", b"x")])
+        channel.write([("entries", b"gone", None)])
         self._map.updateValue((b"theirs",), (b"value",))
         wanted = [*(name for name, _ in ours), b"theirs", b"gone"]
         same = channel.get_many("entries", wanted) == [*(value for _, value in ours), b"value", None]

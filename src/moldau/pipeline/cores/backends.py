@@ -15,6 +15,11 @@ __all__ = ["Backends", "MemoryBackend", "StateBackend"]
 class StateBackend(Protocol):
     """A map that survives the task; reads may be slow, so stores ask for a key once."""
 
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever put: then there is nothing to ask for."""
+        ...
+
     def get(self, key: bytes, /) -> bytes | None: ...
 
     def put(self, key: bytes, value: bytes, /) -> None: ...
@@ -35,6 +40,10 @@ class MemoryBackend:
 
     def __init__(self) -> None:
         self.entries: dict[bytes, bytes] = {}
+
+    @property
+    def is_new(self) -> bool:
+        return not self.entries
 
     def get(self, key: bytes, /) -> bytes | None:
         return self.entries.get(key)

@@ -38,7 +38,7 @@ class WriteBack:
         self._encode = encode
         self._decode = decode
         self._capacity = capacity
-        self._is_complete: bool | None = None
+        self._is_complete = backend.is_new
 
     def get(self, key: bytes) -> Any:
         """What is held for the key, or None."""
@@ -69,7 +69,6 @@ class WriteBack:
         """Write what changed to the backend, and return it."""
         if not self.dirty:
             return []
-        self._knows_everything()
         backend, entries, encode = self._backend, self.entries, self._encode
         written: list[tuple[bytes, bytes | None]] = []
         for key in self.dirty:
@@ -87,18 +86,12 @@ class WriteBack:
         return written
 
     def _load(self, key: bytes) -> Any:
-        if self._knows_everything():
+        if self._is_complete:
             return None
         data = self._backend.get(key)
         held = None if data is None else self._decode(data)
         self.entries[key] = held
         return held
-
-    def _knows_everything(self) -> bool:
-        # A backend that was empty at the start need never be asked: a fresh task reads nothing at all.
-        if self._is_complete is None:
-            self._is_complete = next(iter(self._backend.items()), None) is None
-        return self._is_complete
 
     def _forget_what_is_too_much(self) -> None:
         if len(self.entries) > self._capacity:

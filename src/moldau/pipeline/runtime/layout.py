@@ -16,6 +16,9 @@ from moldau.pipeline.runtime.files import Files
 
 __all__ = ["Layout"]
 
+STATE_FORM = 2
+"""How stores lie in Spark's state; another number with each change that older state does not follow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -25,6 +28,7 @@ class Layout:
     partitions: Mapping[str, int]
     """Of the topics that are read; empty for stateless topologies, where nothing depends on it."""
     state_partitions: int
+    state_form: int = STATE_FORM
 
     @classmethod
     def load(cls, file: str, files: Files) -> Layout | None:
@@ -33,11 +37,11 @@ class Layout:
         if text is None:
             return None
         facts = json.loads(text)
-        return cls(facts["description"], facts["partitions"], facts["state_partitions"])
+        return cls(facts["description"], facts["partitions"], facts["state_partitions"], facts["version"])
 
     def save(self, file: str, files: Files) -> None:
         facts = {
-            "version": 1,
+            "version": self.state_form,
             "description": self.description,
             "partitions": dict(self.partitions),
             "state_partitions": self.state_partitions,
@@ -48,8 +52,12 @@ class Layout:
         """Raise `CheckpointMismatchError`, with the first difference, where `now` cannot go on from here."""
         difference = self._difference(now)
         if difference is not None:
+            difference = f"for another topology: {difference}"
+        elif self.partitions and self.state_form != now.state_form:
+            difference = f"by another version of moldau: its state has form {self.state_form}, not {now.state_form}"
+        if difference is not None:
             raise CheckpointMismatchError(
-                f"the checkpoint in {location} was made for another topology: {difference}. Give the new one another "
+                f"the checkpoint in {location} was made {difference}. Give the new one another "
                 f"application.id, or begin anew: moldau streams reset --application-id {application_id}"
             )
 

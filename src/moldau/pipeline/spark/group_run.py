@@ -11,15 +11,17 @@ import gc
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from moldau.pipeline.cores.backends import StateBackend
+from moldau.pipeline.cores.context import CELLS
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.spark.group_flow import flow_of
 from moldau.pipeline.spark.plan import Unit
@@ -29,12 +31,11 @@ from moldau.pipeline.spark.state_channel import StateChannel
 from moldau.pipeline.spark.task_rows import BundleWriter, Origin, ordered
 from moldau.pipeline.spark.work import StageWork
 
-__all__ = ["STAMP_STATE", "GroupRun", "without_garbage_collection"]
+__all__ = ["GroupRun", "without_garbage_collection"]
 
-STAMP_STATE = "moldau-stamp"
-"""The map in Spark's state that holds nothing but the stamp."""
-
-_STAMP_KEY = b"stamp"
+_STAMP_KEY = b"\0stamp"
+"""An entry beside the cells; no cell has such a name."""
+_STAMP_SIZE = 16
 _IDLE_S = 600
 
 logger = logging.getLogger(__name__)
@@ -48,6 +49,29 @@ def without_garbage_collection() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+class Stamp(NamedTuple):
+    """What a batch leaves in the state of a group."""
+
+    mark: bytes
+    """Another one after each batch."""
+    filled: frozenset[bytes]
+    """The stores that something was ever put into; new tasks need not ask for what is in the others."""
+
+    @classmethod
+    def of(cls, backends: Iterable[Backend]) -> Stamp:
+        """That of a batch which has just been done."""
+        return cls(os.urandom(_STAMP_SIZE), frozenset(backend.identity for backend in backends if not backend.is_new))
+
+    @classmethod
+    def read(cls, data: bytes | None) -> Stamp:
+        """The last batch's; an empty one where there was none."""
+        data = data or b""
+        return cls(data[:_STAMP_SIZE], frozenset(filter(None, data[_STAMP_SIZE:].split(b"\0"))))
+
+    def written(self) -> bytes:
+        return self.mark + b"\0".join(sorted(self.filled))
 
 
 class LiveTasks(NamedTuple):
@@ -69,7 +93,7 @@ class LiveTasks(NamedTuple):
 class _Kept(NamedTuple):
     """Live tasks between two batches, and the stamp of the state that they have left."""
 
-    stamp: bytes
+    stamp: Stamp
     live: LiveTasks
     used: float
 
@@ -122,12 +146,12 @@ class GroupRun:
 
     def _live_tasks(self, group: GroupState, now_ms: int | None) -> LiveTasks:
         """The tasks of the last batch if Spark's state is as they left it, else new ones; all of them know the time."""
-        stamp = self._channel.get(STAMP_STATE, _STAMP_KEY)
+        stamp = Stamp.read(self._channel.get(CELLS, _STAMP_KEY))
         kept = _kept.pop((self._work.identity, self._slot), None)
         if kept is None or kept.stamp != stamp:
             if kept is not None:
                 kept.live.close()
-            return self._new_tasks(group, now_ms)
+            return self._new_tasks(group, stamp, now_ms)
         for _, backend in kept.live.backends:
             backend.attach(group)
         if now_ms is not None:
@@ -135,31 +159,31 @@ class GroupRun:
                 task.tell_wall_clock(now_ms)
         return kept.live
 
-    def _new_tasks(self, group: GroupState, now_ms: int | None) -> LiveTasks:
+    def _new_tasks(self, group: GroupState, stamp: Stamp, now_ms: int | None) -> LiveTasks:
         live = LiveTasks({}, [])
         try:
             for unit in self._units:
-                backends = partial(self._backend, live, group, unit)
+                backends = partial(self._backend, live, group, stamp, unit)
                 live.tasks[unit] = self._work.task(unit, backends, wall_clock_ms=now_ms)
         except Exception:
             live.close()
             raise
         return live
 
-    def _backend(self, live: LiveTasks, group: GroupState, unit: Unit, name: str) -> StateBackend:
+    def _backend(self, live: LiveTasks, group: GroupState, stamp: Stamp, unit: Unit, name: str) -> StateBackend:
         prefix = f"{unit.piece}/{unit.partition}/".encode() if self._slot in self._work.circles else b""
-        backend = Backend(name, prefix)
+        backend = Backend(name, prefix, filled=stamp.filled)
         backend.attach(group)
         live.backends.append((unit, backend))
         return backend
 
     def _written(self, live: LiveTasks, writer: BundleWriter) -> Iterator[pa.RecordBatch]:
-        for unit, backend in live.backends:
-            changes = backend.write()
-            if changes and self._work.exports_state:
-                yield writer.state(unit, backend.state, changes)
-        stamp = os.urandom(16)
-        self._channel.write(STAMP_STATE, [(_STAMP_KEY, stamp)])
+        changed = [(unit, backend, backend.taken_changes()) for unit, backend in live.backends]
+        stamp = Stamp.of(backend for _, backend in live.backends)
+        entries = chain.from_iterable(backend.entries(changes) for _, backend, changes in changed)
+        self._channel.write(chain(entries, [(CELLS, _STAMP_KEY, stamp.written())]))
+        if self._work.exports_state:
+            yield from (writer.state(unit, backend.state, changes) for unit, backend, changes in changed if changes)
         now = time.monotonic()
         _kept[self._work.identity, self._slot] = _Kept(stamp, live, now)
         for key in [key for key, one in _kept.items() if one.used < now - _IDLE_S]:

@@ -19,7 +19,7 @@ from moldau.pipeline.cores.task import Task
 from moldau.pipeline.spark.arrow_groups import receive_batches
 from moldau.pipeline.spark.failures import told_home
 from moldau.pipeline.spark.group_flow import marking
-from moldau.pipeline.spark.group_run import STAMP_STATE, GroupRun, without_garbage_collection
+from moldau.pipeline.spark.group_run import GroupRun, without_garbage_collection
 from moldau.pipeline.spark.ordering import Numbers
 from moldau.pipeline.spark.plan import Unit
 from moldau.pipeline.spark.rows import Table
@@ -45,7 +45,7 @@ class TaskHost(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state: one map for each store."""
         self._client = handle._statefulProcessorApiClient
-        for state in (*self._parcel.opened().states, STAMP_STATE):
+        for state in self._parcel.opened().states:
             handle.getMapState(state, _BYTES, _BYTES)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803

@@ -6,10 +6,10 @@ A `Backend` outlives the batch with its task; the channel to Spark does not, so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 
-from moldau.pipeline.spark.state_channel import StateChannel
+from moldau.pipeline.spark.state_channel import Entry, StateChannel
 
 __all__ = ["Backend", "GroupState"]
 
@@ -40,9 +40,11 @@ class Backend:
     key all of them are read, many at a time, and wait here for their turn.
     """
 
-    def __init__(self, state: str, prefix: bytes = b"") -> None:
-        """`prefix` begins all keys of this store, where tasks share Spark's state."""
+    def __init__(self, state: str, prefix: bytes = b"", *, filled: Collection[bytes]) -> None:
+        """`prefix` begins all keys of this store, where tasks share Spark's state; `filled` names those in use."""
         self.state = state
+        self.identity = prefix + state.encode()
+        self.is_new = self.identity not in filled
         self._prefix = prefix
         self._group: GroupState | None = None
         self._read_ahead: dict[bytes, bytes | None] = {}
@@ -61,6 +63,8 @@ class Backend:
             return self._changes[key]
         if key in self._read_ahead:
             return self._read_ahead.pop(key)
+        if self.is_new:
+            return None
         group = self._attached()
         if self._unread is None:
             self._unread = dict.fromkeys(group.record_keys)
@@ -84,20 +88,25 @@ class Backend:
     def items(self) -> Iterator[tuple[bytes, bytes]]:
         changes = dict(self._changes)
         prefix, length = self._prefix, len(self._prefix)
-        for key, value in self._attached().channel.items(self.state):
+        stored = () if self.is_new else self._attached().channel.items(self.state)
+        for key, value in stored:
             if key.startswith(prefix) and key[length:] not in changes:
                 yield key[length:], value
         for key, changed in changes.items():
             if changed is not None:
                 yield key, changed
 
-    def write(self) -> dict[bytes, bytes | None]:
-        """Give Spark what was put and deleted since the batch began, and tell what it was; None deletes."""
-        prefix, changes = self._prefix, self._changes
-        self._attached().channel.write(self.state, ((prefix + key, value) for key, value in changes.items()))
-        self._changes = {}
+    def taken_changes(self) -> dict[bytes, bytes | None]:
+        """What was put and deleted since the batch began, to be written by the caller; None deletes."""
+        changes, self._changes = self._changes, {}
         self._read_ahead.clear()
+        self.is_new = self.is_new and not changes
         return changes
+
+    def entries(self, changes: dict[bytes, bytes | None]) -> Iterator[Entry]:
+        """Changes as Spark's state knows them."""
+        for key, value in changes.items():
+            yield self.state, self._prefix + key, value
 
     def _attached(self) -> GroupState:
         assert self._group is not None, "no batch is running"

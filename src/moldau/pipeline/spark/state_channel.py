@@ -17,7 +17,13 @@ from typing import Any
 
 from moldau.core.errors import MoldauError
 
-__all__ = ["StateChannel", "StateError"]
+__all__ = ["Entry", "StateChannel", "StateError"]
+
+Entry = tuple[str, bytes, bytes | None]
+"""A map's name, a key, and its value; without one the entry is to be removed."""
+
+Call = tuple[str, dict[str, Any]]
+"""A map's name, and what is asked of it."""
 
 IN_FLIGHT = 100
 """Requests sent ahead. Their answers must fit into the socket's buffer, or both ends would wait for each other."""
@@ -48,19 +54,19 @@ class StateChannel:
     def get_many(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of these keys, in their order."""
         read = self._messages.GetValue
-        answers = self._answers(state, ({"getValue": read(userKey=_row(key))} for key in keys))
+        answers = self._answers((state, {"getValue": read(userKey=_row(key))}) for key in keys)
         return [pickle.loads(value)[0] if value else None for value in answers]
 
-    def write(self, state: str, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Put every entry, and remove those whose value is None."""
+    def write(self, entries: Iterable[Entry]) -> None:
+        """Put or remove every entry."""
         put, remove = self._messages.UpdateValue, self._messages.RemoveKey
         calls = (
-            {"removeKey": remove(userKey=_row(key))}
+            (state, {"removeKey": remove(userKey=_row(key))})
             if value is None
-            else {"updateValue": put(userKey=_row(key), value=_row(value))}
-            for key, value in changes
+            else (state, {"updateValue": put(userKey=_row(key), value=_row(value))})
+            for state, key, value in entries
         )
-        for _ in self._answers(state, calls):
+        for _ in self._answers(calls):
             pass
 
     def items(self, state: str) -> Iterator[tuple[bytes, bytes]]:
@@ -77,22 +83,23 @@ class StateChannel:
             for pair in answer.kvPair:
                 yield pickle.loads(pair.key)[0], pickle.loads(pair.value)[0]
 
-    def _answers(self, state: str, calls: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    def _answers(self, calls: Iterable[Call]) -> Iterator[bytes]:
         remaining = iter(calls)
-        while sent := self._send_some(state, remaining):
-            for _ in range(sent):
+        while states := self._send_some(remaining):
+            for state in states:
                 answer = self._received(self._messages.StateResponse())
                 if answer.statusCode != OK:
                     raise StateError(f"Spark's state {state}: {answer.errorMessage}")
                 yield answer.value
 
-    def _send_some(self, state: str, calls: Iterator[dict[str, Any]]) -> int:
-        sent = 0
-        for call in islice(calls, IN_FLIGHT):
+    def _send_some(self, calls: Iterator[Call]) -> list[str]:
+        """The maps that were asked, in the order of their answers."""
+        states: list[str] = []
+        for state, call in islice(calls, IN_FLIGHT):
             self._send(state, call)
-            sent += 1
+            states.append(state)
         self._file.flush()
-        return sent
+        return states
 
     def _send(self, state: str, call: dict[str, Any]) -> None:
         messages = self._messages

@@ -33,6 +33,7 @@ def test_the_same_layout_is_accepted() -> None:
         (replace(BEFORE, description="Source: a\n  --> c\nSink: b"), r"- --> b; \+ --> c"),
         (replace(BEFORE, partitions={"in": 4}), "topic in had 3 partitions and has 4 now"),
         (replace(BEFORE, partitions={}), "topic in had 3 partitions and has none now"),
+        (replace(BEFORE, state_form=1), "by another version of moldau: its state has form 2, not 1"),
         (replace(BEFORE, state_partitions=4), r"spark\.sql\.shuffle\.partitions was 2 and is 4 now"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import ClassVar
 import pyarrow as pa
 import pytest
 
+from moldau.pipeline.cores.context import CELLS
 from moldau.pipeline.cores.failures import ProcessingError
 from moldau.pipeline.cores.processors import ProcessorContext
 from moldau.pipeline.cores.settings import TaskSettings
@@ -17,6 +18,7 @@ from moldau.pipeline.spark.compiler import work_of
 from moldau.pipeline.spark.group_run import GroupRun
 from moldau.pipeline.spark.plan import Plan
 from moldau.pipeline.spark.rows import BUNDLES, FINISHED, FROM_SOURCES, TICK, packed, unbundled
+from moldau.pipeline.spark.state_channel import Entry
 from moldau.pipeline.spark.work import StageWork
 from moldau.streams import Consumed, LongSerde, Produced, Record, StreamsBuilder, StringSerde, Topology
 
@@ -29,6 +31,7 @@ class Spark:
     def __init__(self) -> None:
         self.entries: dict[tuple[str, bytes], bytes] = {}
         self.gets = 0
+        self.read_whole: list[str] = []
 
     def channel(self, client: object) -> Spark:
         return self
@@ -40,14 +43,15 @@ class Spark:
     def get_many(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:
         return [self.get(state, key) for key in keys]
 
-    def write(self, state: str, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
-        for key, value in changes:
+    def write(self, entries: Iterable[Entry]) -> None:
+        for state, key, value in entries:
             if value is None:
                 self.entries.pop((state, key), None)
             else:
                 self.entries[state, key] = value
 
     def items(self, state: str) -> Iterator[tuple[bytes, bytes]]:
+        self.read_whole.append(state)
         return iter([(key, value) for (name, key), value in self.entries.items() if name == state])
 
 
@@ -114,6 +118,17 @@ def test_a_new_worker_reads_what_the_old_one_wrote(spark: Spark) -> None:
     ran(rows(["a", "b", "a"]))
     group_run._kept.clear()
     assert ran(rows(["a", "b"], 3)) == [("a", 3), ("b", 2)]
+
+
+def test_a_new_worker_reads_no_more_than_it_needs(spark: Spark) -> None:
+    ran(rows(["a", "b", "c", "d"]))
+    group_run._kept.clear()
+    spark.gets, spark.read_whole = 0, []
+
+    ran(rows(["a", "b"], 4))
+
+    assert spark.gets == len(["stamp", "a", "b"])
+    assert spark.read_whole == [CELLS]
 
 
 def test_a_batch_that_spark_gave_up_leaves_no_trace(spark: Spark) -> None:

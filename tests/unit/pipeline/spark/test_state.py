@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pytest
 
 from moldau.pipeline.spark.state import Backend, GroupState
+from moldau.pipeline.spark.state_channel import Entry
 
 
 class Channel:
@@ -21,8 +22,8 @@ class Channel:
         self.asked.append(list(keys))
         return [self.entries.get((state, key)) for key in keys]
 
-    def write(self, state: str, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
-        for key, value in changes:
+    def write(self, entries: Iterable[Entry]) -> None:
+        for state, key, value in entries:
             if value is None:
                 self.entries.pop((state, key), None)
             else:
@@ -37,10 +38,16 @@ def channel() -> Channel:
     return Channel()
 
 
-def attached(channel: Channel, keys: list[bytes], prefix: bytes = b"") -> Backend:
-    backend = Backend("store", prefix)
+def attached(channel: Channel, keys: list[bytes], prefix: bytes = b"", *, is_new: bool = False) -> Backend:
+    backend = Backend("store", prefix, filled=() if is_new else {prefix + b"store"})
     backend.attach(GroupState(channel, lambda: keys))  # type: ignore[arg-type]
     return backend
+
+
+def written(channel: Channel, backend: Backend) -> dict[bytes, bytes | None]:
+    changes = backend.taken_changes()
+    channel.write(backend.entries(changes))
+    return changes
 
 
 def test_nothing_reaches_spark_before_the_batch_ends(channel: Channel) -> None:
@@ -51,7 +58,7 @@ def test_nothing_reaches_spark_before_the_batch_ends(channel: Channel) -> None:
 
     assert (backend.get(b"a"), backend.get(b"b")) == (b"1", None)
     assert channel.entries == {}
-    assert backend.write() == {b"a": b"1", b"b": None}
+    assert written(channel, backend) == {b"a": b"1", b"b": None}
     assert channel.entries == {("store", b"a"): b"1"}
 
 
@@ -92,9 +99,9 @@ def test_all_entries_are_those_of_spark_with_the_changes_of_the_batch(channel: C
 def test_tasks_that_share_a_state_do_not_see_each_other(channel: Channel) -> None:
     one, other = attached(channel, [b"k"], b"1/"), attached(channel, [b"k"], b"2/")
     one.put(b"k", b"one")
-    one.write()
+    written(channel, one)
     other.put(b"k", b"other")
-    other.write()
+    written(channel, other)
 
     assert dict(one.items()) == {b"k": b"one"}
     assert other.get(b"k") == b"other"
@@ -107,3 +114,23 @@ def test_a_new_batch_forgets_what_the_last_one_left(channel: Channel) -> None:
     backend.attach(GroupState(channel, lambda: [b"a"]))  # type: ignore[arg-type]
 
     assert backend.get(b"a") is None
+
+
+def test_a_store_that_nothing_was_put_into_is_not_asked_for(channel: Channel) -> None:
+    backend = attached(channel, [b"a"], is_new=True)
+
+    assert (backend.get(b"a"), list(backend.items())) == (None, [])
+    assert channel.asked == []
+    assert backend.taken_changes() == {}
+    assert backend.is_new
+
+
+def test_a_store_is_asked_for_once_something_was_put_into_it(channel: Channel) -> None:
+    backend = attached(channel, [b"a"], is_new=True)
+    backend.put(b"a", b"1")
+    written(channel, backend)
+    backend.attach(GroupState(channel, lambda: [b"a"]))  # type: ignore[arg-type]
+
+    assert not backend.is_new
+    assert backend.get(b"a") == b"1"
+    assert channel.asked == [[b"a"]]
