@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from moldau.core.errors import MoldauError
+from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.engine import Engine, shared_engine
 from moldau.pipeline.runtime.errors import StreamsError
@@ -25,7 +26,7 @@ __all__ = ["KafkaStreams", "Response", "State"]
 DEFAULT_CLOSE_S = 60.0
 
 
-class KafkaStreams:
+class KafkaStreams(Hinting):
     """An application: a topology, and where and how to run it.
 
         streams = KafkaStreams(builder.build(), {"application.id": "wordcount", "bootstrap.servers": "localhost:9092"})

@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.records import Headers
 from moldau.pipeline.dsl.durations import Duration, milliseconds
+from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.ir.serdes import Serde
 
 if TYPE_CHECKING:
     from moldau.streams.test_driver import TopologyTestDriver
 
-__all__ = ["EmptyTopicError", "TestInputTopic", "TestOutputTopic", "TestRecord"]
+__all__ = ["EmptyTopicError", "NoTimestampError", "TestInputTopic", "TestOutputTopic", "TestRecord"]
+
+
+class NoTimestampError(MoldauError):
+    """A record was piped in with a time that is none."""
 
 
 class EmptyTopicError(MoldauError):
@@ -36,7 +41,7 @@ class TestRecord:
     headers: Headers = ()
 
 
-class TestInputTopic:
+class TestInputTopic(Hinting):
     """A topic to pipe records into; the clock of its timestamps advances by `auto_advance_ms` with each record."""
 
     __test__ = False
@@ -69,6 +74,10 @@ class TestInputTopic:
         if timestamp_ms is None:
             timestamp_ms = self._now_ms
             self._now_ms += self._auto_advance_ms
+        if not isinstance(timestamp_ms, int):
+            raise NoTimestampError(
+                f"a timestamp is whole milliseconds since 1970, such as int(time.time() * 1000), not {timestamp_ms!r}"
+            )
         self._driver.pipe(
             self.name,
             None if key is None else self._key_serde.serialize(self.name, key),
@@ -109,7 +118,7 @@ class TestInputTopic:
         self._now_ms += milliseconds(advance, "the advance of a topic's time")
 
 
-class TestOutputTopic:
+class TestOutputTopic(Hinting):
     """A topic to read results from, each once and in order."""
 
     __test__ = False

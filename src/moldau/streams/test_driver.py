@@ -19,6 +19,8 @@ from moldau.pipeline.cores.records import Headers, OutputRecord
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.store import Store
 from moldau.pipeline.dsl.durations import Duration, milliseconds
+from moldau.pipeline.dsl.given_options import check_serdes
+from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.ir.nodes import GlobalTableSource
 from moldau.pipeline.ir.rewrites.default_serdes import configured_serde
 from moldau.pipeline.ir.serdes import Serde
@@ -87,7 +89,7 @@ def on_spark(topology: Topology, settings: TaskSettings, partitions: int, wall_c
 ENGINES: dict[str, Engine] = {"memory": in_memory, "spark": on_spark}
 
 
-class TopologyTestDriver:
+class TopologyTestDriver(Hinting):
     """Runs a topology on records that a test pipes in.
 
         with TopologyTestDriver(builder.build()) as driver:
@@ -143,6 +145,7 @@ class TopologyTestDriver:
         return TestOutputTopic(self, name, self._configured(key_serde, value_serde))
 
     def _configured(self, key: Serde, value: Serde) -> tuple[Serde, Serde]:
+        check_serdes(key, value)
         return configured_serde(key, "key", self._config), configured_serde(value, "value", self._config)
 
     def pipe(

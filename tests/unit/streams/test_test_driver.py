@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -32,7 +32,7 @@ from moldau.streams import (
     Window,
     Windowed,
 )
-from moldau.streams.piped_topics import EmptyTopicError, TestInputTopic, TestOutputTopic, TestRecord
+from moldau.streams.piped_topics import EmptyTopicError, NoTimestampError, TestInputTopic, TestOutputTopic, TestRecord
 from moldau.streams.test_driver import UnknownPartitionError
 
 STRING, LONG = StringSerde(), LongSerde()
@@ -173,6 +173,23 @@ def test_reading_a_topic_that_nothing_writes_names_those_that_are(driver: Topolo
     ends(driver)
     with pytest.raises(EmptyTopicError, match=r"topic outt holds no record that was not read yet; .* writes to out$"):
         driver.create_output_topic("outt", STRING, LONG).read_value()
+
+
+@pytest.mark.parametrize("moment", [1.5, datetime(2024, 1, 1), "now"])
+def test_a_time_that_is_none_is_refused_where_it_is_given(driver: TopologyTestDriver, moment: Any) -> None:
+    lines, _ = ends(driver)
+    with pytest.raises(NoTimestampError, match=r"whole milliseconds since 1970, such as int\(time.time\(\) \* 1000\)"):
+        lines.pipe_input("k", "a", timestamp_ms=moment)
+
+
+def test_slips_with_the_driver_are_answered(driver: TopologyTestDriver) -> None:
+    kind: Any = StringSerde
+    with pytest.raises(TopologyError, match=r"is not a serde.*call it: StringSerde\(\)"):
+        driver.create_input_topic("lines", kind, kind)
+    with pytest.raises(AttributeError, match="TopologyTestDriver has no createInputTopic; in Python it is create_inp"):
+        driver.createInputTopic  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match="TestOutputTopic has no readKeyValue; in Python it is read_key_value"):
+        driver.create_output_topic("out", STRING, LONG).readKeyValue  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_a_builder_is_no_topology_yet() -> None:

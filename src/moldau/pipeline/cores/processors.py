@@ -176,9 +176,9 @@ def starting(node: Node, step: str) -> Iterator[None]:
         raise
     except Exception as error:
         line = failing_line(error.__traceback__, node.origin)
+        failing = "" if line == node.origin else f", failing at {line}"
         raise ProcessingError(
-            f"{node.name} ({node.origin}, failing at {line}) could not start: {step} raised"
-            f" {type(error).__name__}: {error}",
+            f"{node.name} ({node.origin}{failing}) could not start: {step} raised {type(error).__name__}: {error}",
             None,
             node.name,
             line,

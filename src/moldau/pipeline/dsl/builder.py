@@ -205,7 +205,7 @@ class StreamsBuilder(Hinting):
 
 
 def _listed(topics: str | Iterable[str]) -> tuple[str, ...]:
-    names = (topics,) if isinstance(topics, str) else tuple(topics)
+    names = tuple(topics) if isinstance(topics, Iterable) and not isinstance(topics, str) else (topics,)
     if not names or not all(isinstance(name, str) and name for name in names):
         raise TopologyError(f"a topic's name, several, or a pattern is needed, not {topics!r}", callers_origin())
     return tuple(dict.fromkeys(names))

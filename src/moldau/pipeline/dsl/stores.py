@@ -156,6 +156,11 @@ class Stores(Hinting):
 def _store_builder(
     supplier: StoreSupplier, wanted: StoreKind, kind: StoreKind, key_serde: Serde, value_serde: Serde
 ) -> StoreBuilder:
+    if not isinstance(supplier, StoreSupplier):
+        example = f"Stores.persistent_{wanted.value.replace('-', '_')}_store(...)"
+        raise TopologyError(
+            f"a {wanted.value} store is wanted here, such as {example}, not {supplier!r}", callers_origin()
+        )
     if supplier.kind is not wanted:
         raise TopologyError(
             f"store {supplier.name} was asked for as a {wanted.value} store but is a {supplier.kind.value} store",

@@ -126,6 +126,11 @@ REFUSED: list[tuple[Callable[[StreamsBuilder], Any], str]] = [
     (suppressed_versions, "versioned table cannot be suppressed"),
     (lambda b: b.stream([]), "a topic's name, several, or a pattern is needed"),
     (lambda b: b.stream(""), "a topic's name"),
+    (lambda b: b.stream(5), "a topic's name.*not 5"),
+    (
+        lambda b: Stores.key_value_store_builder("seen", Serdes.string(), Serdes.string()),
+        r"such as Stores.persistent_key_value_store\(...\), not 'seen'",
+    ),
     (lambda b: b.stream("in", Consumed(offset_reset="middle")), "'earliest' or 'latest', not 'middle'"),
     (lambda b: b.stream("in", Consumed.with_(Serdes.string, None)), "is not a serde"),  # type: ignore[arg-type]
     (lambda b: Materialized.with_(Serdes.string, None), "is not a serde"),
