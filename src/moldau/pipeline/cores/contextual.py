@@ -14,11 +14,13 @@ __all__ = ["ContextualProcessor"]
 class ContextualProcessor(Generic[K, V]):
     """Has its context from `init` on, and nothing to close.
 
-    class Doubling(ContextualProcessor[str, int]):
-        def process(self, record: Record[str, int]) -> None:
-            self.context.forward(record.with_value(record.value * 2))
+        class Doubling(ContextualProcessor[str, int]):
+            def process(self, record: Record[str, int]) -> None:
+                self.context.forward(record.with_value(record.value * 2))
 
-    amounts.process_values(Doubling)
+        amounts.process_values(Doubling)
+
+    One that has more to begin with overrides `init`, and calls `super().init(context)` first.
     """
 
     context: ProcessorContext

@@ -73,7 +73,7 @@ class KGroupedStream(Hinting, Generic[K, V]):
 
         The first value is the first aggregate, so both are of one type.
 
-            readings.group_by_key().reduce(max)
+        `readings.group_by_key().reduce(max)`
         """
         options = option_of(materialized, Materialized).or_serdes(None, self.values.serde)
         return self._fold(self.reducing(reducer), "KSTREAM-REDUCE-", options, named)
@@ -87,8 +87,7 @@ class KGroupedStream(Hinting, Generic[K, V]):
     ) -> KTable[K, VR]:
         """Fold the values of each key: `aggregator` (key, value, aggregate), starting with `initializer` ().
 
-        amounts.group_by_key().aggregate(float, lambda key, amount, total: total + amount,
-                                         Materialized.with_(Serdes.string(), Serdes.double()))
+        `amounts.group_by_key().aggregate(float, lambda key, amount, total: total + amount)`
         """
         fold = self.folding(initializer, aggregator, None)
         return self._fold(fold, "KSTREAM-AGGREGATE-", option_of(materialized, Materialized), named)
@@ -96,7 +95,7 @@ class KGroupedStream(Hinting, Generic[K, V]):
     def cogroup(self, aggregator: Callable[[K, V, VR], VR] | Described) -> CogroupedKStream[K, VR]:
         """Fold this stream together with others: `aggregator` (key, value, aggregate) is for this one.
 
-        carts.cogroup(add_to_cart).cogroup(orders, place_order).aggregate(dict)
+        `carts.cogroup(add_to_cart).cogroup(orders, place_order).aggregate(dict)`
         """
         from moldau.pipeline.dsl.cogrouped import CogroupedKStream
 
@@ -111,7 +110,7 @@ class KGroupedStream(Hinting, Generic[K, V]):
     def windowed_by(self, windows: Windows) -> TimeWindowedKStream[K, V] | SessionWindowedKStream[K, V]:
         """Fold per key and window.
 
-        visits.group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(timedelta(minutes=1))).count()
+        `visits.group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(timedelta(minutes=1))).count()`
         """
         match windows:
             case SessionWindows():

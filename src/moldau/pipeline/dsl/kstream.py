@@ -68,15 +68,15 @@ class KStream(RecordOperators[K, V]):
     def split(self, named: Named | str | None = None) -> BranchedKStream[K, V]:
         """Give each record to the first branch whose predicate holds; `branch` adds one.
 
-        split = orders.split("orders-").branch(lambda key, order: order["total"] > 100, Branched.as_("big"))
-        big, other = split.default_branch(Branched.as_("other")).values()
+        `orders.split("orders-").branch(is_big, Branched.as_("big")).default_branch()` is a dict of two streams, called
+        `orders-big` and `orders-0`.
         """
         return BranchedKStream(self, name_of(named))
 
     def repartition(self, repartitioned_by: Repartitioned | None = None) -> KStream[K, V]:
         """Send each record to the partition of its key, here and now.
 
-        clicks.select_key(by_user).repartition(Repartitioned.as_("by-user").with_number_of_partitions(8))
+        `clicks.select_key(by_user).repartition(Repartitioned.as_("by-user").with_number_of_partitions(8))`
         """
         options = option_of(repartitioned_by, Repartitioned)
         prefix = options.name or self.graph.names.processor("KSTREAM-REPARTITION-")
@@ -105,7 +105,7 @@ class KStream(RecordOperators[K, V]):
     def to(self, topic: str | Callable[[K, V, Any], str], produced: Produced | None = None) -> None:
         """Write to a topic, or to the one that a function (key, value, record context) names for each record.
 
-        counts.to_stream().to("counts", Produced.with_(Serdes.string(), Serdes.long()))
+        `counts.to_stream().to("counts", Produced.with_(Serdes.string(), Serdes.long()))`
         """
         options = option_of(produced, Produced)
         chooser = None if isinstance(topic, str) else callable_of(topic, "to", "key", "value", "record context")
@@ -156,7 +156,7 @@ class KStream(RecordOperators[K, V]):
     ) -> KGroupedStream[KR, V]:
         """Group records by what `selector` (key, value) returns.
 
-        words.group_by(lambda key, word: word, Grouped.with_(Serdes.string(), Serdes.string())).count()
+        `words.group_by(lambda key, word: word, Grouped.with_(Serdes.string(), Serdes.string())).count()`
         """
         options = option_of(grouped, Grouped)
         return self._selected(selector, "group_by", options.name).group_by_key(options)

@@ -71,7 +71,7 @@ class KTable(RowOperators[K, V]):
     def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
         """Hold changes back, until their window has closed or for some time.
 
-        per_minute.count().suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))
+        `per_minute.count().suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))`
         """
         if not isinstance(suppressed, Suppressed):
             raise TopologyError(
@@ -130,7 +130,7 @@ class KTable(RowOperators[K, V]):
     ) -> KGroupedTable[KR, VR]:
         """Group rows by another key: `selector` (key, value) returns a pair of group and value.
 
-        users.group_by(lambda user, city: (city, user), Grouped.with_(Serdes.string(), Serdes.string())).count()
+        `users.group_by(lambda user, city: (city, user), Grouped.with_(Serdes.string(), Serdes.string())).count()`
         """
         from moldau.pipeline.dsl.grouped_table import KGroupedTable
 
@@ -190,7 +190,7 @@ class KTable(RowOperators[K, V]):
 
         Many rows may find the same; a change of the other row changes them all.
 
-            orders.foreign_key_join(customers, lambda order: order["customer"], lambda order, customer: ...)
+        `orders.foreign_key_join(customers, lambda order: order["customer"], lambda order, customer: ...)`
         """
         return join_on_foreign_key(
             self, other, extractor, joiner, kind=JoinKind.INNER, table_joined=table_joined, materialized=materialized

@@ -27,7 +27,7 @@ __all__ = ["Materialized"]
 class Materialized(Hinting, Generic[K, V]):
     """How a table is stored: under which name, with which serdes, cached or not, for how long.
 
-    grouped.count(Materialized.as_("visits").with_value_serde(Serdes.long()).with_caching_disabled())
+    `grouped.count(Materialized.as_("visits").with_value_serde(Serdes.long()).with_caching_disabled())`
     """
 
     store_name: str | None = None

@@ -114,7 +114,7 @@ class Produced(SerdesOption[K, V]):
         It returns a partition, several (the record is written to each of them, or to none where there are none), or
         None, which leaves it to the hash of the key.
 
-            Produced.with_(text, text).with_stream_partitioner(lambda topic, key, value, count: range(count))
+        `Produced.with_(text, text).with_stream_partitioner(lambda topic, key, value, count: range(count))`
         """
         return replace(self, partitioner=partitioner)
 

@@ -36,7 +36,7 @@ class RecordOperators(StreamBase[K, V]):
     ) -> KStream[K, V]:
         """Keep the records for which `predicate` (key, value) is true.
 
-        orders.filter(lambda customer, order: order["total"] > 100)
+        `orders.filter(lambda customer, order: order["total"] > 100)`
         """
         return self._filtered(predicate, named, is_negated=False)
 
@@ -62,7 +62,7 @@ class RecordOperators(StreamBase[K, V]):
 
         If the key stays, `map_values` says so and saves a repartitioning.
 
-            orders.map(lambda order_id, order: (order["customer"], order["total"]))
+        `orders.map(lambda order_id, order: (order["customer"], order["total"]))`
         """
         function = self._function(mapper, "map", "key", "value")
         name = self.graph.names.chosen(name_of(named), "KSTREAM-MAP-")
@@ -100,7 +100,7 @@ class RecordOperators(StreamBase[K, V]):
     ) -> KStream[K, VR]:
         """Replace each record by one for each value that `mapper` (value) returns.
 
-        lines.flat_map_values(str.split)
+        `lines.flat_map_values(str.split)`
         """
         return self._flat_mapped(mapper, named, ("value",))
 

@@ -55,7 +55,7 @@ class RowOperators(Hinting, Generic[K, V]):
     ) -> KTable[K, V]:
         """Keep the rows for which `predicate` (key, value) is true; a row that stops being so is deleted.
 
-        accounts.filter(lambda owner, balance: balance < 0, Materialized.as_("overdrawn"))
+        `accounts.filter(lambda owner, balance: balance < 0, Materialized.as_("overdrawn"))`
         """
         return self._filtered(predicate, materialized, named, is_negated=False)
 

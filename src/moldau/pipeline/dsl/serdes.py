@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
+from collections.abc import Callable
 from typing import ClassVar
 
 from moldau.pipeline.dsl.durations import Duration, milliseconds
+from moldau.pipeline.dsl.functions import callable_of
 from moldau.pipeline.dsl.hints import Hinting
+from moldau.pipeline.ir.function_serde import FunctionSerde
 from moldau.pipeline.ir.list_serde import ListSerde
 from moldau.pipeline.ir.serdes import (
     BooleanSerde,
@@ -87,9 +91,22 @@ class Serdes(Hinting):
     def json(data_type: DataType | None = None) -> JsonSerde:
         """JSON in UTF-8; the type of the documents lets expressions over them run inside the engine.
 
-        Serdes.json(types.Struct(likes=types.Primitive.BIGINT))
+        `Serdes.json(types.Struct((("text", types.Primitive.STRING), ("likes", types.Primitive.BIGINT))))`
         """
         return JsonSerde(data_type)
+
+    @staticmethod
+    def serde_from(
+        serializer: Callable[[V], builtins.bytes], deserializer: Callable[[builtins.bytes], V]
+    ) -> FunctionSerde[V]:
+        """What two functions write and read: (value) -> bytes, and (bytes) -> value.
+
+        `Serdes.serde_from(lambda point: f"{point.x},{point.y}".encode(), Point.parsed)`
+        """
+        return FunctionSerde(
+            callable_of(serializer, "the serializer", "value").call,
+            callable_of(deserializer, "the deserializer", "bytes").call,
+        )
 
     @staticmethod
     def list(inner: Serde[V]) -> ListSerde[V]:

@@ -78,7 +78,7 @@ class TimeWindowedKStream(_Windowed[K, V]):
     def emit_strategy(self, emit: EmitStrategy) -> TimeWindowedKStream[K, V]:
         """Tell every update of a window, or only its final result when it closes.
 
-        per_minute.emit_strategy(EmitStrategy.ON_WINDOW_CLOSE).count()
+        `per_minute.emit_strategy(EmitStrategy.ON_WINDOW_CLOSE).count()`
         """
         if _checked(emit) is EmitStrategy.ON_WINDOW_CLOSE and isinstance(self._windows, UnlimitedWindows):
             raise TopologyError("an unlimited window never closes, so it cannot emit on close", callers_origin())

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from moldau.pipeline.ir.errors import SerdeError
+from moldau.pipeline.dsl.serdes import Serdes
+from moldau.pipeline.ir.errors import SerdeError, TopologyError
 from moldau.pipeline.ir.list_serde import ListSerde
 from moldau.pipeline.ir.serdes import (
     BooleanSerde,
@@ -147,3 +148,16 @@ def test_a_missing_serde_says_where_to_name_one() -> None:
         DefaultSerde("value").serialize("topic", 1)
     with pytest.raises(SerdeError, match=r"default\.key\.serde"):
         DefaultSerde("key").deserialize("topic", b"")
+
+
+def test_two_functions_are_a_serde_whose_failures_are_told_in_its_words() -> None:
+    hexadecimal = Serdes.serde_from(lambda number: f"{number:x}".encode(), lambda data: int(data, 16))
+
+    assert hexadecimal.serialize("topic", 255) == b"ff"
+    assert hexadecimal.deserialize("topic", b"ff") == 255
+    with pytest.raises(SerdeError, match="'text' cannot be written: ValueError"):
+        hexadecimal.serialize("topic", "text")  # type: ignore[arg-type]
+    with pytest.raises(SerdeError, match="b'xyz' cannot be read: ValueError"):
+        hexadecimal.deserialize("topic", b"xyz")
+    with pytest.raises(TopologyError, match="the serializer calls its function with value"):
+        Serdes.serde_from(lambda: b"", bytes.decode)  # type: ignore[arg-type, misc]
