@@ -1,8 +1,8 @@
 """What Spark's Java process says on standard error: kept while it starts, passed on afterwards.
 
 Starting Spark prints a page of advice that is not for the user of a pipeline, so it is shown only where the start
-fails. Later output passes, for it is where prints of a user's functions arrive; only what PySpark's workers print about
-themselves is left out. Start at `LaunchOutput`.
+fails. Later output passes, for it is where prints of a user's functions arrive; only what PySpark's workers and Spark's
+queries print about themselves is left out. Start at `LaunchOutput`.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ Only traces through nothing but PySpark's and Python's own code are left out: th
 that complain at the same time write between each other's lines, so a trace may begin without its heading, or have no
 more than its last line left.
 """
+
+QUERY = b'Exception in thread "stream execution thread for '
+JAVA_TRACE = (b"\tat ", b"\t... ", b"\tSuppressed: ", b"Caused by: ")
+"""What becomes of a query is told by whoever runs it; one that outlives Spark complains that Spark is gone."""
 
 
 class LaunchOutput:
@@ -86,10 +90,10 @@ class LaunchOutput:
 
 
 def without_chatter(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """All lines but those that PySpark's workers print about themselves."""
+    """All lines but those that PySpark's workers and Spark's queries print about themselves."""
     trace: list[bytes] = []
     is_after_chatter = False
-    for line in lines:
+    for line in _without_queries(lines):
         if line.startswith(TRACEBACK) or THEIR_FRAMES.match(line) or (trace and line.startswith(b" ")):
             trace.append(line)
             continue
@@ -105,6 +109,14 @@ def without_chatter(lines: Iterator[bytes]) -> Iterator[bytes]:
             is_after_chatter = False
             yield line
     yield from _told(trace, is_after_chatter=True)
+
+
+def _without_queries(lines: Iterator[bytes]) -> Iterator[bytes]:
+    is_query = False
+    for line in lines:
+        is_query = line.startswith(QUERY) or (is_query and line.startswith(JAVA_TRACE))
+        if not is_query:
+            yield line
 
 
 def _told(trace: list[bytes], *, is_after_chatter: bool) -> list[bytes]:

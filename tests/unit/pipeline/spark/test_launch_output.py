@@ -79,6 +79,19 @@ def test_a_chain_of_complaints_about_one_pipe_is_not_heard() -> None:
     assert list(without_chatter(iter([*IDLE, *link, *STANDARD_LIBRARY, *link, *IDLE, b"a\n"]))) == [b"a\n"]
 
 
+def test_a_query_that_outlives_spark_is_not_heard() -> None:
+    query = [
+        b'Exception in thread "stream execution thread for totals [id = 1]" org.apache.spark.SparkException:\n',
+        b"\tat org.apache.spark.rpc.RpcEndpointRef.askSync(RpcEndpointRef.scala:85)\n",
+        b"Caused by: org.apache.spark.rpc.RpcEnvStoppedException: RpcEnv already stopped.\n",
+        b"\tat org.apache.spark.rpc.netty.Dispatcher.postMessage(Dispatcher.scala:179)\n",
+        b"\t... 8 more\n",
+    ]
+    other = [b'Exception in thread "mine" java.lang.Error: oh\n', b"\tat Mine.run(Mine.java:1)\n"]
+
+    assert list(without_chatter(iter([b"a\n", *query, *other, b"b\n"]))) == [b"a\n", *other, b"b\n"]
+
+
 def test_other_tracebacks_are_passed_on_whole() -> None:
     assert list(without_chatter(iter([*OTHER, *IDLE[:2]]))) == [*OTHER, *IDLE[:2]]
 
