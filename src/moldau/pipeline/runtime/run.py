@@ -56,6 +56,11 @@ ENDING_S = 5
 working needs another minute to close its source, and a batch under way will not be done at all.
 """
 
+GIVEN_UP_S = 2
+"""How long a batch that was given up may take to notice. A request to a broker that says nothing takes a minute: it is
+left alone, and comes to nothing, for its transaction is the next start's to decide.
+"""
+
 PREDECESSOR_S = 75.0
 """How long a killed driver's Java process may take to end, or a query that was not waited for."""
 
@@ -156,13 +161,13 @@ class Run:
             self._sink.interrupt()
 
     def close(self) -> None:
-        """Let go of connections, and of the lock; a query that is still ending keeps the lock until it has."""
-        with self._batch_lock:
+        """Let go of connections, and of the lock; a batch or a query that is still ending keeps them until it has."""
+        if self._finishes_batch(GIVEN_UP_S):
             self._close_sink()
-        if self.query is None or self.query.wait(0):
+        if self.query is None or (self._sink is None and self.query.wait(0)):
             self._release_lock()
         else:
-            threading.Thread(target=self._release_lock_at_the_end_of, args=(self.query,), daemon=True).start()
+            threading.Thread(target=self._let_go_at_the_end_of, args=(self.query,), daemon=True).start()
 
     def _close_sink(self) -> None:
         if self._sink is not None:
@@ -172,8 +177,10 @@ class Run:
                 logger.debug("while closing: %s", error)
             self._sink = None
 
-    def _release_lock_at_the_end_of(self, query: Query) -> None:
+    def _let_go_at_the_end_of(self, query: Query) -> None:
         query.wait()
+        with self._batch_lock:
+            self._close_sink()
         self._release_lock()
 
     def _release_lock(self) -> None:
