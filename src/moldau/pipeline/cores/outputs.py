@@ -131,20 +131,23 @@ class SinkProcessor(_Output):
                 self._name,
                 self._sink.origin,
             )
-        partitions = self._partitions(topic, record)
         key, value = self.written(topic, *self._encoders_of(topic), record)
-        for partition in partitions:
-            self.context.outputs.append((self._name, topic, key, value, record.timestamp, record.headers, partition))
+        partitioner, outputs = self._sink.partitioner, self.context.outputs
+        if partitioner is None:
+            partition = self._partition_of_window(topic, record)
+            outputs.append((self._name, topic, key, value, record.timestamp, record.headers, partition))
+            return
+        count = self.context.partition_counts.get(topic) or 1
+        chosen = self.chosen_partitions(partitioner, topic, record, count)
+        for one in (None,) if chosen is None else chosen:
+            outputs.append((self._name, topic, key, value, record.timestamp, record.headers, one))
 
-    def _partitions(self, topic: str, record: Record) -> tuple[int | None, ...]:
-        """The user's choice; windows of one key go where the key itself would, if the topic's size is known."""
+    def _partition_of_window(self, topic: str, record: Record) -> int | None:
+        """Windows of one key go where the key itself would, if the topic's size is known."""
         count = self.context.partition_counts.get(topic)
-        if self._sink.partitioner is not None:
-            chosen = self.chosen_partitions(self._sink.partitioner, topic, record, count or 1)
-            return (None,) if chosen is None else chosen
         if self._inner is None or count is None or record.key is None:
-            return (None,)
-        return (self._hash(self._inner.serialize(topic, record.key.key), count),)
+            return None
+        return self._hash(self._inner.serialize(topic, record.key.key), count)
 
     def _encoders_of(self, topic: str) -> tuple[Encode, Encode]:
         if topic not in self._encoders:
