@@ -21,6 +21,8 @@ BROKEN_S = 2.0
 
 _VARYING = re.compile(r"\(after \d+ms in state \w+[^)]*\)|\d{4,}")
 _BROKEN = re.compile(r"Connect to \S+ failed|Disconnected|Receive failed|Connection refused|brokers are down")
+_TOLD_BY_THE_APPLICATION = "Static consumer fenced by other consumer"
+"""Another instance has taken the application's place in its group, which ends this one with a sentence of its own."""
 
 
 class ClientComplaints:
@@ -35,6 +37,8 @@ class ClientComplaints:
     def is_news(self, text: str, now_s: float) -> bool:
         """Whether to tell this complaint."""
         plain = _VARYING.sub("", text)
+        if _TOLD_BY_THE_APPLICATION in plain:
+            return False
         with self._lock:
             first, last = self._heard.get(plain, (now_s, now_s))
             if now_s - last > SILENCE_S:

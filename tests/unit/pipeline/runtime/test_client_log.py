@@ -40,3 +40,10 @@ def test_a_connection_that_breaks_another_day_may_come_back_again() -> None:
 
 def test_other_complaints_are_told_at_once() -> None:
     assert ClientComplaints().is_news("[Producer] SASL authentication error: Authentication failed", 0.0)
+
+
+def test_what_the_application_tells_itself_is_not_told_twice() -> None:
+    text = (
+        "[Consumer groupId=a] Fatal error: Broker: Static consumer fenced by other consumer with same group.instance.id"
+    )
+    assert not ClientComplaints().is_news(text, 0.0)
