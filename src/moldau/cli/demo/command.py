@@ -65,9 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace, folder: Path, console: Console) -> int:
-    console.print(
-        "[bold]moldau demo[/]: visits to a shop, counted in windows on Spark, exactly once\n", soft_wrap=True
-    )
+    console.print("[bold]moldau demo[/]: visits to a shop, counted in windows on Spark, exactly once\n", soft_wrap=True)
     _prepare(console)
     began = time.monotonic()
     with running_broker(folder) as bootstrap:
