@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.core.errors import InvalidConfigError, MoldauError
 from moldau.pipeline.spark.class_archive import options_for_use
+from moldau.pipeline.spark.hadoop_settings import leave_defaults_out
 from moldau.pipeline.spark.jars import fetched
 from moldau.pipeline.spark.java import found_java
 from moldau.pipeline.spark.launch_output import LaunchOutput
@@ -52,6 +53,8 @@ QUERY_DEFAULTS: Mapping[str, str] = {
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.pollingDelay": "100",
+    # Otherwise Spark takes each operator's closure apart for every batch, and serializes it once more than it needs to.
+    "spark.sql.execution.usePartitionEvaluator": "true",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.execution.pythonUDF.arrow.enabled": "true",
     # Of large records, 10,000 as by default would be gigabytes at once, of which Java dies.
@@ -138,6 +141,9 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
         check_master(settings.get("spark.master", "local"))
     spark = _started(settings)
     _write_no_checksum_files(spark)
+    if not is_submitted():
+        # After the first use of a file system, which brings the defaults of all kinds of file systems with it.
+        leave_defaults_out(spark, settings)
     _check_connector(spark)
     return spark
 
