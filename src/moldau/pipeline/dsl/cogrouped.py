@@ -12,7 +12,7 @@ from moldau.pipeline.dsl.grouped import KGroupedStream
 from moldau.pipeline.dsl.ktable import KTable
 from moldau.pipeline.dsl.materialized import Materialized
 from moldau.pipeline.dsl.named import Named, name_of
-from moldau.pipeline.dsl.windowed import windowed_keys
+from moldau.pipeline.dsl.windowed import checked_windows, windowed_keys
 from moldau.pipeline.dsl.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import Function
@@ -64,17 +64,10 @@ class CogroupedKStream(Generic[K, V]):
         self, windows: Windows
     ) -> TimeWindowedCogroupedKStream[K, V] | SessionWindowedCogroupedKStream[K, V]:
         """Fold per key and window."""
-        match windows:
-            case SessionWindows():
-                return SessionWindowedCogroupedKStream(self, windows)
-            case TimeWindows() | SlidingWindows() | UnlimitedWindows():
-                return TimeWindowedCogroupedKStream(self, windows)
-            case _:
-                raise TopologyError(
-                    "windowed_by takes TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows, "
-                    f"not {windows!r}",
-                    callers_origin(),
-                )
+        windows = checked_windows(windows)
+        if isinstance(windows, SessionWindows):
+            return SessionWindowedCogroupedKStream(self, windows)
+        return TimeWindowedCogroupedKStream(self, windows)
 
     def fold(
         self,

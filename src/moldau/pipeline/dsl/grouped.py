@@ -18,9 +18,13 @@ from moldau.pipeline.dsl.hints import FOLD_FIRST, Hinting
 from moldau.pipeline.dsl.ktable import KTable
 from moldau.pipeline.dsl.materialized import Materialized
 from moldau.pipeline.dsl.named import Named, name_of
-from moldau.pipeline.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream, windowed_keys
+from moldau.pipeline.dsl.windowed import (
+    SessionWindowedKStream,
+    TimeWindowedKStream,
+    checked_windows,
+    windowed_keys,
+)
 from moldau.pipeline.dsl.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
-from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import Function, PythonFunction
 from moldau.pipeline.ir.inference import typed
 from moldau.pipeline.ir.nodes import (
@@ -112,17 +116,10 @@ class KGroupedStream(Hinting, Generic[K, V]):
 
         `visits.group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(timedelta(minutes=1))).count()`
         """
-        match windows:
-            case SessionWindows():
-                return SessionWindowedKStream(self, windows)
-            case TimeWindows() | SlidingWindows() | UnlimitedWindows():
-                return TimeWindowedKStream(self, windows)
-            case _:
-                raise TopologyError(
-                    "windowed_by takes TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows, "
-                    f"not {windows!r}",
-                    callers_origin(),
-                )
+        windows = checked_windows(windows)
+        if isinstance(windows, SessionWindows):
+            return SessionWindowedKStream(self, windows)
+        return TimeWindowedKStream(self, windows)
 
     def reducing(self, reducer: Given) -> Reduce:
         """What `reduce` does, in windows or not."""

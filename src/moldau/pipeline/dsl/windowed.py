@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from moldau.pipeline.dsl.grouped import KGroupedStream
     from moldau.pipeline.dsl.ktable import KTable
 
-__all__ = ["SessionWindowedKStream", "TimeWindowedKStream", "windowed_keys"]
+__all__ = ["SessionWindowedKStream", "TimeWindowedKStream", "checked_windows", "windowed_keys"]
 
 
 class _Windowed(Hinting, Generic[K, V]):
@@ -129,6 +129,16 @@ def _checked(emit: EmitStrategy) -> EmitStrategy:
             callers_origin(),
         )
     return emit
+
+
+def checked_windows(windows: Windows) -> Windows:
+    """The windows, if they are some that records can be folded in."""
+    if not isinstance(windows, Windows):
+        raise TopologyError(
+            f"windowed_by takes TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows, not {windows!r}",
+            callers_origin(),
+        )
+    return windows
 
 
 def windowed_keys(serde: Serde | None, windows: Windows | None) -> Serde | None:
