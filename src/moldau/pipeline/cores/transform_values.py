@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from moldau.core.errors import MoldauError
@@ -72,9 +73,10 @@ class TransformValuesProcessor(TableProcessor):
                     user.init(self._offered)
 
     def close(self) -> None:
-        for user in self._users:
-            if hasattr(user, "close"):
-                user.close()
+        with ExitStack() as ends:
+            for user in reversed(self._users):
+                if hasattr(user, "close"):
+                    ends.callback(user.close)
 
 
 class _TransformedView:
