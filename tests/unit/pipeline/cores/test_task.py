@@ -216,3 +216,25 @@ def test_windows_of_a_key_are_written_to_the_partition_of_the_key() -> None:
 
     assert {partition for topic, partition in written if topic == "windows"} == {6}
     assert {partition for topic, partition in written if topic == "plain"} == {None}
+
+
+def test_both_transformers_of_a_table_that_others_read_are_closed_whatever_one_of_them_raises() -> None:
+    closed: list[int] = []
+
+    class Transformer:
+        def transform(self, key: Any, value: Any) -> Any:
+            return value
+
+        def close(self) -> None:
+            closed.append(id(self))
+            raise ValueError("cannot close")
+
+    builder = StreamsBuilder()
+    rows = builder.table("rows").transform_values(Transformer)
+    builder.stream("in").join(rows, lambda value, row: row).to("out")
+    (piece,) = builder.build().with_default_serdes(key=STRING, value=JSON).subtopologies
+
+    with pytest.raises(ValueError, match="cannot close"):
+        task_of(piece).close()
+
+    assert len(set(closed)) == 2
