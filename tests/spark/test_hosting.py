@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -75,6 +77,25 @@ def test_a_lambda_that_raises_ends_the_query_with_one_sentence(run: Any) -> None
     assert "ZeroDivisionError" in message
     assert "\n" not in message
     assert "Traceback" not in message
+
+
+def test_a_start_that_fails_leaves_no_files(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unwilling:
+        def init(self, context: Any) -> None:
+            raise ValueError("not today")
+
+        def process(self, record: Any) -> None:
+            pass
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    builder = StreamsBuilder()
+    builder.stream("in", TEXTS).process(Unwilling).to("out", Produced.with_(TEXT, TEXT))
+
+    with pytest.raises(PipelineFailedError, match="not today") as failed:
+        run(builder)
+    # What was raised holds the frames it came through, so that nothing of them was left to the garbage collector.
+    assert failed.tb is not None
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_global_table_is_known_in_every_partition_before_the_first_record(run: Any) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -66,9 +67,12 @@ class SparkRun:
         self.compiled = compile_topology(spark, topology, job, reader=self._reader, test=mode)
         self._shown = {point.name for point in self.compiled.plan.outputs} - {STATE_OUTPUT}
         self._shown -= {store_output(store) for store in topology.stores}
-        self._folder = tempfile.TemporaryDirectory(prefix="moldau-spark-run-")
-        self._start()
-        self.advance_wall_clock(wall_clock_ms)
+        with ExitStack() as held:
+            self._folder = held.enter_context(tempfile.TemporaryDirectory(prefix="moldau-spark-run-"))
+            self._start()
+            held.callback(self._stop)
+            self.advance_wall_clock(wall_clock_ms)
+            self._held = held.pop_all()
 
     # --- records in and out
 
@@ -155,21 +159,23 @@ class SparkRun:
     def restart(self) -> None:
         """Stop the query and go on from its checkpoint, with whatever workers remember being of no use."""
         self.run_batch()
-        self._query.stop()
+        self._stop()
         self._start()
 
     def close(self) -> None:
-        """Stop the query."""
-        self._query.stop()
-        self._folder.cleanup()
+        """Stop the query, and remove its files; so does a start that fails."""
+        self._held.close()
 
     def _start(self) -> None:
         self._query = (
             self.compiled.frame.writeStream.foreachBatch(self._collect)
-            .option("checkpointLocation", f"{self._folder.name}/checkpoint")
+            .option("checkpointLocation", f"{self._folder}/checkpoint")
             .queryName(f"moldau-spark-run-{next(_numbers)}")
             .start()
         )
+
+    def _stop(self) -> None:
+        self._query.stop()
 
     def _process(self, lines: list[str]) -> None:
         self._reader.add(lines)
