@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from moldau.pipeline.cores.context import CELLS
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.task import store_names
 from moldau.pipeline.ir.nodes import Aggregate, Repartition
@@ -198,7 +199,7 @@ def work_of(
     """What workers must know of a stage."""
     pieces = {piece.index: piece for piece in stage.pieces}
     points = [point for point in plan.inputs if pieces.keys() & set(point.pieces)]
-    states = [name for piece in stage.pieces for name in store_names(piece, settings)]
+    names = dict.fromkeys(name for piece in stage.pieces for name in store_names(piece, settings))
     return StageWork(
         identity=f"{identity or uuid.uuid4().hex}-{stage.number}",
         number=stage.number,
@@ -212,7 +213,7 @@ def work_of(
         targets={name: plan.targets(name) for name in _repartitions_out(stage)},
         counts=dict(plan.counts),
         settings=settings,
-        states=() if stage.is_stateless else tuple(dict.fromkeys(states)),
+        states=() if stage.is_stateless else tuple(name for name in names if name != CELLS) or (CELLS,),
         commits_each_record=test is not None and test.commits_each_record,
         exports_state=test is not None,
     )

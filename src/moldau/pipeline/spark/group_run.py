@@ -1,7 +1,7 @@
 """The tasks of one group of rows, kept alive between batches in the worker that ran them last.
 
 To build a task anew and read its state for every batch would cost more than the batch. So a worker keeps its tasks, and
-trusts them only if Spark's state holds the very stamp that they wrote with their last batch: another worker may have
+trusts them only if Spark's state holds the very mark that they wrote with their last batch: another worker may have
 run the group meanwhile, or Spark may have gone back to an older state. Start at `GroupRun`.
 """
 
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -24,6 +23,7 @@ from moldau.pipeline.cores.backends import StateBackend
 from moldau.pipeline.cores.context import CELLS
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.spark.group_flow import flow_of
+from moldau.pipeline.spark.group_record import RECORD_KEY, STORE_PREFIX, CellBackend, GroupRecord
 from moldau.pipeline.spark.plan import Unit
 from moldau.pipeline.spark.rows import TICK, Table
 from moldau.pipeline.spark.state import Backend, GroupState
@@ -33,9 +33,6 @@ from moldau.pipeline.spark.work import StageWork
 
 __all__ = ["GroupRun", "without_garbage_collection"]
 
-_STAMP_KEY = b"\0stamp"
-"""An entry beside the cells; no cell has such a name."""
-_STAMP_SIZE = 16
 _IDLE_S = 600
 
 logger = logging.getLogger(__name__)
@@ -51,34 +48,12 @@ def without_garbage_collection() -> Iterator[None]:
         gc.enable()
 
 
-class Stamp(NamedTuple):
-    """What a batch leaves in the state of a group."""
-
-    mark: bytes
-    """Another one after each batch."""
-    filled: frozenset[bytes]
-    """The stores that something was ever put into; new tasks need not ask for what is in the others."""
-
-    @classmethod
-    def of(cls, backends: Iterable[Backend]) -> Stamp:
-        """That of a batch which has just been done."""
-        return cls(os.urandom(_STAMP_SIZE), frozenset(backend.identity for backend in backends if not backend.is_new))
-
-    @classmethod
-    def read(cls, data: bytes | None) -> Stamp:
-        """The last batch's; an empty one where there was none."""
-        data = data or b""
-        return cls(data[:_STAMP_SIZE], frozenset(filter(None, data[_STAMP_SIZE:].split(b"\0"))))
-
-    def written(self) -> bytes:
-        return self.mark + b"\0".join(sorted(self.filled))
-
-
 class LiveTasks(NamedTuple):
     """Tasks with all they know, and the backends they know it from."""
 
     tasks: dict[Unit, Task]
     backends: list[tuple[Unit, Backend]]
+    cells: dict[Unit, CellBackend]
 
     def close(self) -> None:
         """End the processors of tasks that are not run again; what they know is in Spark's state."""
@@ -91,9 +66,9 @@ class LiveTasks(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """Live tasks between two batches, and the stamp of the state that they have left."""
+    """Live tasks between two batches, and the mark of the state that they have left."""
 
-    stamp: Stamp
+    mark: bytes
     live: LiveTasks
     used: float
 
@@ -146,12 +121,12 @@ class GroupRun:
 
     def _live_tasks(self, group: GroupState, now_ms: int | None) -> LiveTasks:
         """The tasks of the last batch if Spark's state is as they left it, else new ones; all of them know the time."""
-        stamp = Stamp.read(self._channel.get(CELLS, _STAMP_KEY))
+        record = GroupRecord.read(self._channel.get(self._work.states[0], RECORD_KEY))
         kept = _kept.pop((self._work.identity, self._slot), None)
-        if kept is None or kept.stamp != stamp:
+        if kept is None or kept.mark != record.mark:
             if kept is not None:
                 kept.live.close()
-            return self._new_tasks(group, stamp, now_ms)
+            return self._new_tasks(group, record, now_ms)
         for _, backend in kept.live.backends:
             backend.attach(group)
         if now_ms is not None:
@@ -159,32 +134,36 @@ class GroupRun:
                 task.tell_wall_clock(now_ms)
         return kept.live
 
-    def _new_tasks(self, group: GroupState, stamp: Stamp, now_ms: int | None) -> LiveTasks:
-        live = LiveTasks({}, [])
+    def _new_tasks(self, group: GroupState, record: GroupRecord, now_ms: int | None) -> LiveTasks:
+        live = LiveTasks({}, [], {})
         try:
             for unit in self._units:
-                backends = partial(self._backend, live, group, stamp, unit)
+                backends = partial(self._backend, live, group, record, unit)
                 live.tasks[unit] = self._work.task(unit, backends, wall_clock_ms=now_ms)
         except Exception:
             live.close()
             raise
         return live
 
-    def _backend(self, live: LiveTasks, group: GroupState, stamp: Stamp, unit: Unit, name: str) -> StateBackend:
-        prefix = f"{unit.piece}/{unit.partition}/".encode() if self._slot in self._work.circles else b""
-        backend = Backend(name, prefix, filled=stamp.filled)
+    def _backend(self, live: LiveTasks, group: GroupState, record: GroupRecord, unit: Unit, name: str) -> StateBackend:
+        if name == CELLS:
+            return live.cells.setdefault(unit, CellBackend(record.cells.get(unit, {})))
+        of_unit = f"{unit.piece}/{unit.partition}/".encode() if self._slot in self._work.circles else b""
+        backend = Backend(name, STORE_PREFIX + of_unit, filled=record.filled)
         backend.attach(group)
         live.backends.append((unit, backend))
         return backend
 
     def _written(self, live: LiveTasks, writer: BundleWriter) -> Iterator[pa.RecordBatch]:
         changed = [(unit, backend, backend.taken_changes()) for unit, backend in live.backends]
-        stamp = Stamp.of(backend for _, backend in live.backends)
+        record = GroupRecord.of((backend for _, backend in live.backends), live.cells)
         entries = chain.from_iterable(backend.entries(changes) for _, backend, changes in changed)
-        self._channel.write(chain(entries, [(CELLS, _STAMP_KEY, stamp.written())]))
+        self._channel.write(chain(entries, [(self._work.states[0], RECORD_KEY, record.written())]))
         if self._work.exports_state:
-            yield from (writer.state(unit, backend.state, changes) for unit, backend, changes in changed if changes)
+            of_stores = [(unit, backend.state, changes) for unit, backend, changes in changed]
+            of_cells = [(unit, CELLS, cells.taken_changes()) for unit, cells in live.cells.items()]
+            yield from (writer.state(*exported) for exported in of_stores + of_cells if exported[2])
         now = time.monotonic()
-        _kept[self._work.identity, self._slot] = _Kept(stamp, live, now)
+        _kept[self._work.identity, self._slot] = _Kept(record.mark, live, now)
         for key in [key for key, one in _kept.items() if one.used < now - _IDLE_S]:
             _kept.pop(key).live.close()

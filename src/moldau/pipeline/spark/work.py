@@ -62,7 +62,7 @@ class StageWork:
     counts: Mapping[str, int]
     settings: TaskSettings
     states: tuple[str, ...] = ()
-    """Names of the maps in Spark's state, one for each store."""
+    """Names of the maps in Spark's state, one for each store; the first holds the record of each group too."""
     commits_each_record: bool = False
     """Whether caches are forwarded after each record, as Kafka Streams' test driver does."""
     exports_state: bool = False

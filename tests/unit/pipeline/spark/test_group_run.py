@@ -9,7 +9,6 @@ from typing import ClassVar
 import pyarrow as pa
 import pytest
 
-from moldau.pipeline.cores.context import CELLS
 from moldau.pipeline.cores.failures import ProcessingError
 from moldau.pipeline.cores.processors import ProcessorContext
 from moldau.pipeline.cores.settings import TaskSettings
@@ -107,7 +106,7 @@ def test_counts_go_on_from_batch_to_batch(spark: Spark) -> None:
     assert ran(rows(["a"], 3)) == [("a", 3)]
 
 
-def test_a_worker_that_knows_its_state_asks_spark_for_nothing_but_the_stamp(spark: Spark) -> None:
+def test_a_worker_that_knows_its_state_asks_spark_for_nothing_but_the_record(spark: Spark) -> None:
     ran(rows(["a", "b"]))
     spark.gets = 0
     ran(rows(["b", "a"], 2))
@@ -127,8 +126,8 @@ def test_a_new_worker_reads_no_more_than_it_needs(spark: Spark) -> None:
 
     ran(rows(["a", "b"], 4))
 
-    assert spark.gets == len(["stamp", "a", "b"])
-    assert spark.read_whole == [CELLS]
+    assert spark.gets == len(["record", "a", "b"])
+    assert spark.read_whole == []
 
 
 def test_a_batch_that_spark_gave_up_leaves_no_trace(spark: Spark) -> None:
