@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from moldau.client.admin import Admin
+from moldau.core import ids
 from moldau.testing import Broker
 
 pytest_plugins = ["pytester"]
@@ -45,6 +48,19 @@ def test_a_restart_keeps_port_and_data() -> None:
         broker.restart()
         assert broker.bootstrap_servers == before
         assert topics_of(broker) == {"kept"}
+
+
+def test_offsets_are_told_again_after_a_restart() -> None:
+    with Broker() as broker:
+        send(broker, "kept")
+        admin = Admin(broker.bootstrap_servers)
+        end = {ids.TopicPartition("kept", 0): -1}
+        assert list(admin.list_offsets(end).values()) == [1]
+        broker.restart()
+        deadline = time.monotonic() + 30
+        while list(admin.try_list_offsets(end).values()) != [1]:
+            assert time.monotonic() < deadline, admin.try_list_offsets(end)
+            time.sleep(0.05)
 
 
 def test_settings_are_the_brokers() -> None:

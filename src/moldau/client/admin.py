@@ -224,6 +224,15 @@ class Admin:
 
     def try_list_offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | ClientError]:
         """As `list_offsets`, with each partition's error in its place."""
+        answers = self._listed_offsets(wanted)
+        stale = [place for place, answer in answers.items() if _is_of_another_epoch(answer)]
+        if stale:
+            # A leader that was restarted has another epoch, which librdkafka learns of with its topic.
+            self._metadata()
+            answers |= self._listed_offsets({place: wanted[place] for place in stale})
+        return answers
+
+    def _listed_offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | ClientError]:
         import confluent_kafka as kafka
         from confluent_kafka.admin import OffsetSpec
 
@@ -335,6 +344,13 @@ class Admin:
                 if isinstance(failure, UnreachableError):
                     failure = UnreachableError(_unreachable(self.servers))
                 raise failure from None
+
+
+def _is_of_another_epoch(answer: int | ClientError) -> bool:
+    return isinstance(answer, ClientError) and answer.error_code in (
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+    )
 
 
 def _must(answer: int | ClientError) -> int:
