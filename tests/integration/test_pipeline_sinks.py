@@ -23,7 +23,7 @@ from moldau.core import ids
 from moldau.pipeline.runtime.at_least_once_sink import AtLeastOnceSink
 from moldau.pipeline.runtime.checkpoint import end_offsets
 from moldau.pipeline.runtime.cluster import Cluster
-from moldau.pipeline.runtime.errors import CheckpointMismatchError, StreamsError, TakenOverError
+from moldau.pipeline.runtime.errors import CheckpointMismatchError, MissingTopicError, StreamsError, TakenOverError
 from moldau.pipeline.runtime.exactly_once_sink import ExactlyOnceSink
 from moldau.pipeline.runtime.group_presence import GroupPresence, committed_offsets
 from moldau.pipeline.runtime.interruptible import InterruptedDeliveryError
@@ -256,10 +256,15 @@ def test_the_last_of_many_progress_records_is_found(application: Application, si
     assert progress.batch == 149
 
 
-def test_an_application_without_a_topic_has_no_progress(moldau_broker: Broker) -> None:
-    config = {"application.id": "never-started", "bootstrap.servers": moldau_broker.bootstrap_servers}
+def test_a_progress_topic_that_cannot_be_seen_is_not_taken_for_a_beginning(moldau_broker: Broker) -> None:
+    config = {"application.id": "hidden", "bootstrap.servers": moldau_broker.bootstrap_servers}
 
-    assert read_progress(StreamsSettings.of(config)) is None
+    with pytest.raises(MissingTopicError, match=r"topic hidden-progress, .*, cannot be seen"):
+        read_progress(StreamsSettings.of(config), patience_s=0.2)
+
+
+def test_an_application_that_has_committed_nothing_has_no_progress(application: Application) -> None:
+    assert read_progress(application.settings) is None
 
 
 def test_a_delivery_without_a_cluster_is_given_up_when_told() -> None:

@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -96,16 +97,17 @@ class Pipeline:
 
         Raises `MoldauError` with what is wrong.
         """
-        self.folder.acquire()
-        try:
+        with ExitStack() as opened:
+            self.folder.acquire()
+            opened.callback(self.folder.release)
             self._cluster = Cluster(self.settings)
             self._cluster.prepared(self.topology)
             self._stores = StoreDatabase(self.folder.stores_file, self._queryable)
+            opened.callback(self._stores.close)
             self._presence = GroupPresence(self.settings, *self._subscription(), self._taken_over.set)
+            opened.callback(self._presence.close)
             self._serve_stores()
-        except BaseException:
-            self.folder.release()
-            raise
+            opened.pop_all()
         self.states.move(State.REBALANCING)
         self._thread.start()
 
@@ -257,23 +259,20 @@ class Pipeline:
         self.states.move(State.PENDING_ERROR if failed else State.PENDING_SHUTDOWN)
         if failed:
             logger.error("%s: %s", self.settings.application_id, self.failure)
-        try:
-            self._presence.close()
-            if not self._taken_over.is_set():
-                self._leave_group()
-            if self._server is not None:
-                self._server.close()
-            self.views.close()
-            self._stores.close()
-        except Exception as error:
-            logger.debug("%s: while closing: %s", self.settings.application_id, error)
-        finally:
-            self.folder.release()
-            self.states.move(State.ERROR if failed else State.NOT_RUNNING)
+        endings = [self._presence.close, self._leave_group, self.views.close, self._stores.close]
+        if self._server is not None:
+            endings.insert(2, self._server.close)
+        for end in endings:
+            try:
+                end()
+            except Exception as error:
+                logger.debug("%s: while closing: %s", self.settings.application_id, error)
+        self.folder.release()
+        self.states.move(State.ERROR if failed else State.NOT_RUNNING)
 
     def _leave_group(self) -> None:
         """Leave with offsets that outlive the group's last member, however long the application stays stopped."""
-        if self._cluster is None:
+        if self._cluster is None or self._taken_over.is_set():
             return
         ends = self._metrics.ends if self._metrics.has_batch else self._checkpointed()
         try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from moldau.client.errors import client_error
+from moldau.pipeline.runtime.errors import MissingTopicError
 from moldau.pipeline.runtime.group_presence import member_consumer
 from moldau.pipeline.runtime.progress import Progress, progress_topic
 from moldau.pipeline.runtime.settings import StreamsSettings
@@ -18,21 +20,21 @@ TAIL = 200
 """The last record is among the last few: each transaction adds one, and a marker behind it."""
 
 CALL_S = 15.0
+PAUSE_S = 0.1
 
 
-def read_progress(settings: StreamsSettings) -> Progress | None:
-    """What the last committed transaction said; None where there is no topic or no record.
+def read_progress(settings: StreamsSettings, patience_s: float = CALL_S) -> Progress | None:
+    """What the last committed transaction said; None where there was none.
 
-    Raises `ClientError` where the cluster does not answer.
+    Raises `MissingTopicError` where the topic, which is made before, cannot be seen: to begin anew would write results
+    twice. Raises `ClientError` where the cluster does not answer.
     """
     from confluent_kafka import KafkaException, TopicPartition
 
     consumer = member_consumer(settings, {"enable.partition.eof": "true", "auto.offset.reset": "earliest"})
     place = TopicPartition(progress_topic(settings.application_id), 0)
     try:
-        # Asked of the cluster: not knowing a topic yet must not be taken for its absence.
-        if place.topic not in consumer.list_topics(timeout=CALL_S).topics:
-            return None
+        _wait_until_seen(consumer, place.topic, patience_s)
         low, high = consumer.get_watermark_offsets(place, CALL_S)
         for start in dict.fromkeys((max(low, high - TAIL), low)):
             if high > start and (found := _last(consumer, place, start)) is not None:
@@ -42,6 +44,18 @@ def read_progress(settings: StreamsSettings) -> Progress | None:
     finally:
         consumer.close()
     return None
+
+
+def _wait_until_seen(consumer: Consumer, topic: str, patience_s: float) -> None:
+    """Brokers hear of a new topic one after the other."""
+    deadline = time.monotonic() + patience_s
+    while topic not in consumer.list_topics(timeout=CALL_S).topics:
+        if time.monotonic() > deadline:
+            raise MissingTopicError(
+                f"topic {topic}, which tells how far the application has come, cannot be seen; allow the application "
+                "to describe and read it"
+            )
+        time.sleep(PAUSE_S)
 
 
 def _last(consumer: Consumer, place: object, start: int) -> Progress | None:
