@@ -3,61 +3,32 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import pyarrow as pa
 import pytest
+from tests.unit.pipeline.spark.state_in_memory import StateInMemory
 
 from moldau.pipeline.cores.failures import ProcessingError
 from moldau.pipeline.cores.processors import ProcessorContext
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.spark import group_run
 from moldau.pipeline.spark.compiler import work_of
+from moldau.pipeline.spark.group_record import RECORD_KEY, STORE_PREFIX
 from moldau.pipeline.spark.group_run import GroupRun
 from moldau.pipeline.spark.plan import Plan
 from moldau.pipeline.spark.rows import BUNDLES, FINISHED, FROM_SOURCES, TICK, packed, unbundled
-from moldau.pipeline.spark.state_channel import Entry
 from moldau.pipeline.spark.work import StageWork
 from moldau.streams import Consumed, LongSerde, Produced, Record, StreamsBuilder, StringSerde, Topology
 
 TEXT = StringSerde()
 
 
-class Spark:
-    """The state of one group, as batches that succeed leave it."""
-
-    def __init__(self) -> None:
-        self.entries: dict[tuple[str, bytes], bytes] = {}
-        self.gets = 0
-        self.read_whole: list[str] = []
-
-    def channel(self, client: object) -> Spark:
-        return self
-
-    def get(self, state: str, key: bytes) -> bytes | None:
-        self.gets += 1
-        return self.entries.get((state, key))
-
-    def get_many(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        return [self.get(state, key) for key in keys]
-
-    def write(self, entries: Iterable[Entry]) -> None:
-        for state, key, value in entries:
-            if value is None:
-                self.entries.pop((state, key), None)
-            else:
-                self.entries[state, key] = value
-
-    def items(self, state: str) -> Iterator[tuple[bytes, bytes]]:
-        self.read_whole.append(state)
-        return iter([(key, value) for (name, key), value in self.entries.items() if name == state])
-
-
 @pytest.fixture
-def spark(monkeypatch: pytest.MonkeyPatch) -> Spark:
-    state = Spark()
-    monkeypatch.setattr(group_run, "StateChannel", state.channel)
+def spark(monkeypatch: pytest.MonkeyPatch) -> StateInMemory:
+    state = StateInMemory()
+    monkeypatch.setattr(group_run, "StateChannel", lambda client: state)
     monkeypatch.setattr(group_run, "_kept", {})
     return state
 
@@ -101,36 +72,36 @@ def ran(*batches: pa.RecordBatch, work: StageWork = WORK) -> list[tuple[str, int
     ]
 
 
-def test_counts_go_on_from_batch_to_batch(spark: Spark) -> None:
+def test_counts_go_on_from_batch_to_batch(spark: StateInMemory) -> None:
     assert ran(rows(["a", "b", "a"])) == [("a", 1), ("b", 1), ("a", 2)]
     assert ran(rows(["a"], 3)) == [("a", 3)]
 
 
-def test_a_worker_that_knows_its_state_asks_spark_for_nothing_but_the_record(spark: Spark) -> None:
+def test_a_worker_that_knows_its_state_asks_spark_for_nothing_but_the_record(spark: StateInMemory) -> None:
     ran(rows(["a", "b"]))
-    spark.gets = 0
+    spark.asked = []
     ran(rows(["b", "a"], 2))
-    assert spark.gets == 1
+    assert spark.asked == [[RECORD_KEY]]
 
 
-def test_a_new_worker_reads_what_the_old_one_wrote(spark: Spark) -> None:
+def test_a_new_worker_reads_what_the_old_one_wrote(spark: StateInMemory) -> None:
     ran(rows(["a", "b", "a"]))
     group_run._kept.clear()
     assert ran(rows(["a", "b"], 3)) == [("a", 3), ("b", 2)]
 
 
-def test_a_new_worker_reads_no_more_than_it_needs(spark: Spark) -> None:
+def test_a_new_worker_reads_no_more_than_it_needs(spark: StateInMemory) -> None:
     ran(rows(["a", "b", "c", "d"]))
     group_run._kept.clear()
-    spark.gets, spark.read_whole = 0, []
+    spark.asked, spark.read_whole = [], []
 
     ran(rows(["a", "b"], 4))
 
-    assert spark.gets == len(["record", "a", "b"])
+    assert spark.asked == [[RECORD_KEY], [STORE_PREFIX + b"a", STORE_PREFIX + b"b"]]
     assert spark.read_whole == []
 
 
-def test_a_batch_that_spark_gave_up_leaves_no_trace(spark: Spark) -> None:
+def test_a_batch_that_spark_gave_up_leaves_no_trace(spark: StateInMemory) -> None:
     ran(rows(["a"]))
     before = dict(spark.entries)
     ran(rows(["a", "a"], 1))
@@ -139,12 +110,12 @@ def test_a_batch_that_spark_gave_up_leaves_no_trace(spark: Spark) -> None:
     assert ran(rows(["a", "a"], 1)) == [("a", 2), ("a", 3)]
 
 
-def test_rows_are_taken_in_order_however_they_lie(spark: Spark) -> None:
+def test_rows_are_taken_in_order_however_they_lie(spark: StateInMemory) -> None:
     shuffled = rows(["a", "b", "a", "c", "b"]).take([4, 0, 3, 1, 2])
     assert ran(shuffled) == [("a", 1), ("b", 1), ("a", 2), ("c", 1), ("b", 2)]
 
 
-def test_batches_and_workers_cut_anywhere_give_the_same(spark: Spark) -> None:
+def test_batches_and_workers_cut_anywhere_give_the_same(spark: StateInMemory) -> None:
     dice = random.Random(5)
     keys = [dice.choice("abcdef") for _ in range(200)]
     whole = ran(rows(keys))
@@ -159,7 +130,7 @@ def test_batches_and_workers_cut_anywhere_give_the_same(spark: Spark) -> None:
     assert found == whole
 
 
-def test_rows_of_other_stages_pass_by(spark: Spark) -> None:
+def test_rows_of_other_stages_pass_by(spark: StateInMemory) -> None:
     foreign = packed(1, {"slot": SLOT, "input": 99, "offset": 0, "bundle": [b"for another"]}, BUNDLES)
     (passed, *_) = GroupRun(WORK, SLOT, None).run([foreign])
     assert passed.column("input").to_pylist() == [99]
@@ -198,7 +169,9 @@ def tick(now_ms: int) -> pa.RecordBatch:
     return packed(1, {"slot": SLOT, "input": TICK, "timestamp": [now_ms]}, FROM_SOURCES)
 
 
-def test_records_of_a_batch_see_its_own_time_of_day_also_when_it_is_repeated_by_another_worker(spark: Spark) -> None:
+def test_records_of_a_batch_see_its_own_time_of_day_also_when_it_is_repeated_by_another_worker(
+    spark: StateInMemory,
+) -> None:
     assert ran(rows(["a"]), tick(1000), work=WATCHING) == [("a", 1000)]
     before = dict(spark.entries)
     assert ran(rows(["b"], 1), tick(2000), work=WATCHING) == [("b", 2000)]
@@ -215,7 +188,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_processors_live_from_batch_to_batch_and_are_closed_when_others_take_their_place(
-    spark: Spark, ended: list[int]
+    spark: StateInMemory, ended: list[int]
 ) -> None:
     ran(rows(["a"]), work=WATCHING)
     ran(rows(["b"], 1), work=WATCHING)
@@ -225,14 +198,14 @@ def test_processors_live_from_batch_to_batch_and_are_closed_when_others_take_the
     assert len(ended) == 1
 
 
-def test_processors_of_a_batch_that_fails_are_closed(spark: Spark, ended: list[int]) -> None:
+def test_processors_of_a_batch_that_fails_are_closed(spark: StateInMemory, ended: list[int]) -> None:
     with pytest.raises(ProcessingError):
         ran(rows(["bad"]), work=WATCHING)
     assert len(ended) == 1
 
 
 def test_processors_that_are_idle_for_long_are_closed(
-    spark: Spark, ended: list[int], monkeypatch: pytest.MonkeyPatch
+    spark: StateInMemory, ended: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran(rows(["a"]), work=WATCHING)
     monkeypatch.setattr(group_run, "_IDLE_S", -1)

@@ -1,56 +1,29 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-
 import pytest
+from tests.unit.pipeline.spark.state_in_memory import StateInMemory
 
 from moldau.pipeline.spark.state import Backend, GroupState
-from moldau.pipeline.spark.state_channel import Entry
-
-
-class Channel:
-    """Spark's state as a dictionary that counts how often it is asked."""
-
-    def __init__(self) -> None:
-        self.entries: dict[tuple[str, bytes], bytes] = {}
-        self.asked: list[list[bytes]] = []
-
-    def get(self, state: str, key: bytes) -> bytes | None:
-        return self.get_many(state, [key])[0]
-
-    def get_many(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        self.asked.append(list(keys))
-        return [self.entries.get((state, key)) for key in keys]
-
-    def write(self, entries: Iterable[Entry]) -> None:
-        for state, key, value in entries:
-            if value is None:
-                self.entries.pop((state, key), None)
-            else:
-                self.entries[state, key] = value
-
-    def items(self, state: str) -> Iterator[tuple[bytes, bytes]]:
-        return iter([(key, value) for (name, key), value in self.entries.items() if name == state])
 
 
 @pytest.fixture
-def channel() -> Channel:
-    return Channel()
+def channel() -> StateInMemory:
+    return StateInMemory()
 
 
-def attached(channel: Channel, keys: list[bytes], prefix: bytes = b"", *, is_new: bool = False) -> Backend:
+def attached(channel: StateInMemory, keys: list[bytes], prefix: bytes = b"", *, is_new: bool = False) -> Backend:
     backend = Backend("store", prefix, filled=() if is_new else {prefix + b"store"})
     backend.attach(GroupState(channel, lambda: keys))  # type: ignore[arg-type]
     return backend
 
 
-def written(channel: Channel, backend: Backend) -> dict[bytes, bytes | None]:
+def written(channel: StateInMemory, backend: Backend) -> dict[bytes, bytes | None]:
     changes = backend.taken_changes()
     channel.write(backend.entries(changes))
     return changes
 
 
-def test_nothing_reaches_spark_before_the_batch_ends(channel: Channel) -> None:
+def test_nothing_reaches_spark_before_the_batch_ends(channel: StateInMemory) -> None:
     backend = attached(channel, [])
     backend.put(b"a", b"1")
     backend.put(b"b", b"2")
@@ -62,7 +35,7 @@ def test_nothing_reaches_spark_before_the_batch_ends(channel: Channel) -> None:
     assert channel.entries == {("store", b"a"): b"1"}
 
 
-def test_the_key_of_one_record_brings_those_of_all(channel: Channel) -> None:
+def test_the_key_of_one_record_brings_those_of_all(channel: StateInMemory) -> None:
     channel.entries.update({("store", b"a"): b"1", ("store", b"c"): b"3"})
     backend = attached(channel, [b"a", b"b", b"a", b"c"])
 
@@ -70,7 +43,7 @@ def test_the_key_of_one_record_brings_those_of_all(channel: Channel) -> None:
     assert channel.asked == [[b"a", b"b", b"c"]]
 
 
-def test_a_key_that_no_record_has_is_asked_for_alone(channel: Channel) -> None:
+def test_a_key_that_no_record_has_is_asked_for_alone(channel: StateInMemory) -> None:
     channel.entries["store", b"window-1"] = b"x"
     backend = attached(channel, [b"a", b"b"])
 
@@ -78,7 +51,7 @@ def test_a_key_that_no_record_has_is_asked_for_alone(channel: Channel) -> None:
     assert channel.asked == [[b"window-1"]]
 
 
-def test_what_was_written_is_not_read_from_what_was_read_ahead(channel: Channel) -> None:
+def test_what_was_written_is_not_read_from_what_was_read_ahead(channel: StateInMemory) -> None:
     channel.entries.update({("store", b"a"): b"1", ("store", b"b"): b"2"})
     backend = attached(channel, [b"a", b"b"])
     backend.get(b"a")
@@ -87,7 +60,7 @@ def test_what_was_written_is_not_read_from_what_was_read_ahead(channel: Channel)
     assert backend.get(b"b") == b"new"
 
 
-def test_all_entries_are_those_of_spark_with_the_changes_of_the_batch(channel: Channel) -> None:
+def test_all_entries_are_those_of_spark_with_the_changes_of_the_batch(channel: StateInMemory) -> None:
     channel.entries.update({("store", b"a"): b"1", ("store", b"b"): b"2", ("other", b"x"): b"9"})
     backend = attached(channel, [])
     backend.delete(b"a")
@@ -96,7 +69,7 @@ def test_all_entries_are_those_of_spark_with_the_changes_of_the_batch(channel: C
     assert dict(backend.items()) == {b"b": b"2", b"c": b"3"}
 
 
-def test_tasks_that_share_a_state_do_not_see_each_other(channel: Channel) -> None:
+def test_tasks_that_share_a_state_do_not_see_each_other(channel: StateInMemory) -> None:
     one, other = attached(channel, [b"k"], b"1/"), attached(channel, [b"k"], b"2/")
     one.put(b"k", b"one")
     written(channel, one)
@@ -108,7 +81,7 @@ def test_tasks_that_share_a_state_do_not_see_each_other(channel: Channel) -> Non
     assert set(channel.entries) == {("store", b"1/k"), ("store", b"2/k")}
 
 
-def test_a_new_batch_forgets_what_the_last_one_left(channel: Channel) -> None:
+def test_a_new_batch_forgets_what_the_last_one_left(channel: StateInMemory) -> None:
     backend = attached(channel, [b"a"])
     backend.put(b"a", b"lost")
     backend.attach(GroupState(channel, lambda: [b"a"]))  # type: ignore[arg-type]
@@ -116,7 +89,7 @@ def test_a_new_batch_forgets_what_the_last_one_left(channel: Channel) -> None:
     assert backend.get(b"a") is None
 
 
-def test_a_store_that_nothing_was_put_into_is_not_asked_for(channel: Channel) -> None:
+def test_a_store_that_nothing_was_put_into_is_not_asked_for(channel: StateInMemory) -> None:
     backend = attached(channel, [b"a"], is_new=True)
 
     assert (backend.get(b"a"), list(backend.items())) == (None, [])
@@ -125,7 +98,7 @@ def test_a_store_that_nothing_was_put_into_is_not_asked_for(channel: Channel) ->
     assert backend.is_new
 
 
-def test_a_store_is_asked_for_once_something_was_put_into_it(channel: Channel) -> None:
+def test_a_store_is_asked_for_once_something_was_put_into_it(channel: StateInMemory) -> None:
     backend = attached(channel, [b"a"], is_new=True)
     backend.put(b"a", b"1")
     written(channel, backend)
