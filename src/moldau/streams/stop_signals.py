@@ -1,6 +1,7 @@
-"""SIGTERM and SIGINT end a running application in good order; before and after, they are the program's own.
+"""SIGTERM and SIGINT end running applications in good order; before and after, they are the program's own.
 
-Start at `StopSignals`.
+All applications of a process share one handler, so that one which has ended does not give a signal back to the program
+while another still ends because of it. Start at `StopSignals`.
 """
 
 from __future__ import annotations
@@ -13,43 +14,57 @@ from typing import Any
 
 __all__ = ["StopSignals"]
 
+NUMBERS = (signal.SIGTERM, signal.SIGINT)
+
 
 class StopSignals:
-    """The handlers of one application. Several may be installed one over the other; each passes signals on."""
+    """What signals do to one application."""
 
     def __init__(self, stop: Callable[[], object], is_over: Callable[[], bool]) -> None:
-        """`stop` may take its time: it gets a thread. Once `is_over`, signals go where they went before."""
-        self._stop = stop
-        self._is_over = is_over
-        self._former: dict[signal.Signals, Any] = {}
+        """`stop` may take its time: it gets a thread. Once all applications are over, signals are the program's."""
+        self.stop = stop
+        self.is_over = is_over
 
     def take(self) -> None:
         """Stop at the next signal; without effect outside of the main thread, which alone may have signals."""
         if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                self._former[number] = signal.signal(number, self._told)
+            _applications.append(self)
+            for number in NUMBERS:
+                if signal.getsignal(number) is not _told:
+                    _programs_own[number] = signal.signal(number, _told)
 
     def give_back(self) -> None:
-        """Put the former handlers back, except where another application has installed its own over ours."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        for number in [number for number in self._former if signal.getsignal(number) == self._told]:
-            signal.signal(number, self._former.pop(number))
+        """Leave signals to the other applications, and where there are none to the program."""
+        if self in _applications:
+            _applications.remove(self)
+        if threading.current_thread() is threading.main_thread() and not _running():
+            for number in NUMBERS:
+                if signal.getsignal(number) is _told:
+                    signal.signal(number, _programs_own.pop(number))
 
-    def _told(self, number: int, frame: FrameType | None) -> None:
-        former = self._former.get(signal.Signals(number))
-        if self._is_over():
-            _pass_on(former, number, frame)
-            return
+
+_applications: list[StopSignals] = []
+_programs_own: dict[int, Any] = {}
+
+
+def _running() -> list[StopSignals]:
+    return [one for one in _applications if not one.is_over()]
+
+
+def _told(number: int, frame: FrameType | None) -> None:
+    own, running = _programs_own.get(number), _running()
+    for application in running:
         # Closing waits for threads, which a signal handler must not.
-        threading.Thread(target=self._stop, name="stop", daemon=True).start()
-        if callable(former) and former is not signal.default_int_handler:
-            former(number, frame)
+        threading.Thread(target=application.stop, name="stop", daemon=True).start()
+    if not running:
+        _pass_on(own, number, frame)
+    elif callable(own) and own is not signal.default_int_handler:
+        own(number, frame)
 
 
-def _pass_on(former: Any, number: int, frame: FrameType | None) -> None:
-    if callable(former):
-        former(number, frame)
-    elif former is signal.SIG_DFL:
+def _pass_on(own: Any, number: int, frame: FrameType | None) -> None:
+    if callable(own):
+        own(number, frame)
+    elif own is signal.SIG_DFL:
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)

@@ -59,6 +59,13 @@ def test_a_signal_reaches_all_applications() -> None:
     assert other.stopped.wait(WAIT_S)
 
 
+def test_one_that_has_ended_does_not_end_the_program_while_another_stops() -> None:
+    ended, running = Application(), Application()
+    ended.stopped.set()
+    signal.raise_signal(signal.SIGINT)
+    assert running.stopped.wait(WAIT_S)
+
+
 def test_applications_that_end_in_the_order_they_began_leave_ctrl_c_to_the_program() -> None:
     one, other = Application(), Application()
     for application in (one, other):
