@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -85,10 +86,13 @@ def test_an_application_closed_without_a_broker_goes_on_in_the_same_process(
         shop.check_totals()
 
 
+LONG = pytest.mark.skipif("MOLDAU_LONG_TESTS" not in os.environ, reason="takes a minute; MOLDAU_LONG_TESTS=1 runs it")
+
+
 @pytest.mark.parametrize(
     ("leaves", "comes_back"),
     [
-        pytest.param(KillableBroker.kill, KillableBroker.start, id="refused"),
+        pytest.param(KillableBroker.kill, KillableBroker.start, id="refused", marks=LONG),
         pytest.param(KillableBroker.freeze, KillableBroker.thaw, id="unanswered"),
     ],
 )
