@@ -6,7 +6,7 @@ backend, `MemoryBackend` another. Start at `StateBackend`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 __all__ = ["Backends", "MemoryBackend", "StateBackend"]
@@ -38,8 +38,8 @@ Backends = Callable[[str], StateBackend]
 class MemoryBackend:
     """A backend that is a dictionary."""
 
-    def __init__(self) -> None:
-        self.entries: dict[bytes, bytes] = {}
+    def __init__(self, entries: Mapping[bytes, bytes] | None = None) -> None:
+        self.entries: dict[bytes, bytes] = dict(entries or {})
 
     @property
     def is_new(self) -> bool:

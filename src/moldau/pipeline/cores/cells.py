@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from moldau.pipeline.cores.backends import StateBackend
@@ -30,7 +29,7 @@ class Cell:
             self._saved = self.value
 
 
-def opened_cell(name: str, default: Any, saved: Mapping[bytes, bytes]) -> Cell:
+def opened_cell(name: str, default: Any, backend: StateBackend) -> Cell:
     """A cell as it was left, or with its default."""
-    data = saved.get(name.encode())
+    data = backend.get(name.encode())
     return Cell(name, default) if data is None else Cell(name, json.loads(data))

@@ -83,8 +83,6 @@ class TaskContext:
         self._traits = traits
         self._cells: dict[str, Cell] = {}
         self._cell_backend = backends(CELLS)
-        # There are few of them, and asking for each would take as long as for all.
-        self._saved_cells = dict(self._cell_backend.items())
         self.stream_time_cell = self.cell("stream-time", NO_TIMESTAMP)
         self.punctuations = Punctuations(self)
 
@@ -139,7 +137,7 @@ class TaskContext:
     def cell(self, name: str, default: Any) -> Cell:
         """A persistent scalar, as it was left or with its default."""
         if name not in self._cells:
-            self._cells[name] = opened_cell(name, default, self._saved_cells)
+            self._cells[name] = opened_cell(name, default, self._cell_backend)
         return self._cells[name]
 
     def key_value_store(self, table: Materialization) -> KeyValueStore:

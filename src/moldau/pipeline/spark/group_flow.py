@@ -5,6 +5,7 @@ What comes out is written for the next stage as it comes. Start at `flow_of`; `g
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -31,7 +32,7 @@ def flow_of(work: StageWork, slot: int, tasks: Mapping[Unit, Task], writer: Bund
     return _Solo(work, unit, task, writer)
 
 
-class GroupFlow:
+class GroupFlow(ABC):
     """Rows in, bundles out."""
 
     def taken(self, table: Table, origin: Origin, start: int, end: int) -> Iterator[pa.RecordBatch]:
@@ -40,17 +41,17 @@ class GroupFlow:
             count = min(_ROWS_AT_ONCE, end - at)
             yield from self.take(table.slice(at, count), origin.slice(at, at + count))
 
+    @abstractmethod
     def take(self, table: Table, origin: Origin) -> Iterator[pa.RecordBatch]:
         """Process rows, each to its end."""
-        raise NotImplementedError
 
+    @abstractmethod
     def punctuate(self, now_ms: int) -> Iterator[pa.RecordBatch]:
         """Call what is scheduled by the time of day."""
-        raise NotImplementedError
 
+    @abstractmethod
     def commit(self) -> Iterator[pa.RecordBatch]:
         """Forward what caching held back."""
-        raise NotImplementedError
 
 
 class _Solo(GroupFlow):

@@ -15,31 +15,13 @@ from moldau.pipeline.cores.backends import MemoryBackend
 from moldau.pipeline.spark.plan import Unit
 from moldau.pipeline.spark.state import Backend
 
-__all__ = ["RECORD_KEY", "STORE_PREFIX", "CellBackend", "GroupRecord"]
+__all__ = ["RECORD_KEY", "STORE_PREFIX", "GroupRecord"]
 
 RECORD_KEY = b"r"
 STORE_PREFIX = b"s"
 """Keys of stores may be anything, so they all begin with this."""
 
 _MARK_SIZE = 16
-
-
-class CellBackend(MemoryBackend):
-    """The cells of one task, all in memory; a `pipeline.cores.backends.StateBackend`."""
-
-    def __init__(self, entries: Mapping[bytes, bytes]) -> None:
-        super().__init__()
-        self.entries.update(entries)
-        self._changes: dict[bytes, bytes | None] = {}
-
-    def put(self, key: bytes, value: bytes, /) -> None:
-        super().put(key, value)
-        self._changes[key] = value
-
-    def taken_changes(self) -> dict[bytes, bytes | None]:
-        """What was put since the last call."""
-        changes, self._changes = self._changes, {}
-        return changes
 
 
 class GroupRecord(NamedTuple):
@@ -52,7 +34,7 @@ class GroupRecord(NamedTuple):
     cells: Mapping[Unit, Mapping[bytes, bytes]]
 
     @classmethod
-    def of(cls, backends: Iterable[Backend], cells: Mapping[Unit, CellBackend]) -> GroupRecord:
+    def of(cls, backends: Iterable[Backend], cells: Mapping[Unit, MemoryBackend]) -> GroupRecord:
         """That of a batch which has just been done."""
         filled = frozenset(backend.identity for backend in backends if not backend.is_new)
         return cls(os.urandom(_MARK_SIZE), filled, {unit: backend.entries for unit, backend in cells.items()})

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from moldau.pipeline.cores.backends import StateBackend
+from moldau.pipeline.cores.backends import MemoryBackend, StateBackend
 from moldau.pipeline.cores.context import CELLS
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.spark.group_flow import flow_of
-from moldau.pipeline.spark.group_record import RECORD_KEY, STORE_PREFIX, CellBackend, GroupRecord
+from moldau.pipeline.spark.group_record import RECORD_KEY, STORE_PREFIX, GroupRecord
 from moldau.pipeline.spark.plan import Unit
 from moldau.pipeline.spark.rows import TICK, Table
 from moldau.pipeline.spark.state import Backend, GroupState
@@ -53,7 +53,7 @@ class LiveTasks(NamedTuple):
 
     tasks: dict[Unit, Task]
     backends: list[tuple[Unit, Backend]]
-    cells: dict[Unit, CellBackend]
+    cells: dict[Unit, MemoryBackend]
 
     def close(self) -> None:
         """End the processors of tasks that are not run again; what they know is in Spark's state."""
@@ -147,7 +147,7 @@ class GroupRun:
 
     def _backend(self, live: LiveTasks, group: GroupState, record: GroupRecord, unit: Unit, name: str) -> StateBackend:
         if name == CELLS:
-            return live.cells.setdefault(unit, CellBackend(record.cells.get(unit, {})))
+            return live.cells.setdefault(unit, MemoryBackend(record.cells.get(unit)))
         of_unit = f"{unit.piece}/{unit.partition}/".encode() if self._slot in self._work.circles else b""
         backend = Backend(name, STORE_PREFIX + of_unit, filled=record.filled)
         backend.attach(group)
@@ -160,9 +160,8 @@ class GroupRun:
         entries = chain.from_iterable(backend.entries(changes) for _, backend, changes in changed)
         self._channel.write(chain(entries, [(self._work.states[0], RECORD_KEY, record.written())]))
         if self._work.exports_state:
-            of_stores = [(unit, backend.state, changes) for unit, backend, changes in changed]
-            of_cells = [(unit, CELLS, cells.taken_changes()) for unit, cells in live.cells.items()]
-            yield from (writer.state(*exported) for exported in of_stores + of_cells if exported[2])
+            yield from (writer.state(unit, backend.state, changes) for unit, backend, changes in changed if changes)
+            yield from (writer.state(unit, CELLS, cells.entries) for unit, cells in live.cells.items() if cells.entries)
         now = time.monotonic()
         _kept[self._work.identity, self._slot] = _Kept(record.mark, live, now)
         for key in [key for key, one in _kept.items() if one.used < now - _IDLE_S]:
