@@ -6,10 +6,15 @@ Start at `windowed_reader`.
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from moldau.cli.tool import ToolError
+from moldau.core.errors import MoldauError
+
+if TYPE_CHECKING:
+    from moldau.pipeline.ir.serdes import Serde
+    from moldau.pipeline.ir.windows import Windowed
 
 __all__ = ["WINDOWED", "windowed_reader"]
 
@@ -18,8 +23,6 @@ Reader = Callable[[bytes], bytes]
 WINDOWED = ("timewindowed", "sessionwindowed")
 SIZE = "window.size.ms"
 INNER = ("windowed.inner.class.serde", "windowed.inner.deserializer.class")
-_START = struct.Struct(">q")
-_END_AND_START = struct.Struct(">qq")
 
 
 def windowed_reader(
@@ -28,9 +31,15 @@ def windowed_reader(
     """The reader for TimeWindowed or SessionWindowed keys, else None; `named` finds the one for what is inside."""
     if name not in WINDOWED:
         return None
+    # Of all consoles only those that show windows wait for these modules.
+    from moldau.pipeline.ir.serdes import BytesSerde
+    from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
+
     given = next((settings[key] for key in INNER if settings.get(key)), "String")
     inner = named(re.split(r"[.$]", given)[-1].removesuffix("Serde"))
-    return _sessions(inner) if name == "sessionwindowed" else _times(inner, _size_ms(settings))
+    if name == "sessionwindowed":
+        return _reader(inner, SessionWindowedSerde(BytesSerde()))
+    return _reader(inner, TimeWindowedSerde(BytesSerde(), _size_ms(settings)))
 
 
 def _size_ms(settings: Mapping[str, str]) -> int:
@@ -43,28 +52,12 @@ def _size_ms(settings: Mapping[str, str]) -> int:
     return int(given)
 
 
-def _times(inner: Reader | None, size_ms: int) -> Reader:
+def _reader(inner: Reader | None, serde: Serde[Windowed[bytes]]) -> Reader:
     def deserialize(content: bytes) -> bytes:
-        key, (start,) = _parts(content, _START)
-        return _shown(inner, key, start, start + size_ms)
+        try:
+            key, window = serde.deserialize("", content)
+        except MoldauError as error:
+            raise ValueError(str(error)) from None
+        return b"[%b@%d/%d]" % (key if inner is None else inner(key), window.start, window.end)
 
     return deserialize
-
-
-def _sessions(inner: Reader | None) -> Reader:
-    def deserialize(content: bytes) -> bytes:
-        key, (end, start) = _parts(content, _END_AND_START)
-        return _shown(inner, key, start, end)
-
-    return deserialize
-
-
-def _parts(content: bytes, times: struct.Struct) -> tuple[bytes, tuple[int, ...]]:
-    cut = len(content) - times.size
-    if cut < 0:
-        raise ValueError(f"a windowed key ends with {times.size} bytes of time, and this one has {len(content)} in all")
-    return content[:cut], times.unpack_from(content, cut)
-
-
-def _shown(inner: Reader | None, key: bytes, start: int, end: int) -> bytes:
-    return b"[%b@%d/%d]" % (key if inner is None else inner(key), start, end)

@@ -110,7 +110,7 @@ def test_the_size_of_windows_must_be_told() -> None:
 
 
 def test_a_key_that_is_too_short_for_a_window_is_an_error() -> None:
-    with pytest.raises(ValueError, match="ends with 8 bytes of time, and this one has 1 in all"):
+    with pytest.raises(ValueError, match="ends with 8 bytes of time, but has only 1 in all"):
         render(FakeMessage(), print_key="true", key_deserializer="TimeWindowed", key_deserializer_window_size_ms="1")
 
 
