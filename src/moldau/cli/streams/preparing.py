@@ -41,9 +41,8 @@ def prepare(say: Callable[[str], None]) -> None:
 
 def _record() -> None:
     from moldau.pipeline.runtime.engine import Engine
-    from moldau.pipeline.spark.session import DEFAULTS
+    from moldau.pipeline.spark.session import DEFAULTS, DRIVER_OPTIONS
 
-    key = "spark.driver.extraJavaOptions"
     with (
         recorded() as options,
         tempfile.TemporaryDirectory(prefix="moldau-prepare-") as folder,
@@ -51,7 +50,7 @@ def _record() -> None:
     ):
         created_topics(bootstrap, 2, INPUT, OUTPUT)
         _produce(bootstrap)
-        engine = Engine({key: f"{DEFAULTS[key]} {options}"})
+        engine = Engine({DRIVER_OPTIONS: f"{DEFAULTS[DRIVER_OPTIONS]} {options}"})
         try:
             _run_all(engine, bootstrap, folder)
         finally:

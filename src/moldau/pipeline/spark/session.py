@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULTS",
+    "DRIVER_OPTIONS",
     "QUERY_DEFAULTS",
     "SparkUnavailableError",
     "close_session",
@@ -73,12 +74,14 @@ SHORT_END = "-Dspark.shutdown.timeout=5s"
 Nothing depends on it, and neither on anything else that Java does once Spark is stopped.
 """
 
+DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
+
 DEFAULTS: Mapping[str, str] = {
     **QUERY_DEFAULTS,
     "spark.driver.memory": "1g",
     "spark.driver.maxResultSize": "0",
     # The quick compiler alone: half the time to the first batch, a third of the memory.
-    "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 {TRUSTED_ARROW} {SHORT_END}",
+    DRIVER_OPTIONS: f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 {TRUSTED_ARROW}",
     "spark.executor.extraJavaOptions": TRUSTED_ARROW,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -114,7 +117,10 @@ def session_settings(given: Mapping[str, str], *, threads: int | None = None) ->
     master = own.get("spark.master") or os.environ.get("SPARK_MASTER") or f"local[{threads or _default_threads()}]"
     placed = LOCAL_ONLY if is_local_master(master) else cluster_settings(own, threads)
     shuffle = {"spark.sql.shuffle.partitions": str(_slots(master))}
-    return {**DEFAULTS, **shuffle, **placed, **own, "spark.master": master}
+    settings = {**DEFAULTS, **shuffle, **placed, **own, "spark.master": master}
+    if "spark.shutdown.timeout" not in settings[DRIVER_OPTIONS]:
+        settings[DRIVER_OPTIONS] += f" {SHORT_END}"
+    return settings
 
 
 def is_local(settings: Mapping[str, str]) -> bool:
@@ -187,13 +193,13 @@ def with_connector(settings: Mapping[str, str]) -> dict[str, str]:
     if not is_local(settings):
         return {**settings, "spark.jars": ",".join([*jars, *filter(None, [settings.get("spark.jars")])])}
     theirs = settings.get("spark.driver.extraClassPath")
-    options = settings.get("spark.driver.extraJavaOptions", "")
+    options = settings.get(DRIVER_OPTIONS, "")
     if "ArchiveClassesAtExit" not in options and "SharedArchiveFile" not in options:
         options = f"{options} {options_for_use()}".strip()
     return {
         **settings,
         "spark.driver.extraClassPath": os.pathsep.join([*jars, *filter(None, [theirs])]),
-        "spark.driver.extraJavaOptions": options,
+        DRIVER_OPTIONS: options,
     }
 
 

@@ -34,3 +34,12 @@ def test_only_a_local_driver_hides_from_the_network() -> None:
 def test_no_threads_are_not_enough() -> None:
     with pytest.raises(InvalidConfigError, match="at least one thread"):
         session_settings({"spark.master": "local[0]"})
+
+
+def test_java_ends_soon_whatever_options_it_is_given() -> None:
+    key = "spark.driver.extraJavaOptions"
+
+    assert session_settings({key: "-Xss4m"})[key] == "-Xss4m -Dspark.shutdown.timeout=5s"
+    assert session_settings({})[key].endswith("-Dspark.shutdown.timeout=5s")
+    theirs = "-Dspark.shutdown.timeout=60s"
+    assert session_settings({key: theirs})[key] == theirs
