@@ -22,6 +22,8 @@ class InThread(ABC):
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        """Guards `_loop` and `_stopping`: a loop that may be asked to stop is not closed meanwhile."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
 
@@ -44,11 +46,13 @@ class InThread(ABC):
             raise failure[0]
 
     def stop(self) -> None:
-        """Shut down in good order, as SIGTERM does; the data stays."""
+        """Shut down in good order, as SIGTERM does; the data stays. A service that has ended by itself is left alone."""
         if self._thread is None:
             return
         self.ask_to_stop()
         self._thread.join(PATIENCE_S)
+        if self._thread.is_alive():
+            raise TimeoutError(f"the {self.what} did not stop within {PATIENCE_S} s")
         self._thread = None
 
     def restart(self) -> None:
@@ -56,9 +60,10 @@ class InThread(ABC):
         self.start()
 
     def ask_to_stop(self) -> None:
-        """From any thread; does not wait."""
-        if self._loop is not None and self._stopping is not None:
-            self._loop.call_soon_threadsafe(self._stopping.set)
+        """From any thread; does not wait, and does nothing once the service has ended."""
+        with self._lock:
+            if self._loop is not None and self._stopping is not None:
+                self._loop.call_soon_threadsafe(self._stopping.set)
 
     def _run(self, started: threading.Event, failure: list[BaseException]) -> None:
         import uvloop
@@ -71,5 +76,11 @@ class InThread(ABC):
             started.set()
 
     async def _serve(self, started: threading.Event) -> None:
-        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        await self.serve(started.set, self._stopping)
+        stopping = asyncio.Event()
+        with self._lock:
+            self._loop, self._stopping = asyncio.get_running_loop(), stopping
+        try:
+            await self.serve(started.set, stopping)
+        finally:
+            with self._lock:
+                self._loop = self._stopping = None
