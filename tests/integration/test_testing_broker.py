@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from moldau.client.admin import Admin
 from moldau.core import ids
-from moldau.testing import Broker
+from moldau.testing import Broker, ManualClock
 
 pytest_plugins = ["pytester"]
 
@@ -91,3 +92,24 @@ def test_a_temporary_folder_goes_and_a_given_one_stays(tmp_path: Path) -> None:
 def test_the_fixture_comes_with_the_package(moldau_broker: Broker) -> None:
     send(moldau_broker, "fixture")
     assert "fixture" in topics_of(moldau_broker)
+
+
+def test_records_with_old_timestamps_outlive_the_first_minutes() -> None:
+    """Fixed timestamps are usual in tests; seven days of retention would delete them 30 seconds after the start."""
+    clock = ManualClock(int(time.time() * 1000))
+    with Broker(clock=clock) as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer.produce("old", b"of 2023", timestamp=1_700_000_000_000)
+        assert producer.flush(30) == 0
+        clock.advance(10 * 60_000)
+        _run_due_maintenance(broker)
+        assert read_one(broker, "old") == b"of 2023"
+
+
+def _run_due_maintenance(broker: Broker) -> None:
+    """Jobs handed over come first; when the second runs, everything due after the first has run."""
+    assert broker.node is not None
+    for _ in range(2):
+        is_done = threading.Event()
+        broker.node._maintenance.submit(is_done.set)
+        assert is_done.wait(30)

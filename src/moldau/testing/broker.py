@@ -31,7 +31,8 @@ class Broker(InThread):
 
     `settings` are Kafka's broker keys (`{"num.partitions": "4"}`), `data` a folder to keep instead of a temporary
     one. `clock` and `files` take the places of the system's. `restart()` stops in good order and starts again on the
-    same port and data.
+    same port and data. Records with fixed, old timestamps stay as long as the test runs: the first retention check,
+    which would delete them, comes after an hour. A test of retention sets `log.initial.task.delay.ms` itself.
     """
 
     what = "broker"
@@ -106,6 +107,7 @@ class Broker(InThread):
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
             "group.initial.rebalance.delay.ms": "0",
+            "log.initial.task.delay.ms": "3600000",
         } | self._settings
 
     def _on_fatal(self, error: BaseException) -> None:
