@@ -46,7 +46,7 @@ class InThread(ABC):
             raise failure[0]
 
     def stop(self) -> None:
-        """Shut down in good order, as SIGTERM does; the data stays. A service that has ended by itself is left alone."""
+        """Shut down in good order, as SIGTERM does; the data stays. One that has ended by itself is left alone."""
         if self._thread is None:
             return
         self.ask_to_stop()
