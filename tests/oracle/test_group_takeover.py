@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupState, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.oracle.apache_kafka import ApacheKafka, needs_apache_kafka
 from tests.oracle.dumping import dumped_by_kafka
@@ -50,9 +51,23 @@ def commit_alone(bootstrap: str, group: str, offset: int) -> None:
 
 def committed(bootstrap: str, group: str) -> tuple[int, str]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    (found,) = consumer.committed([TopicPartition("t", 0)], timeout=30)
-    consumer.close()
+    try:
+        found = committed_once_loaded(consumer)
+    finally:
+        consumer.close()
     return found.offset, (found.metadata or "").rstrip("\0")
+
+
+def committed_once_loaded(consumer: Consumer) -> TopicPartition:
+    """A broker that was just started names itself coordinator before it has loaded the group, and librdkafka gives up."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return consumer.committed([TopicPartition("t", 0)], timeout=30)[0]
+        except KafkaException as error:
+            is_loading = error.args[0].code() in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+            if not is_loading or time.monotonic() > deadline:
+                raise
 
 
 def states(bootstrap: str) -> dict[str, ConsumerGroupState]:
