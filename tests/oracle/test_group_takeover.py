@@ -59,7 +59,7 @@ def committed(bootstrap: str, group: str) -> tuple[int, str]:
 
 
 def committed_once_loaded(consumer: Consumer) -> TopicPartition:
-    """A broker that was just started names itself coordinator before it has loaded the group, and librdkafka gives up."""
+    """A broker that was just started is coordinator before it has loaded its groups, and librdkafka gives up then."""
     deadline = time.monotonic() + 30
     while True:
         try:
