@@ -20,6 +20,7 @@ from moldau.broker.loop_monitor import LoopMonitor
 from moldau.broker.metadata_publisher import MetadataPublisher
 from moldau.broker.metric_sources import Parts, connect_metrics
 from moldau.broker.metrics import Metrics
+from moldau.broker.offline_partitions import OfflinePartitions
 from moldau.broker.partitions import Partitions
 from moldau.broker.topic_configs import TopicConfigs
 from moldau.core.clock import Clock, SystemClock
@@ -91,6 +92,7 @@ class Node:
         self._data_plane: DataPlane | None = None
         self._coordinators: Coordinators | None = None
         self._cleaner: Cleaner | None = None
+        self._offline: OfflinePartitions | None = None
         self._schema_ids = RegistrySchemaIds(self._registry_address)
         self._listening: dict[str, Listening] = {}
         self.state = BrokerState.NOT_RUNNING
@@ -163,7 +165,8 @@ class Node:
 
     def _serve(self, broker: Broker, server: Server, started: StartedController, topic_configs: TopicConfigs) -> None:
         """Let the broker follow the metadata, and only then answer requests."""
-        publisher = MetadataPublisher(broker, topic_configs)
+        offline = self._offline = OfflinePartitions(broker.partitions, broker.logs, self._on_restored)
+        publisher = MetadataPublisher(broker, topic_configs, offline)
         publisher.on_config(lambda changed: setattr(server, "limits", Limits.of(changed.value)))
         data_plane = self._data_plane = DataPlane(broker, self._loop, self._on_fatal)
         publisher.start(started.controller.image)
@@ -172,6 +175,10 @@ class Node:
         coordinators.start()
         started.controller.subscribe(coordinators.on_metadata)
         server.handle = data_plane.router.handle
+
+    def _on_restored(self, topic: str) -> None:
+        if self._coordinators is not None:
+            self._coordinators.on_restored(topic)
 
     def _log_start(self, broker: Broker, *, took_s: float) -> None:
         _logger.info("[KafkaServer id=%d] started", broker.node_id)
@@ -283,7 +290,7 @@ class Node:
             return
         from moldau.server.http import MetricsServer
 
-        self._metrics_server = MetricsServer(self._metrics, lambda: self.state)
+        self._metrics_server = MetricsServer(self._metrics, lambda: self.state, self._offline_reasons)
         try:
             self.metrics_port = await self._metrics_server.start(self._config.value("metrics.http.host"), port)
         except OSError as error:
@@ -292,6 +299,11 @@ class Node:
             _logger.warning(
                 "metrics are off: cannot listen on port %d (%s); set metrics.http.port", port, error.strerror
             )
+
+    def _offline_reasons(self) -> dict[str, str]:
+        """Which partitions cannot be used, and why."""
+        offline = [] if self.broker is None else self.broker.partitions.offline()
+        return {str(one.topic_partition): str(one.offline_error) for one in offline}
 
     async def stop(self) -> None:
         """Let replies under way leave, put everything on disk, and leave the clean-shutdown marker."""
@@ -303,6 +315,8 @@ class Node:
             self._server.drain()
         if self._coordinators is not None:
             self._coordinators.close()
+        if self._offline is not None:
+            await self._offline.close()
         if self._data_plane is not None:
             await self._data_plane.close()
         self._schema_ids.close()

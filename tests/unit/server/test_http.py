@@ -18,11 +18,11 @@ async def ask(port: int, request: bytes) -> bytes:
     return answer
 
 
-def answers(*requests: bytes, state: int = 3) -> list[tuple[int, bytes]]:
+def answers(*requests: bytes, state: int = 3, offline: dict[str, str] | None = None) -> list[tuple[int, bytes]]:
     async def run() -> list[bytes]:
         metrics = Metrics()
         metrics.add_source(lambda: [Family("kafka.server:KafkaServer", "BrokerState", Kind.GAUGE, "", [Sample((), 3)])])
-        server = MetricsServer(metrics, lambda: state)
+        server = MetricsServer(metrics, lambda: state, lambda: offline or {})
         port = await server.start("127.0.0.1", 0)
         try:
             return [await ask(port, request) for request in requests]
@@ -54,6 +54,25 @@ def test_jmx_is_served_as_json_and_filtered() -> None:
 def test_health_follows_the_broker_state() -> None:
     assert answers(b"GET /healthz HTTP/1.1\r\n\r\n")[0][0] == 200
     assert answers(b"GET /healthz HTTP/1.1\r\n\r\n", state=1)[0][0] == 503
+
+
+def test_health_names_offline_partitions_and_their_reasons() -> None:
+    ((status, body),) = answers(b"GET /healthz HTTP/1.1\r\n\r\n", offline={"t-0": "the disk is full"})
+    assert status == 503
+    assert json.loads(body) == {
+        "broker_state": 3,
+        "healthy": False,
+        "offline_partition_count": 1,
+        "offline_partitions": {"t-0": "the disk is full"},
+    }
+
+
+def test_health_names_a_bounded_number_of_partitions_and_counts_all() -> None:
+    many = {f"t-{number}": "full" for number in range(1000)}
+    ((_, body),) = answers(b"GET /healthz HTTP/1.1\r\n\r\n", offline=many)
+    found = json.loads(body)
+    assert found["offline_partition_count"] == 1000
+    assert len(found["offline_partitions"]) == 100
 
 
 def test_other_paths_and_methods_are_refused() -> None:
