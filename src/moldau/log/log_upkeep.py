@@ -189,6 +189,15 @@ class LogUpkeep(LogState):
         for segment in self.segments[:-1]:
             segment.release()
 
+    def close_files(self) -> None:
+        """Let go of every descriptor while others need them; the next append or read opens its file again.
+
+        On the loop, between appends.
+        """
+        self._active = None
+        for segment in self.segments:
+            segment.close_file()
+
     # --- deleting ---------------------------------------------------------------------------------------
 
     def advance_log_start(self, offset: int) -> None:

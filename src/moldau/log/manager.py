@@ -34,6 +34,7 @@ from moldau.log.flush_policy import is_flush_due
 from moldau.log.loading import LastRun, create_log, open_log
 from moldau.log.log_state import LogEvents
 from moldau.log.log_upkeep import PASSING
+from moldau.log.open_files import OPEN_FILES
 from moldau.log.partition_log import PartitionLog
 from moldau.log.unopened import adopt_log, belongs_to_another_topic, unopened_log
 
@@ -72,6 +73,8 @@ class LogDirectory:
         self.error: str | None = None
         """Why the directory is offline."""
         self.is_clean = False
+        self.is_saved = True
+        """Whether the checkpoints on disk say what was last to be written into them."""
         self._lock: FileLock | None = None
         self._saved: dict[str, dict[TopicPartition, int]] = {}
 
@@ -139,6 +142,7 @@ class LogManager:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._unopened: dict[TopicPartition, LastRun] = {}
         """Partitions whose log could not be made or opened, in the order in which they are tried again."""
+        self._next_to_release = 0
         self._doomed: list[tuple[int, str]] = []
         """Directories of deleted partitions, and when they may be removed."""
         self._call_on_loop = call_on_loop
@@ -221,12 +225,14 @@ class LogManager:
         """Put everything on disk and leave the clean-shutdown marker, last of all."""
         dirty = [partition_log for partition_log in self if partition_log.is_dirty]
         if len(dirty) > _FEW:
-            self._in_threads(PartitionLog.close, dirty, _CLOSING_THREADS)
+            self._in_threads(_close, dirty, _CLOSING_THREADS)
         for partition_log in self:
-            partition_log.close()
+            _close(partition_log)
         self.checkpoint()
         for directory in self.directories:
             try:
+                if not directory.is_saved:
+                    raise OSError(errno.EIO, "its checkpoints could not be written")
                 save_clean_shutdown(self.files, directory.path, self.broker_epoch)
             except OSError as error:
                 log.error("%s: no clean-shutdown marker, the next start recovers: %s", directory.path, error.strerror)
@@ -403,6 +409,15 @@ class LogManager:
         partition_log.directory = aside
         return partition_log
 
+    def release_files(self, keep: int) -> None:
+        """Close files of logs, in turns, until no more than `keep` are open. On the loop, between appends."""
+        logs = list(self._logs.values())
+        for _ in range(len(logs)):
+            if len(OPEN_FILES) <= keep:
+                break
+            self._next_to_release = (self._next_to_release + 1) % len(logs)
+            logs[self._next_to_release].close_files()
+
     def update_config(self, topic: str, config: LogConfig) -> None:
         for partition_log in self:
             if partition_log.topic_partition.topic == topic:
@@ -454,6 +469,7 @@ class LogManager:
         for partition_log in self:
             partition_log.save()
         for directory in self.directories:
+            directory.is_saved = True
             logs = self._logs_in(directory)
             starts = {entry.topic_partition: entry.log_start_offset for entry in logs if entry.has_moved_start}
             self._save(directory, LOG_START_OFFSETS, starts)
@@ -471,12 +487,23 @@ class LogManager:
         try:
             directory.save(name, offsets)
         except OSError as error:
+            directory.is_saved = False
             log.error("cannot write %s, will try again: %s", os.path.join(directory.path, name), error)
 
     def _logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
         if len(self.directories) == 1:
             return list(self._logs.values())
         return [entry for entry in self if os.path.dirname(entry.directory) == directory.path]
+
+
+def _close(partition_log: PartitionLog) -> None:
+    """Close one log; one that cannot be put on disk for now is recovered by the next start, and the others are not."""
+    try:
+        partition_log.close()
+    except StorageError as error:
+        log.error("%s: the next start recovers this log: %s", partition_log.topic_partition, error)
+        partition_log.needs_recovery = True
+        partition_log.abandon()
 
 
 def _roll_and_delete(partition_log: PartitionLog, count: int, now_ms: int) -> None:
