@@ -27,6 +27,8 @@ PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
 
 RUNNING = 3
+MOST_CONNECTIONS = 16
+"""At a time; the descriptors for them come out of what is kept for the broker's own work."""
 NAMED_PARTITIONS = 100
 """How many offline partitions /healthz names with their reasons; it counts them all."""
 
@@ -57,6 +59,9 @@ class MetricsServer:
             await self._server.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= MOST_CONNECTIONS:
+            writer.close()
+            return
         connection = asyncio.ensure_future(self._serve(reader, writer))
         self._connections.add(connection)
         connection.add_done_callback(self._connections.discard)

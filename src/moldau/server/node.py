@@ -33,6 +33,7 @@ from moldau.net.limits import Limits
 from moldau.net.replies import CloseConnectionError, Handled
 from moldau.net.server import Server
 from moldau.server.controller_start import StartedController, start_controller
+from moldau.server.descriptors import DescriptorWatch, current_budget
 from moldau.server.directories import adopt, log_directories, metadata_directory
 from moldau.server.listeners import Listening, listen
 from moldau.server.maintenance import Maintenance
@@ -93,6 +94,7 @@ class Node:
         self._coordinators: Coordinators | None = None
         self._cleaner: Cleaner | None = None
         self._offline: OfflinePartitions | None = None
+        self._descriptors: DescriptorWatch | None = None
         self._schema_ids = RegistrySchemaIds(self._registry_address)
         self._listening: dict[str, Listening] = {}
         self.state = BrokerState.NOT_RUNNING
@@ -129,7 +131,9 @@ class Node:
         await self._loop.run_in_executor(None, logs.open)
 
         # From here to the end nothing awaits: the first client to be accepted finds everything in place.
-        server = self._server = Server(self._loop, _refuse, Limits.of(config.value))
+        server = self._server = Server(
+            self._loop, _refuse, Limits.of(config.value), descriptors=lambda: current_budget().connections
+        )
         self._listening = listen(server, config)
         own = [identities[path].directory_id for path in identities if path in directories]
         logs.broker_epoch = started.join(
@@ -140,6 +144,9 @@ class Node:
         cluster_id = next(iter(identities.values())).cluster_id
         broker = self.broker = self._new_broker(cluster_id, started, logs, topic_configs)
         self._serve(broker, server, started, topic_configs)
+        self._descriptors = DescriptorWatch(
+            self._loop, lambda keep: self._between_appends(lambda: logs.release_files(keep))
+        )
         self._start_upkeep(logs, started)
         self._connect_metrics(broker, server, started)
         self.state = BrokerState.RUNNING
@@ -331,6 +338,8 @@ class Node:
             self._loop_monitor.stop()
         if self._metrics_server is not None:
             await self._metrics_server.close()
+        if self._descriptors is not None:
+            self._descriptors.close()
         if self._controller is not None:
             self._controller.close()
         if self._logs is not None:
