@@ -222,6 +222,8 @@ class Coordinators:
 
     def on_restored(self, topic: str) -> None:
         """Told when a partition can be used that could not be before."""
+        if self.is_closed:
+            return
         for coordinator in self.by_key_type.values():
             if coordinator.topic.name == topic:
                 coordinator.follow()

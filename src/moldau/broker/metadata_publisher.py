@@ -20,6 +20,7 @@ from moldau.controller.replay import ImageDelta
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import MoldauError
 from moldau.core.ids import TopicPartition
+from moldau.log.errors import StorageError
 from moldau.log.partition_log import PartitionLog
 
 __all__ = ["MetadataPublisher"]
@@ -67,7 +68,11 @@ class MetadataPublisher:
             if topic is not None and is_known and may_be_stale and partition_log.offline_error is None:
                 is_known = self._is_of(partition_log, topic.topic_id)
             if not is_known:
-                logs.set_stray_aside(partition_log.topic_partition)
+                try:
+                    logs.set_stray_aside(partition_log.topic_partition)
+                except StorageError as error:
+                    # Nobody is served from it; a topic of that name will find it and try again.
+                    log.error("%s stays where it is: %s", partition_log.topic_partition, error)
 
     @staticmethod
     def _is_of(partition_log: PartitionLog, topic_id: uuid.UUID) -> bool:

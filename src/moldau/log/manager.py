@@ -45,6 +45,7 @@ log = logging.getLogger("moldau.log")
 _METADATA_DIRECTORY: Final = "__cluster_metadata-0"
 _LONGEST_NAME: Final = 255
 _FEW: Final = 16
+_SEGMENTS_A_TURN: Final = 20_000
 _LEAST_ROOM_BYTES: Final = 1024 * 1024
 """With less than this a directory counts as full where there is another to choose."""
 _CLOSING_THREADS: Final = 8
@@ -410,13 +411,19 @@ class LogManager:
         return partition_log
 
     def release_files(self, keep: int) -> None:
-        """Close files of logs, in turns, until no more than `keep` are open. On the loop, between appends."""
+        """Close files of logs, in turns, until no more than `keep` are open. On the loop, between appends.
+
+        One call does not look at everything, since clients wait meanwhile; whoever calls comes back.
+        """
         logs = list(self._logs.values())
+        segments_left = _SEGMENTS_A_TURN
         for _ in range(len(logs)):
-            if len(OPEN_FILES) <= keep:
+            if len(OPEN_FILES) <= keep or segments_left <= 0:
                 break
             self._next_to_release = (self._next_to_release + 1) % len(logs)
-            logs[self._next_to_release].close_files()
+            chosen = logs[self._next_to_release]
+            chosen.close_files()
+            segments_left -= len(chosen.segments)
 
     def update_config(self, topic: str, config: LogConfig) -> None:
         for partition_log in self:
