@@ -42,7 +42,8 @@ class MetricsServer:
         self._offline = offline
         """Partitions that cannot be used, each with its reason."""
         self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], None] = {}
+        """In the order in which they came."""
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, which matters when 0 asked for a free one."""
@@ -53,18 +54,21 @@ class MetricsServer:
     async def close(self) -> None:
         if self._server is not None:
             self._server.close()
-            for connection in self._connections:
+            connections = list(self._connections)
+            for connection in connections:
                 connection.cancel()
-            await asyncio.gather(*self._connections, return_exceptions=True)
+            await asyncio.gather(*connections, return_exceptions=True)
             await self._server.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._connections) >= MOST_CONNECTIONS:
-            writer.close()
-            return
+            # The oldest has had most time to ask; a probe that comes now must not be kept out by it.
+            oldest = next(iter(self._connections))
+            del self._connections[oldest]
+            oldest.cancel()
         connection = asyncio.ensure_future(self._serve(reader, writer))
-        self._connections.add(connection)
-        connection.add_done_callback(self._connections.discard)
+        self._connections[connection] = None
+        connection.add_done_callback(lambda done: self._connections.pop(done, None))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request and close: scrapers come every few seconds, a kept connection saves nothing."""

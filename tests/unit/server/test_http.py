@@ -6,7 +6,7 @@ import asyncio
 import json
 
 from moldau.broker.metrics import Family, Kind, Metrics, Sample
-from moldau.server.http import MetricsServer
+from moldau.server.http import MOST_CONNECTIONS, MetricsServer
 
 
 async def ask(port: int, request: bytes) -> bytes:
@@ -84,3 +84,23 @@ def test_other_paths_and_methods_are_refused() -> None:
     )
     assert [status for status, _ in found] == [404, 405, 400, 200]
     assert found[-1][1] == b""
+
+
+def test_those_who_connect_and_say_nothing_do_not_keep_others_out() -> None:
+    async def run() -> tuple[bytes, list[bytes]]:
+        server = MetricsServer(Metrics(), lambda: 3)
+        port = await server.start("127.0.0.1", 0)
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3 * MOST_CONNECTIONS)]
+        try:
+            answer = await ask(port, b"GET /healthz HTTP/1.1\r\n\r\n")
+            ended = [await reader.read() for reader, _ in silent[: 2 * MOST_CONNECTIONS]]
+            return answer, ended
+        finally:
+            for _, writer in silent:
+                writer.close()
+                await writer.wait_closed()
+            await server.close()
+
+    answer, ended = asyncio.run(run())
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert ended == [b""] * (2 * MOST_CONNECTIONS)
