@@ -226,7 +226,7 @@ class LogManager:
         """Put everything on disk and leave the clean-shutdown marker, last of all."""
         dirty = [partition_log for partition_log in self if partition_log.is_dirty]
         if len(dirty) > _FEW:
-            self._in_threads(_close, dirty, _CLOSING_THREADS)
+            self._in_threads(_try_to_close, dirty, _CLOSING_THREADS)
         for partition_log in self:
             _close(partition_log)
         self.checkpoint()
@@ -501,6 +501,14 @@ class LogManager:
         if len(self.directories) == 1:
             return list(self._logs.values())
         return [entry for entry in self if os.path.dirname(entry.directory) == directory.path]
+
+
+def _try_to_close(partition_log: PartitionLog) -> None:
+    """One of several at a time: where that takes more descriptors than there are, it waits for its turn alone."""
+    try:
+        partition_log.close()
+    except StorageError:
+        partition_log.close_files()
 
 
 def _close(partition_log: PartitionLog) -> None:
