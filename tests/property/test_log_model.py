@@ -30,6 +30,7 @@ STEP = st.one_of(
     st.tuples(st.just("delete"), FRACTION),
     st.tuples(st.just("reopen"), st.booleans()),
     st.tuples(st.just("lose indexes")),
+    st.tuples(st.just("close files")),
 )
 SETTINGS = st.fixed_dictionaries(
     {
@@ -127,6 +128,7 @@ class World:
             "delete": self.delete,
             "reopen": self.reopen,
             "lose indexes": self.lose_indexes,
+            "close files": self.log.close_files,
         }
         steps[name](*arguments)
 

@@ -19,6 +19,7 @@ from moldau.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE, I
 from moldau.coordinator.runtime.shard import CoordinatorCore, Decide, Shard
 from moldau.core.errors import ErrorCode
 from moldau.core.java_hash import partition_for
+from moldau.log.errors import StorageError
 
 if TYPE_CHECKING:
     from moldau.broker.context import Broker
@@ -28,12 +29,16 @@ if TYPE_CHECKING:
     from moldau.controller.replay import ImageDelta
     from moldau.coordinator.group.group_core import GroupCore
     from moldau.coordinator.transaction.core import TransactionCore
+    from moldau.core.ids import TopicPartition
     from moldau.log.partition_log import PartitionLog
     from moldau.protocol.messages import Message
 
 __all__ = ["Coordinator", "Coordinators", "answered"]
 
 log = logging.getLogger(__name__)
+
+LOAD_RETRY_S = 1.0
+"""After how long a log that could not be read is replayed again."""
 
 Core = TypeVar("Core", bound=CoordinatorCore)
 
@@ -52,6 +57,8 @@ class Coordinator(Generic[Core]):
         self._partitions: dict[int, Partition] = {}
         self._obstacle: str | None = None
         """Why the topic could not be made, the last time it was tried."""
+        self._unloaded: set[TopicPartition] = set()
+        """Partitions whose log could not be read, the last time it was tried."""
 
     def partition_of(self, key: str) -> int | None:
         """Which partition looks after `key`; `None` while the topic does not exist."""
@@ -105,7 +112,9 @@ class Coordinator(Generic[Core]):
     def follow(self) -> None:
         """Have a shard for each partition this broker leads, and for no other."""
         topic = self._broker.partitions.topic(self.topic.name)
-        led = {} if topic is None else {n: one for n, one in topic.partitions.items() if one.is_leader}
+        # Of a log that cannot be opened nothing is known: empty answers would reset the groups it looks after.
+        usable = [] if topic is None else [one for one in topic.partitions.values() if one.offline_error is None]
+        led = {one.index: one for one in usable if one.is_leader}
         for number in [n for n, partition in self._partitions.items() if led.get(n) is not partition]:
             self.shards.pop(number).close()
             del self._partitions[number]
@@ -135,12 +144,32 @@ class Coordinator(Generic[Core]):
         for shard, partition_log in shards:
             try:
                 offset = self._replay(shard, partition_log, 0)
+            except (OSError, StorageError) as error:
+                if not self._coordinators.is_closed:
+                    self._coordinators.loop.call_soon_threadsafe(self._load_again, shard, partition_log, error)
+                continue
             except Exception:
                 log.exception("%s could not be loaded, its keys have no coordinator", partition_log.topic_partition)
                 continue
             if self._coordinators.is_closed:
                 return
             self._coordinators.loop.call_soon_threadsafe(self._finish_load, shard, partition_log, offset)
+
+    def _load_again(self, shard: Shard[Core], partition_log: PartitionLog, error: Exception) -> None:
+        """Begin anew with an empty core after a while: the disk refused, and the core knows a part of its log only."""
+        if partition_log.topic_partition not in self._unloaded:
+            # Operators are told once, not with every attempt.
+            self._unloaded.add(partition_log.topic_partition)
+            log.error("%s cannot be loaded, the broker keeps trying: %s", partition_log.topic_partition, error)
+
+        def begin_anew() -> None:
+            number = next((n for n, one in self.shards.items() if one is shard), None)
+            if number is not None and shard.is_loading and not self._coordinators.is_closed:
+                self.shards.pop(number).close()
+                del self._partitions[number]
+                self.follow()
+
+        self._coordinators.loop.call_later(LOAD_RETRY_S, begin_anew)
 
     def _replay(self, shard: Shard[Core], partition_log: PartitionLog, offset: int) -> int:
         read_bytes = self._broker.config.value("offsets.load.buffer.size")
@@ -151,8 +180,13 @@ class Coordinator(Generic[Core]):
     def _finish_load(self, shard: Shard[Core], partition_log: PartitionLog, offset: int) -> None:
         if not shard.is_loading:
             return
-        # Markers of transactions may have come in meanwhile; there is no more than a few.
-        self._replay(shard, partition_log, offset)
+        try:
+            # Markers of transactions may have come in meanwhile; there is no more than a few.
+            self._replay(shard, partition_log, offset)
+        except (OSError, StorageError) as error:
+            self._load_again(shard, partition_log, error)
+            return
+        self._unloaded.discard(partition_log.topic_partition)
         shard.activate(self._coordinators.now_ms())
 
     def close(self) -> None:
@@ -185,6 +219,14 @@ class Coordinators:
         """Take up what the broker leads already."""
         for coordinator in self.by_key_type.values():
             coordinator.follow()
+
+    def on_restored(self, topic: str) -> None:
+        """Told when a partition can be used that could not be before."""
+        if self.is_closed:
+            return
+        for coordinator in self.by_key_type.values():
+            if coordinator.topic.name == topic:
+                coordinator.follow()
 
     async def on_metadata(self, delta: ImageDelta) -> None:
         """Told of every change after the broker's partitions follow it."""

@@ -6,6 +6,7 @@ No sockets and no waiting: reads give file ranges and facts, from any thread. Wh
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from moldau.log.partition_log import LogSlice, PartitionLog
 
 __all__ = ["Fetched", "ReadResult", "Reader", "aborted_within"]
+
+log = logging.getLogger(__name__)
 
 FIRST_WITH_ZSTD = 10
 
@@ -67,10 +70,13 @@ class Reader:
 
     def is_lookup_cheap(self) -> bool:
         """Whether all offsets can be found without the disk; a guess, but never one that costs much."""
-        for topic, wanted in self._targets:
-            partition = None if topic is None else topic.partitions.get(wanted.partition)
-            if partition is not None and not _is_at_hand(partition.log, wanted.fetch_offset):
-                return False
+        try:
+            for topic, wanted in self._targets:
+                partition = None if topic is None else topic.partitions.get(wanted.partition)
+                if partition is not None and not _is_at_hand(partition.log, wanted.fetch_offset):
+                    return False
+        except OSError:
+            return False  # whoever reads finds out
         return True
 
     def read(self, previous: ReadResult | None = None, changed: Collection[Partition] = ()) -> ReadResult:
@@ -84,7 +90,12 @@ class Reader:
             elif partition is None:
                 fetched = self._missing(topic, wanted)
             else:
-                fetched = self._read_partition(partition, wanted, left, is_first=not result.size)
+                try:
+                    fetched = self._read_partition(partition, wanted, left, is_first=not result.size)
+                except OSError as error:
+                    # What describes the log could not be read: no file may be opened, say.
+                    log.error("%s cannot be read: %s", partition.topic_partition, error)
+                    fetched = FetchedPartition(wanted.partition, ErrorCode.KAFKA_STORAGE_ERROR)
             length = fetched.records_length
             left -= length
             result.size += length
@@ -99,37 +110,39 @@ class Reader:
         return FetchedPartition(wanted.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def _read_partition(self, partition: Partition, wanted: FetchPartition, left: int, *, is_first: bool) -> Fetched:
-        log = partition.log
+        partition_log = partition.log
         refused = self._refusal(partition, wanted)
         if refused is not None:
             return refused
         request = self._request
         fetched: Fetched = FetchedPartition(
-            wanted.partition, 0, log.high_watermark, log.last_stable_offset, log.log_start_offset
+            wanted.partition,
+            0,
+            partition_log.high_watermark,
+            partition_log.last_stable_offset,
+            partition_log.log_start_offset,
         )
         upper_bound = partition.fetchable_end(request.isolation_level, request.replica_id)
         try:
             if wanted.last_fetched_epoch >= 0:
-                fetched.diverging_epoch = _diverging_epoch(log, wanted)
+                fetched.diverging_epoch = _diverging_epoch(partition_log, wanted)
                 if fetched.diverging_epoch is not None:
                     return fetched
             max_bytes = min(wanted.max_bytes, left)
             if max_bytes > 0 or is_first:
-                found = log.read(wanted.fetch_offset, max(max_bytes, 0), upper_bound, is_first)
+                found = partition_log.read(wanted.fetch_offset, max(max_bytes, 0), upper_bound, is_first)
                 if found.length:
                     fetched.records = found
         except MoldauError as error:
             return FetchedPartition(wanted.partition, error.code)
         if request.isolation_level:
             records = fetched.records
-            fetched.aborted = () if isinstance(records, bytes) else aborted_within(log, records, upper_bound)
+            fetched.aborted = () if isinstance(records, bytes) else aborted_within(partition_log, records, upper_bound)
         return fetched
 
     def _refusal(self, partition: Partition, wanted: FetchPartition) -> Fetched | None:
         """Why this partition cannot be read by this request, if it cannot."""
         code = leader_error(partition, wanted.current_leader_epoch)
-        if code is None and partition.log.offline_error is not None:
-            code = ErrorCode.KAFKA_STORAGE_ERROR
         if code is None and self._version < FIRST_WITH_ZSTD and partition.topic.config.compression_type == "zstd":
             code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         if code is None:
@@ -167,7 +180,7 @@ def _is_at_hand(log: PartitionLog, offset: int) -> bool:
     if offset >= log.high_watermark or offset < log.log_start_offset:
         return True
     tail = log.segments[-1].tail
-    if tail and tail[0] >> 32 <= offset:
+    if (tail and tail[0] >> 32 <= offset) or log.offline_error is not None:
         return True
     segment = log.segment_of(offset)
     place = segment.place_to_look(offset)

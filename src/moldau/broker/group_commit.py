@@ -2,7 +2,8 @@
 
 While one round of syncs runs in a thread of its own, appends go on and whoever needs the disk lines up for the next
 one; it covers everything appended before it began. The logs of a round are synced side by side, because file systems
-commit such syncs together. A sync that fails is fatal and acknowledges nothing. Start at `GroupCommit.flush_then`.
+commit such syncs together. A sync that fails is fatal and acknowledges nothing; one that could not be tried, because no
+file could be opened, is tried again while those who wait for it wait. Start at `GroupCommit.flush_then`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from moldau.log.errors import StorageError
+
 if TYPE_CHECKING:
     from moldau.log.partition_log import PartitionLog
 
@@ -23,6 +26,7 @@ __all__ = ["GroupCommit"]
 log = logging.getLogger(__name__)
 
 HELPERS = 7
+RETRY_S = 0.2
 
 Round = tuple[set["PartitionLog"], list[Callable[[], None]]]
 
@@ -38,6 +42,7 @@ class GroupCommit:
         self._is_flushing = False
         self._rounds: queue.SimpleQueue[Round | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._is_closing = threading.Event()
         self._helpers: ThreadPoolExecutor | None = None
         self.rounds = 0
         """Syncs so far, each for any number of produces."""
@@ -66,12 +71,28 @@ class GroupCommit:
         while (round_ := self._rounds.get()) is not None:
             logs, callbacks = round_
             try:
-                self._flush_all(logs)
+                is_done = self._flush_or_give_up(logs)
             except Exception as error:
                 log.critical("a group commit failed, nothing in it is acknowledged: %s", error)
                 self._on_fatal(error)
                 continue
-            self._loop.call_soon_threadsafe(self._finish_round, callbacks)
+            if is_done:
+                self._loop.call_soon_threadsafe(self._finish_round, callbacks)
+
+    def _flush_or_give_up(self, logs: set[PartitionLog]) -> bool:
+        """Flush as soon as files can be opened for it; false if that did not come before the end."""
+        is_told = False
+        while True:
+            try:
+                self._flush_all(logs)
+            except StorageError as error:
+                if not is_told:
+                    log.error("acknowledgements wait until files can be synced: %s", error)
+                    is_told = True
+                if self._is_closing.wait(RETRY_S):
+                    return False
+            else:
+                return True
 
     def _flush_all(self, logs: set[PartitionLog]) -> None:
         first, *others = logs
@@ -95,6 +116,7 @@ class GroupCommit:
         if self._thread is not None:
             if self._waiting:
                 self._begin_round()
+            self._is_closing.set()
             self._rounds.put(None)
             self._thread.join()
             self._thread = None

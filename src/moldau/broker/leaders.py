@@ -21,6 +21,8 @@ def leader_error(partition: Partition | None, current_leader_epoch: int = ANY_EP
     """Why this broker cannot answer for a partition, given the leader epoch the client believes in."""
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if partition.log.offline_error is not None:
+        return ErrorCode.KAFKA_STORAGE_ERROR
     if not partition.is_leader:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if 0 <= current_leader_epoch < partition.leader_epoch:

@@ -9,15 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import uuid
 from collections.abc import Callable, Sequence
 
 from moldau.broker.context import Broker
+from moldau.broker.offline_partitions import OfflinePartitions
 from moldau.broker.topic_configs import TopicConfigs
 from moldau.controller.image import CLUSTER_DEFAULT, ConfigResource, MetadataImage, ResourceType
 from moldau.controller.replay import ImageDelta
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import MoldauError
 from moldau.core.ids import TopicPartition
+from moldau.log.errors import StorageError
+from moldau.log.partition_log import PartitionLog
 
 __all__ = ["MetadataPublisher"]
 
@@ -30,9 +34,10 @@ FEW_PARTITIONS = 8
 
 
 class MetadataPublisher:
-    def __init__(self, broker: Broker, topic_configs: TopicConfigs) -> None:
+    def __init__(self, broker: Broker, topic_configs: TopicConfigs, offline: OfflinePartitions) -> None:
         self._broker = broker
         self._topic_configs = topic_configs
+        self._offline = offline
         self._on_config: list[Callable[[BrokerConfig], None]] = []
 
     def on_config(self, callback: Callable[[BrokerConfig], None]) -> None:
@@ -46,6 +51,7 @@ class MetadataPublisher:
         for name in image.topics:
             self._follow(name, image)
         self._broker.image = image
+        self._offline.watch()
 
     def _set_strays_aside(self, image: MetadataImage) -> None:
         """Logs the metadata does not know are kept out of the way, never deleted.
@@ -59,12 +65,32 @@ class MetadataPublisher:
             name, number = partition_log.topic_partition
             topic = image.topics.get(name)
             is_known = topic is not None and number in topic.partitions
-            if is_known and may_be_stale:
-                is_known = partition_log.topic_id in (None, image.topics[name].topic_id)
+            if topic is not None and is_known and may_be_stale and partition_log.offline_error is None:
+                is_known = self._is_of(partition_log, topic.topic_id)
             if not is_known:
-                logs.set_stray_aside(partition_log.topic_partition)
+                try:
+                    logs.set_stray_aside(partition_log.topic_partition)
+                except StorageError as error:
+                    # Nobody is served from it; a topic of that name will find it and try again.
+                    log.error("%s stays where it is: %s", partition_log.topic_partition, error)
+
+    @staticmethod
+    def _is_of(partition_log: PartitionLog, topic_id: uuid.UUID) -> bool:
+        """Whether a log is this topic's. One without an id is: a crash came before it was written, so it is now."""
+        try:
+            if partition_log.topic_id is None:
+                partition_log.assign_topic_id(topic_id)
+        except OSError as error:
+            log.warning("%s: cannot read or write the topic id: %s", partition_log.topic_partition, error)
+            return True
+        return partition_log.topic_id == topic_id
 
     async def __call__(self, delta: ImageDelta) -> None:
+        async with self._offline.exclusive:
+            await self._publish(delta)
+        self._offline.watch()
+
+    async def _publish(self, delta: ImageDelta) -> None:
         image = delta.image
         self._topic_configs.image = image
         if delta.configs & {CLUSTER_DEFAULT, self._own_resource}:
@@ -107,12 +133,11 @@ class MetadataPublisher:
         for topic_partition in sorted(missing):
             try:
                 self._broker.logs.create(topic_partition, image.topics[topic_partition.topic].topic_id)
-            except MoldauError as error:
-                log.error("%s could not be created: %s", topic_partition, error)
-                return
+            except MoldauError:
+                return  # what is missing is tried once more on the way to being offline
 
     def _follow(self, name: str, image: MetadataImage) -> None:
-        """One topic whose folder cannot be made or renamed must not keep the others from being served."""
+        """One topic that cannot be taken up must not keep the others from being served."""
         try:
             self._broker.partitions.follow(name, image.topics.get(name))
         except MoldauError as error:

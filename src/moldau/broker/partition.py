@@ -20,6 +20,7 @@ from moldau.protocol.produce import OnePartitionReply
 if TYPE_CHECKING:
     from moldau.broker.parked_fetches import ParkedFetch
     from moldau.controller.image import PartitionImage
+    from moldau.log.errors import StorageError
     from moldau.log.partition_log import PartitionLog
 
 __all__ = ["Partition", "Topic"]
@@ -120,11 +121,25 @@ class Partition:
         self.partition_epoch, self.replicas, self.isr = image.partition_epoch, image.replicas, image.isr
         self.is_leader = image.leader == node_id
         self.is_alone = self.is_leader and len(image.isr) == 1
-        if begins_to_lead:
-            self.log.begin_leader_epoch(image.leader_epoch)
+        self._lead(begins=begins_to_lead)
+
+    def take_log(self, log: PartitionLog) -> None:
+        """The log could be opened at last: it takes the place of what stood in for it."""
+        self.log = log
+        log.config = self.topic.config
+        self._lead(begins=self.is_leader)
+
+    def _lead(self, *, begins: bool) -> None:
+        if begins:
+            self.log.begin_leader_epoch(self.leader_epoch)
         if self.is_alone:
             self.log.high_watermark = self.log.log_end_offset
         self.settle()
+
+    @property
+    def offline_error(self) -> StorageError | None:
+        """Why nothing can be written to or read from this replica, if so."""
+        return self.log.offline_error
 
     def settle(self) -> None:
         """Work out again whether this partition is plain, after a change of leader, replicas or configuration."""

@@ -15,6 +15,7 @@ from moldau.broker.partition import Partition, Topic
 from moldau.broker.stats import TopicStats
 from moldau.core.ids import TopicPartition
 from moldau.log.config import LogConfig
+from moldau.log.errors import StorageError
 
 if TYPE_CHECKING:
     from moldau.controller.image import TopicImage
@@ -94,9 +95,33 @@ class Partitions:
                 topic.configure(self._config_of(topic.name))
 
     def _log_of(self, topic: Topic, index: int) -> PartitionLog:
+        """A log that cannot be made leaves its partition offline; `broker.offline_partitions` tries again."""
         topic_partition = TopicPartition(topic.name, index)
         existing = self._logs.get(topic_partition)
-        return existing if existing is not None else self._logs.create(topic_partition, topic.topic_id)
+        if existing is not None:
+            return existing
+        try:
+            return self._logs.create(topic_partition, topic.topic_id)
+        except StorageError as error:
+            return self._logs.stand_in(topic_partition, str(error))
+
+    def restore(self, reopened: PartitionLog) -> None:
+        """A log that could not be opened before is there: its partition serves again."""
+        partition = self.get(reopened.topic_partition)
+        assert partition is not None  # only `follow` takes partitions away, and not during an attempt
+        with self.append_lock:
+            self._logs.restore(reopened)
+            partition.take_log(reopened)
+        self.on_change(partition)
+
+    def offline(self) -> list[Partition]:
+        """Partitions here whose log cannot be used."""
+        return [partition for partition in self if partition.offline_error is not None]
+
+    def lost_replicas(self, topic: str, index: int) -> tuple[int, ...]:
+        """The replicas of a partition that are known to be offline although their broker is alive."""
+        partition = self.get(TopicPartition(topic, index))
+        return () if partition is None or partition.offline_error is None else (self._node_id,)
 
     def _drop(self, topic: Topic) -> None:
         del self.by_name[topic.name_bytes]
@@ -104,5 +129,11 @@ class Partitions:
         self.deleted_topics.add(topic.stats)
         for partition in topic.partitions.values():
             partition.is_leader = partition.is_plain = False
-            self._logs.delete(partition.topic_partition)
+            try:
+                self._logs.delete(partition.topic_partition)
+            except StorageError as error:
+                # The others have to go all the same: a topic made again under this name must not find them.
+                log.error(
+                    "%s is deleted, but its folder stays until the next start: %s", partition.topic_partition, error
+                )
             self.on_change(partition)

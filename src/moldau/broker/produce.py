@@ -281,6 +281,9 @@ def _check(call: _Call, item: ProduceItem, view: memoryview, first: int, last: i
         )
     if topic.is_internal and not call.is_admin:
         raise RefusedBatchError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is written by brokers only")
+    if partition.offline_error is not None:
+        # Before anything is asked of the producer's state, which an unopened log does not know.
+        raise RefusedBatchError(ErrorCode.KAFKA_STORAGE_ERROR, str(partition.offline_error))
     if not partition.is_leader:
         raise RefusedBatchError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition.topic_partition} is led elsewhere")
     if call.acks == -1 and not partition.has_enough_replicas:

@@ -6,7 +6,7 @@ Start at `partition_view`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from moldau.broker.context import Broker, RequestContext
@@ -48,10 +48,12 @@ class PartitionView(NamedTuple):
     offline_replicas: list[int]
 
 
-def partition_view(image: MetadataImage, partition: PartitionImage, listener: str) -> PartitionView:
-    """Who leads, as far as a client on this listener can reach it."""
-    offline = [node_id for node_id in partition.replicas if not image.is_alive(node_id)]
-    if partition.leader == NO_LEADER or not image.is_alive(partition.leader):
+def partition_view(
+    image: MetadataImage, partition: PartitionImage, listener: str, lost: Collection[int] = ()
+) -> PartitionView:
+    """Who leads, as far as a client on this listener can reach it; `lost` are brokers whose replica cannot be used."""
+    offline = [node_id for node_id in partition.replicas if node_id in lost or not image.is_alive(node_id)]
+    if partition.leader == NO_LEADER or partition.leader in lost or not image.is_alive(partition.leader):
         return PartitionView(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER, offline)
     if listener not in image.brokers[partition.leader].endpoints:
         return PartitionView(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER, offline)

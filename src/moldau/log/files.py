@@ -14,6 +14,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, cast
 
+from moldau.log.open_files import OPEN_FILES
+
 __all__ = ["FileLock", "Files", "SegmentFile"]
 
 
@@ -40,18 +42,21 @@ class SegmentFile:
     share, and a `sendfile` under way keeps reading the unlinked file.
     """
 
-    __slots__ = ("_close", "fd")
+    __slots__ = ("_close", "_closing", "fd")
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
         # Bound here because module globals may be gone when the interpreter shuts down.
-        self._close = os.close
+        self._close, self._closing = os.close, OPEN_FILES.closing
+        if fd >= 0:
+            OPEN_FILES.opened(fd)
 
     def fileno(self) -> int:
         return self.fd
 
     def __del__(self) -> None:
         if self.fd >= 0:
+            self._closing(self.fd)
             self._close(self.fd)
             self.fd = -1
 

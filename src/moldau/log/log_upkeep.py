@@ -21,10 +21,10 @@ from moldau.log.producer_state import ProducerStates
 from moldau.log.retention import SegmentFacts, deletable
 from moldau.log.segment import Segment
 
-__all__ = ["LogUpkeep"]
+__all__ = ["PASSING", "LogUpkeep"]
 
 _OUT_OF_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
-_PASSING: Final = _OUT_OF_FILES | {errno.ENOSPC, errno.EDQUOT}
+PASSING: Final = _OUT_OF_FILES | {errno.ENOSPC, errno.EDQUOT}
 """Errors that go away again when somebody makes room."""
 
 log = logging.getLogger("moldau.log")
@@ -41,6 +41,11 @@ class LogUpkeep(LogState):
         self._producers = ProducerStates()
         if topic_id is not None:
             self._metadata.save(topic_id)
+
+    def assign_topic_id(self, topic_id: uuid.UUID) -> None:
+        """Write the id that a crash or a failure kept from the directory; the next flush puts it on disk."""
+        self._metadata.save(topic_id)
+        self._is_directory_synced = False
 
     def adopt(self, epochs: LeaderEpochs | None, producers: ProducerStates | None, *, is_saved: bool) -> None:
         """Take over what recovery found out; `None` means that the files can be believed."""
@@ -134,7 +139,7 @@ class LogUpkeep(LogState):
         try:
             write()
         except OSError as error:
-            if error.errno not in _PASSING and not self.is_closed:
+            if error.errno not in PASSING and not self.is_closed:
                 raise self._fatal(error) from error
             log.error("%s: cannot save %s, will try again: %s", self.topic_partition, what, error)
             return False
@@ -183,6 +188,15 @@ class LogUpkeep(LogState):
         """Close the files and drop the indexes of all but the last segment; reads bring them back."""
         for segment in self.segments[:-1]:
             segment.release()
+
+    def close_files(self) -> None:
+        """Let go of every descriptor while others need them; the next append or read opens its file again.
+
+        On the loop, between appends.
+        """
+        self._active = None
+        for segment in self.segments:
+            segment.close_file()
 
     # --- deleting ---------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ Start at `LogManager.open`.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import uuid
@@ -32,7 +33,10 @@ from moldau.log.files import FileLock, Files
 from moldau.log.flush_policy import is_flush_due
 from moldau.log.loading import LastRun, create_log, open_log
 from moldau.log.log_state import LogEvents
+from moldau.log.log_upkeep import PASSING
+from moldau.log.open_files import OPEN_FILES
 from moldau.log.partition_log import PartitionLog
+from moldau.log.unopened import adopt_log, belongs_to_another_topic, unopened_log
 
 __all__ = ["LogDirectory", "LogManager"]
 
@@ -41,6 +45,9 @@ log = logging.getLogger("moldau.log")
 _METADATA_DIRECTORY: Final = "__cluster_metadata-0"
 _LONGEST_NAME: Final = 255
 _FEW: Final = 16
+_SEGMENTS_A_TURN: Final = 20_000
+_LEAST_ROOM_BYTES: Final = 1024 * 1024
+"""With less than this a directory counts as full where there is another to choose."""
 _CLOSING_THREADS: Final = 8
 """Syncs of many files take a fraction of the time when the disk sees several at once."""
 
@@ -67,6 +74,8 @@ class LogDirectory:
         self.error: str | None = None
         """Why the directory is offline."""
         self.is_clean = False
+        self.is_saved = True
+        """Whether the checkpoints on disk say what was last to be written into them."""
         self._lock: FileLock | None = None
         self._saved: dict[str, dict[TopicPartition, int]] = {}
 
@@ -132,6 +141,9 @@ class LogManager:
         self.directories = [LogDirectory(path, self.files) for path in log_dirs]
         self._by_path = {directory.path: directory for directory in self.directories}
         self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._unopened: dict[TopicPartition, LastRun] = {}
+        """Partitions whose log could not be made or opened, in the order in which they are tried again."""
+        self._next_to_release = 0
         self._doomed: list[tuple[int, str]] = []
         """Directories of deleted partitions, and when they may be removed."""
         self._call_on_loop = call_on_loop
@@ -179,20 +191,22 @@ class LogManager:
         return found
 
     def _opened(self, directory: LogDirectory, name: str, topic_partition: TopicPartition) -> PartitionLog:
-        path = f"{directory.path}/{name}"
+        path, last_run = f"{directory.path}/{name}", directory.last_run(topic_partition)
         try:
             return open_log(
                 path,
                 topic_partition,
                 self.config_of(topic_partition.topic),
-                directory.last_run(topic_partition),
+                last_run,
                 files=self.files,
                 clock=self.clock,
                 events=self.events,
                 truncate_corruption=self._truncate_corruption,
             )
         except OSError as error:
-            raise StartupError(f"cannot open {path}: {error}") from error
+            if error.errno not in PASSING:
+                raise StartupError(f"cannot open {path}: {error}") from error
+            return self._stand_in(path, topic_partition, last_run, f"cannot open {path}: {error.strerror}")
 
     def _opened_in_parallel(
         self, directory: LogDirectory, found: Sequence[tuple[str, TopicPartition]]
@@ -212,12 +226,14 @@ class LogManager:
         """Put everything on disk and leave the clean-shutdown marker, last of all."""
         dirty = [partition_log for partition_log in self if partition_log.is_dirty]
         if len(dirty) > _FEW:
-            self._in_threads(PartitionLog.close, dirty, _CLOSING_THREADS)
+            self._in_threads(_try_to_close, dirty, _CLOSING_THREADS)
         for partition_log in self:
-            partition_log.close()
+            _close(partition_log)
         self.checkpoint()
         for directory in self.directories:
             try:
+                if not directory.is_saved:
+                    raise OSError(errno.EIO, "its checkpoints could not be written")
                 save_clean_shutdown(self.files, directory.path, self.broker_epoch)
             except OSError as error:
                 log.error("%s: no clean-shutdown marker, the next start recovers: %s", directory.path, error.strerror)
@@ -249,31 +265,119 @@ class LogManager:
         existing = self._logs.get(topic_partition)
         if existing is not None:
             return existing
-        path = f"{self._emptiest_directory().path}/{topic_partition}"
+        path = f"{self._directory_for(topic_partition).path}/{topic_partition}"
+        config = config or self.config_of(topic_partition.topic)
+        self._logs[topic_partition] = created = self._made(path, topic_partition, LastRun(), topic_id, config)
+        return created
+
+    def _made(
+        self,
+        path: str,
+        topic_partition: TopicPartition,
+        last_run: LastRun,
+        topic_id: uuid.UUID | None,
+        config: LogConfig,
+    ) -> PartitionLog:
+        """Make a log, or open what is there under its name. A folder of an older topic is set aside first."""
+        verb = "open"
         try:
-            created = create_log(
+            if self.files.exists(path) and belongs_to_another_topic(self.files, path, topic_id):
+                aside = f"{os.path.dirname(path)}/{aside_name(topic_partition, '-stray')}"
+                self.files.rename(path, aside)
+                log.warning("%s belongs to an older topic of that name and was moved to %s", path, aside)
+            verb = "open" if self.files.exists(path) else "create"
+            if verb == "create":
+                return create_log(
+                    path,
+                    topic_partition,
+                    config,
+                    topic_id=topic_id,
+                    files=self.files,
+                    clock=self.clock,
+                    events=self.events,
+                )
+            return adopt_log(
                 path,
                 topic_partition,
-                config or self.config_of(topic_partition.topic),
-                topic_id=topic_id,
+                config,
+                last_run,
+                topic_id,
                 files=self.files,
                 clock=self.clock,
                 events=self.events,
+                truncate_corruption=self._truncate_corruption,
             )
         except OSError as error:
-            raise StorageError(f"cannot create {path}: {error.strerror}") from error
-        self._logs[topic_partition] = created
-        return created
+            raise StorageError(f"cannot {verb} {path}: {error.strerror}") from error
 
-    def _emptiest_directory(self) -> LogDirectory:
+    def _directory_for(self, topic_partition: TopicPartition) -> LogDirectory:
+        """Where a failed attempt left something, so that nothing is in two places; or else the emptiest with room."""
         if len(self.directories) == 1:
             return self.directories[0]
+        for directory in self.directories:
+            if self.files.exists(f"{directory.path}/{topic_partition}"):
+                return directory
         counts = {directory.path: 0 for directory in self.directories if directory.error is None}
         for partition_log in self._logs.values():
             path = os.path.dirname(partition_log.directory)
             if path in counts:
                 counts[path] += 1
-        return self._by_path[min(counts, key=lambda path: counts[path])]
+        return self._by_path[min(counts, key=lambda path: (not self._has_room(path), counts[path]))]
+
+    def _has_room(self, path: str) -> bool:
+        try:
+            return self.files.space(path)[1] >= _LEAST_ROOM_BYTES
+        except OSError:
+            return False
+
+    # --- partitions that cannot be opened for now ---------------------------------------------------------
+
+    @property
+    def unopened(self) -> list[TopicPartition]:
+        """Partitions to be tried again, the one that waited longest first."""
+        return list(self._unopened)
+
+    def stand_in(self, topic_partition: TopicPartition, reason: str) -> PartitionLog:
+        """Take up a partition that could not be made: it is offline until `reopened` succeeds."""
+        path = f"{self._directory_for(topic_partition).path}/{topic_partition}"
+        made = self._stand_in(path, topic_partition, LastRun(), reason)
+        self._logs[topic_partition] = made
+        return made
+
+    def _stand_in(self, path: str, topic_partition: TopicPartition, last_run: LastRun, reason: str) -> PartitionLog:
+        self._unopened[topic_partition] = last_run
+        return unopened_log(
+            path,
+            topic_partition,
+            self.config_of(topic_partition.topic),
+            last_run,
+            reason,
+            files=self.files,
+            clock=self.clock,
+            events=self.events,
+        )
+
+    def reopened(self, topic_partition: TopicPartition, topic_id: uuid.UUID | None) -> PartitionLog:
+        """Try again to make or open a log; `StorageError` while that fails.
+
+        In any thread, since recovery may take its time; nobody may create or delete logs meanwhile. The log is in
+        use once `restore` has been told of it.
+        """
+        stand_in, last_run = self._logs[topic_partition], self._unopened[topic_partition]
+        path = stand_in.directory
+        if len(self.directories) > 1 and not self.files.exists(path):
+            path = f"{self._directory_for(topic_partition).path}/{topic_partition}"
+        return self._made(path, topic_partition, last_run, topic_id, self.config_of(topic_partition.topic))
+
+    def restore(self, reopened: PartitionLog) -> None:
+        """Put a log that could be opened at last in the place of its stand-in."""
+        del self._unopened[reopened.topic_partition]
+        self._logs[reopened.topic_partition] = reopened
+
+    def postpone(self, topic_partition: TopicPartition, reason: StorageError) -> None:
+        """It failed again: the others have their turn before it."""
+        self._logs[topic_partition].offline_error = reason
+        self._unopened[topic_partition] = self._unopened.pop(topic_partition)
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Take a partition out of use; its files go after `file.delete.delay.ms`."""
@@ -295,13 +399,31 @@ class LogManager:
         if partition_log is None:
             return None
         partition_log.abandon()
+        was_unopened = self._unopened.pop(topic_partition, None) is not None
         aside = f"{os.path.dirname(partition_log.directory)}/{aside_name(topic_partition, suffix)}"
         try:
             self.files.rename(partition_log.directory, aside)
         except OSError as error:
+            if was_unopened and error.errno == errno.ENOENT:
+                return None  # it was never made
             raise StorageError(f"cannot rename {partition_log.directory}: {error.strerror}") from error
         partition_log.directory = aside
         return partition_log
+
+    def release_files(self, keep: int) -> None:
+        """Close files of logs, in turns, until no more than `keep` are open. On the loop, between appends.
+
+        One call does not look at everything, since clients wait meanwhile; whoever calls comes back.
+        """
+        logs = list(self._logs.values())
+        segments_left = _SEGMENTS_A_TURN
+        for _ in range(len(logs)):
+            if len(OPEN_FILES) <= keep or segments_left <= 0:
+                break
+            self._next_to_release = (self._next_to_release + 1) % len(logs)
+            chosen = logs[self._next_to_release]
+            chosen.close_files()
+            segments_left -= len(chosen.segments)
 
     def update_config(self, topic: str, config: LogConfig) -> None:
         for partition_log in self:
@@ -354,6 +476,7 @@ class LogManager:
         for partition_log in self:
             partition_log.save()
         for directory in self.directories:
+            directory.is_saved = True
             logs = self._logs_in(directory)
             starts = {entry.topic_partition: entry.log_start_offset for entry in logs if entry.has_moved_start}
             self._save(directory, LOG_START_OFFSETS, starts)
@@ -371,12 +494,31 @@ class LogManager:
         try:
             directory.save(name, offsets)
         except OSError as error:
+            directory.is_saved = False
             log.error("cannot write %s, will try again: %s", os.path.join(directory.path, name), error)
 
     def _logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
         if len(self.directories) == 1:
             return list(self._logs.values())
         return [entry for entry in self if os.path.dirname(entry.directory) == directory.path]
+
+
+def _try_to_close(partition_log: PartitionLog) -> None:
+    """One of several at a time: where that takes more descriptors than there are, it waits for its turn alone."""
+    try:
+        partition_log.close()
+    except StorageError:
+        partition_log.close_files()
+
+
+def _close(partition_log: PartitionLog) -> None:
+    """Close one log; one that cannot be put on disk for now is recovered by the next start, and the others are not."""
+    try:
+        partition_log.close()
+    except StorageError as error:
+        log.error("%s: the next start recovers this log: %s", partition_log.topic_partition, error)
+        partition_log.needs_recovery = True
+        partition_log.abandon()
 
 
 def _roll_and_delete(partition_log: PartitionLog, count: int, now_ms: int) -> None:

@@ -140,7 +140,11 @@ class PartitionMetadata:
 
     def save(self, topic_id: uuid.UUID) -> None:
         """Write the file unsynced; the partition's first flush puts it on disk with everything else."""
-        self._files.write_file(self.path, f"version: 0\ntopic_id: {render_uuid(topic_id)}\n".encode())
+        try:
+            self._files.write_file(self.path, f"version: 0\ntopic_id: {render_uuid(topic_id)}\n".encode())
+        except OSError:
+            self._files.unlink(self.path)  # a part of it would be taken for damage
+            raise
         self._topic_id, self._is_loaded = topic_id, True
 
 

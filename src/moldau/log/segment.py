@@ -162,6 +162,11 @@ class Segment:
         if self.is_index_saved:
             self._offset_index = self._time_index = self._txn_index = None
 
+    def close_file(self) -> None:
+        """Let go of the descriptor alone; it comes back when needed. Somebody may be saving the indexes just now."""
+        self._file = self._append_file = None
+        self.fd = -1
+
     def sync(self) -> None:
         """Put the log file on disk, with its directory entry. The caller judges failures."""
         held = self.file

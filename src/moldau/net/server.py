@@ -10,6 +10,7 @@ import asyncio
 import errno
 import logging
 import socket
+import sys
 from collections import Counter
 from collections.abc import Callable
 
@@ -17,6 +18,7 @@ from moldau.net.buffers import FrameBuffers
 from moldau.net.connection import Connection
 from moldau.net.limits import Limits
 from moldau.net.replies import Handled
+from moldau.net.shedding import Shortage, least_missed
 
 __all__ = ["RequestHandler", "Server"]
 
@@ -28,6 +30,8 @@ RequestHandler = Callable[[Connection, memoryview, int, int], Handled]
 TICK_SECONDS = 1.0
 ACCEPT_TURN = 64
 """Connections taken per turn, so that a storm of them leaves room for those already here."""
+SHED_IDLE_TICKS = 30
+"""A connection without a request for this long makes way for a new one when file descriptors are short."""
 
 _OUT_OF_FILES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
@@ -35,11 +39,21 @@ _OUT_OF_FILES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 class Server:
     """All listeners and connections of one process."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, handle: RequestHandler, limits: Limits) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        handle: RequestHandler,
+        limits: Limits,
+        descriptors: Callable[[], int] = lambda: sys.maxsize,
+    ) -> None:
         self.loop = loop
         self.handle = handle
         self.limits = limits
         """Replace it to change a limit; connections look it up each time."""
+        self._descriptors = descriptors
+        """How many connections there are file descriptors for; may change at any time."""
+        self._shortage = Shortage()
+        self._shed_tick = -1
         self.buffers = FrameBuffers()
         self.connections: set[Connection] = set()
         self.tick = 0
@@ -50,6 +64,7 @@ class Server:
         self.closed_connections = 0
         self.refused_connections = 0
         self.expired_connections = 0
+        self.shed_connections = 0
         self.connections_by_listener: Counter[str] = Counter()
         self._by_host: Counter[str] = Counter()
         self._accepted_this_tick = 0
@@ -82,6 +97,7 @@ class Server:
         return int(sock.getsockname()[1])
 
     def _accept(self, sock: socket.socket, listener_name: str) -> None:
+        most = self._descriptors()
         for _ in range(ACCEPT_TURN):
             if self._accepted_this_tick >= self.limits.max_connections_per_second:
                 self._stop_accepting(f"{self._accepted_this_tick} came within a second (max.connection.creation.rate)")
@@ -97,9 +113,34 @@ class Server:
                 if error.errno not in _OUT_OF_FILES:
                     raise
                 # The next tick tries again: a level-triggered loop would otherwise spin on it.
-                self._stop_accepting(str(error))
+                self._note_shortage()
+                self._stop_accepting(None)
                 return
-            self._admit(accepted, listener_name, peer)
+            if len(self.connections) < most or self._has_made_room(most):
+                self._admit(accepted, listener_name, peer)
+            else:
+                # Told at once, a client can try elsewhere or later; waiting in the backlog it would only time out.
+                self.refused_connections += 1
+                accepted.close()
+
+    def _has_made_room(self, most: int) -> bool:
+        """Close connections nobody has used for a while, so that whoever comes can be served; once a second."""
+        self._note_shortage()
+        if self._shed_tick != self.tick:
+            self._shed_tick = self.tick
+            idle = [c for c in self.connections if not c.is_waiting and self.tick - c.active_tick >= SHED_IDLE_TICKS]
+            self._shed(least_missed(idle, 1 + most // 16))
+        return len(self.connections) < most
+
+    def _shed(self, connections: list[Connection]) -> None:
+        for connection in connections:
+            self.shed_connections += 1
+            connection.close("its file descriptor is needed", level=logging.DEBUG)
+
+    def _note_shortage(self) -> None:
+        line = self._shortage.begins(self.tick, len(self.connections))
+        if line is not None:
+            log.warning("%s", line)
 
     def _admit(self, accepted: socket.socket, listener_name: str, peer: tuple[str, int]) -> None:
         host = peer[0]
@@ -119,11 +160,13 @@ class Server:
         self._accepted_this_tick += 1
         self.connections.add(Connection(self, accepted, listener_name, (host, peer[1])))
 
-    def _stop_accepting(self, reason: str) -> None:
+    def _stop_accepting(self, reason: str | None) -> None:
+        """Until the next tick, or until a connection closes; `None` where the reason was told already."""
         if not self._is_accepting:
             return
         self._is_accepting = False
-        log.warning("new connections wait: %s", reason)
+        if reason is not None:
+            log.warning("new connections wait: %s", reason)
         for fd in self._listening:
             self.loop.remove_reader(fd)
 
@@ -172,10 +215,23 @@ class Server:
         self.tick += 1
         self._accepted_this_tick = 0
         self._ticker = self.loop.call_later(TICK_SECONDS, self._on_tick)
+        self._keep_within_descriptors()
         self._accept_again()
         idle_ticks = self.limits.idle_ms / 1000 / TICK_SECONDS
         if self.limits.idle_ms >= 0 and self.tick % max(1, int(idle_ticks / 10)) == 0:
             self._close_idle(self.tick - idle_ticks)
+
+    def _keep_within_descriptors(self) -> None:
+        """The limit of open files may have been lowered: the log comes first."""
+        excess = len(self.connections) - self._descriptors()
+        if excess > 0:
+            self._note_shortage()
+            self._shed(least_missed(self.connections, excess))
+        elif excess == 0:
+            self._shortage.lasts(self.tick)
+        line = self._shortage.ends(self.tick)
+        if line is not None:
+            log.info("%s", line)
 
     def _close_idle(self, oldest_tick: float) -> None:
         for connection in [c for c in self.connections if c.active_tick < oldest_tick and not c.is_waiting]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from urllib.parse import parse_qs, urlsplit
 
 from moldau.broker.metrics import Metrics
@@ -26,14 +27,23 @@ PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
 
 RUNNING = 3
+MOST_CONNECTIONS = 16
+"""At a time; the descriptors for them come out of what is kept for the broker's own work."""
+NAMED_PARTITIONS = 100
+"""How many offline partitions /healthz names with their reasons; it counts them all."""
 
 
 class MetricsServer:
-    def __init__(self, metrics: Metrics, broker_state: Callable[[], int]) -> None:
+    def __init__(
+        self, metrics: Metrics, broker_state: Callable[[], int], offline: Callable[[], Mapping[str, str]] = dict
+    ) -> None:
         self._metrics = metrics
         self._broker_state = broker_state
+        self._offline = offline
+        """Partitions that cannot be used, each with its reason."""
         self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[asyncio.Task[None], None] = {}
+        """In the order in which they came."""
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, which matters when 0 asked for a free one."""
@@ -44,15 +54,21 @@ class MetricsServer:
     async def close(self) -> None:
         if self._server is not None:
             self._server.close()
-            for connection in self._connections:
+            connections = list(self._connections)
+            for connection in connections:
                 connection.cancel()
-            await asyncio.gather(*self._connections, return_exceptions=True)
+            await asyncio.gather(*connections, return_exceptions=True)
             await self._server.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= MOST_CONNECTIONS:
+            # The oldest has had most time to ask; a probe that comes now must not be kept out by it.
+            oldest = next(iter(self._connections))
+            del self._connections[oldest]
+            oldest.cancel()
         connection = asyncio.ensure_future(self._serve(reader, writer))
-        self._connections.add(connection)
-        connection.add_done_callback(self._connections.discard)
+        self._connections[connection] = None
+        connection.add_done_callback(lambda done: self._connections.pop(done, None))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request and close: scrapers come every few seconds, a kept connection saves nothing."""
@@ -84,9 +100,13 @@ class MetricsServer:
         return 404, "text/plain", b"/metrics, /jmx and /healthz are here\n"
 
     def _health(self) -> tuple[int, str, bytes]:
-        state = self._broker_state()
-        body = json.dumps({"broker_state": state, "healthy": state == RUNNING}).encode() + b"\n"
-        return (200 if state == RUNNING else 503), "application/json", body
+        state, offline = self._broker_state(), self._offline()
+        is_healthy = state == RUNNING and not offline
+        answer: dict[str, object] = {"broker_state": state, "healthy": is_healthy}
+        if offline:
+            answer["offline_partition_count"] = len(offline)
+            answer["offline_partitions"] = dict(islice(offline.items(), NAMED_PARTITIONS))
+        return (200 if is_healthy else 503), "application/json", json.dumps(answer).encode() + b"\n"
 
     async def _jmx(self, pattern: str) -> bytes:
         mbeans: dict[str, dict[str, object]] = {}

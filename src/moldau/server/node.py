@@ -20,6 +20,7 @@ from moldau.broker.loop_monitor import LoopMonitor
 from moldau.broker.metadata_publisher import MetadataPublisher
 from moldau.broker.metric_sources import Parts, connect_metrics
 from moldau.broker.metrics import Metrics
+from moldau.broker.offline_partitions import OfflinePartitions
 from moldau.broker.partitions import Partitions
 from moldau.broker.topic_configs import TopicConfigs
 from moldau.core.clock import Clock, SystemClock
@@ -32,6 +33,7 @@ from moldau.net.limits import Limits
 from moldau.net.replies import CloseConnectionError, Handled
 from moldau.net.server import Server
 from moldau.server.controller_start import StartedController, start_controller
+from moldau.server.descriptors import DescriptorWatch, current_budget
 from moldau.server.directories import adopt, log_directories, metadata_directory
 from moldau.server.listeners import Listening, listen
 from moldau.server.maintenance import Maintenance
@@ -91,6 +93,8 @@ class Node:
         self._data_plane: DataPlane | None = None
         self._coordinators: Coordinators | None = None
         self._cleaner: Cleaner | None = None
+        self._offline: OfflinePartitions | None = None
+        self._descriptors: DescriptorWatch | None = None
         self._schema_ids = RegistrySchemaIds(self._registry_address)
         self._listening: dict[str, Listening] = {}
         self.state = BrokerState.NOT_RUNNING
@@ -127,7 +131,9 @@ class Node:
         await self._loop.run_in_executor(None, logs.open)
 
         # From here to the end nothing awaits: the first client to be accepted finds everything in place.
-        server = self._server = Server(self._loop, _refuse, Limits.of(config.value))
+        server = self._server = Server(
+            self._loop, _refuse, Limits.of(config.value), descriptors=lambda: current_budget().connections
+        )
         self._listening = listen(server, config)
         own = [identities[path].directory_id for path in identities if path in directories]
         logs.broker_epoch = started.join(
@@ -138,6 +144,9 @@ class Node:
         cluster_id = next(iter(identities.values())).cluster_id
         broker = self.broker = self._new_broker(cluster_id, started, logs, topic_configs)
         self._serve(broker, server, started, topic_configs)
+        self._descriptors = DescriptorWatch(
+            self._loop, lambda keep: self._between_appends(lambda: logs.release_files(keep))
+        )
         self._start_upkeep(logs, started)
         self._connect_metrics(broker, server, started)
         self.state = BrokerState.RUNNING
@@ -163,7 +172,8 @@ class Node:
 
     def _serve(self, broker: Broker, server: Server, started: StartedController, topic_configs: TopicConfigs) -> None:
         """Let the broker follow the metadata, and only then answer requests."""
-        publisher = MetadataPublisher(broker, topic_configs)
+        offline = self._offline = OfflinePartitions(broker.partitions, broker.logs, self._on_restored)
+        publisher = MetadataPublisher(broker, topic_configs, offline)
         publisher.on_config(lambda changed: setattr(server, "limits", Limits.of(changed.value)))
         data_plane = self._data_plane = DataPlane(broker, self._loop, self._on_fatal)
         publisher.start(started.controller.image)
@@ -172,6 +182,10 @@ class Node:
         coordinators.start()
         started.controller.subscribe(coordinators.on_metadata)
         server.handle = data_plane.router.handle
+
+    def _on_restored(self, topic: str) -> None:
+        if self._coordinators is not None:
+            self._coordinators.on_restored(topic)
 
     def _log_start(self, broker: Broker, *, took_s: float) -> None:
         _logger.info("[KafkaServer id=%d] started", broker.node_id)
@@ -283,7 +297,7 @@ class Node:
             return
         from moldau.server.http import MetricsServer
 
-        self._metrics_server = MetricsServer(self._metrics, lambda: self.state)
+        self._metrics_server = MetricsServer(self._metrics, lambda: self.state, self._offline_reasons)
         try:
             self.metrics_port = await self._metrics_server.start(self._config.value("metrics.http.host"), port)
         except OSError as error:
@@ -292,6 +306,11 @@ class Node:
             _logger.warning(
                 "metrics are off: cannot listen on port %d (%s); set metrics.http.port", port, error.strerror
             )
+
+    def _offline_reasons(self) -> dict[str, str]:
+        """Which partitions cannot be used, and why."""
+        offline = [] if self.broker is None else self.broker.partitions.offline()
+        return {str(one.topic_partition): str(one.offline_error) for one in offline}
 
     async def stop(self) -> None:
         """Let replies under way leave, put everything on disk, and leave the clean-shutdown marker."""
@@ -303,6 +322,8 @@ class Node:
             self._server.drain()
         if self._coordinators is not None:
             self._coordinators.close()
+        if self._offline is not None:
+            await self._offline.close()
         if self._data_plane is not None:
             await self._data_plane.close()
         self._schema_ids.close()
@@ -317,6 +338,8 @@ class Node:
             self._loop_monitor.stop()
         if self._metrics_server is not None:
             await self._metrics_server.close()
+        if self._descriptors is not None:
+            self._descriptors.close()
         if self._controller is not None:
             self._controller.close()
         if self._logs is not None:

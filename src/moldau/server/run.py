@@ -6,13 +6,13 @@ import asyncio
 import gc
 import logging
 import os
-import resource
 import signal
 from collections.abc import Mapping
 from typing import Any
 
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError
+from moldau.server.descriptors import raise_limit
 from moldau.server.log_output import configure_logging
 from moldau.server.running import announced
 
@@ -35,7 +35,7 @@ def run(settings: Mapping[str, str], *, may_format: bool, log_format: str) -> in
     config = check(settings)
     for warning in config.warnings:
         _logger.warning(warning)
-    _raise_open_files_limit()
+    raise_limit()
     import uvloop
 
     with announced(config.node_id, tuple(config.value("process.roles") or ("broker", "controller"))):
@@ -73,9 +73,3 @@ async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
     status: Any = await stop
     await node.stop()
     return int(status)
-
-
-def _raise_open_files_limit() -> None:
-    """Each segment being written or read holds a file open, so take all the system grants."""
-    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

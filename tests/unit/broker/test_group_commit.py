@@ -5,6 +5,7 @@ import threading
 from typing import Any
 
 from moldau.broker.group_commit import GroupCommit
+from moldau.log.errors import StorageError
 
 
 class SlowLog:
@@ -67,6 +68,40 @@ def test_a_failed_sync_acknowledges_nothing_and_is_fatal() -> None:
         await asyncio.sleep(0.01)
         assert (done, fatal) == ([], [log.error])
         commit.close()
+
+    asyncio.run(story())
+
+
+def test_a_sync_that_could_not_be_tried_is_tried_again() -> None:
+    async def story() -> None:
+        fatal: list[BaseException] = []
+        done: list[Any] = []
+        commit, log = GroupCommit(asyncio.get_running_loop(), fatal.append), SlowLog()
+        log.error = StorageError("too many open files")
+        log.go.set()
+        commit.flush_then([log], lambda: done.append(1))  # type: ignore[list-item]
+        await asyncio.sleep(0.01)
+        assert done == []
+        log.error = None
+        while not done:
+            await asyncio.sleep(0.001)
+        assert (fatal, log.flushes) == ([], 1)
+        commit.close()
+
+    asyncio.run(story())
+
+
+def test_closing_does_not_wait_for_descriptors_and_acknowledges_nothing() -> None:
+    async def story() -> None:
+        fatal: list[BaseException] = []
+        done: list[Any] = []
+        commit, log = GroupCommit(asyncio.get_running_loop(), fatal.append), SlowLog()
+        log.error = StorageError("too many open files")
+        log.go.set()
+        commit.flush_then([log], lambda: done.append(1))  # type: ignore[list-item]
+        commit.close()
+        await asyncio.sleep(0.01)
+        assert (done, fatal) == ([], [])
 
     asyncio.run(story())
 

@@ -22,9 +22,9 @@ def image(*brokers: BrokerImage, leader: int = 1) -> MetadataImage:
     return MetadataImage(brokers={one.node_id: one for one in brokers}, topics={"t": topic})
 
 
-def seen(version: int, cluster: MetadataImage) -> tuple[int, int, list[int]]:
+def seen(version: int, cluster: MetadataImage, lost: tuple[int, ...] = ()) -> tuple[int, int, list[int]]:
     call = RequestContext(3, version, 1, "c", "PLAINTEXT", "h", "h")
-    (partition,) = _partitions(cluster, cluster.topics["t"], call)
+    (partition,) = _partitions(cluster, cluster.topics["t"], call, lambda topic, number: lost)
     return partition.error_code, partition.leader_id, partition.offline_replicas
 
 
@@ -38,6 +38,12 @@ def test_a_reachable_leader_is_told() -> None:
 )
 def test_without_a_leader_clients_are_asked_to_wait(cluster: MetadataImage) -> None:
     assert seen(12, cluster)[:2] == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+
+
+def test_a_leader_whose_log_cannot_be_used_is_no_leader() -> None:
+    cluster = image(broker(1), broker(2))
+    assert seen(12, cluster, lost=(1,)) == (ErrorCode.LEADER_NOT_AVAILABLE, -1, [1])
+    assert seen(12, cluster, lost=(2,)) == (ErrorCode.NONE, 1, [2])
 
 
 def test_a_leader_without_the_clients_listener_is_told_from_version_6_on() -> None:

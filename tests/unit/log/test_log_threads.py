@@ -46,7 +46,8 @@ def _busy_switching() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_busy_switching")
-def test_upkeep_and_reads_go_on_beside_appends(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lacks_descriptors", [False, True])
+def test_upkeep_and_reads_go_on_beside_appends(tmp_path: Path, lacks_descriptors: bool) -> None:
     config = LogConfig(
         segment_bytes=4000, index_interval_bytes=200, retention_bytes=40_000, file_delete_delay_ms=0, flush_messages=50
     )
@@ -85,6 +86,8 @@ def test_upkeep_and_reads_go_on_beside_appends(tmp_path: Path) -> None:
     try:
         for index in range(BATCHES):
             assert append(log, producer_id=7, sequence=index, epoch=index // 500) == index
+            if lacks_descriptors and index % 7 == 0:
+                logs.release_files(0)
     finally:
         is_done.set()
         for thread in threads:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import uuid
@@ -17,6 +18,7 @@ from moldau.log.config import LogConfig
 from moldau.log.errors import StorageError
 from moldau.log.files import Files
 from moldau.log.manager import LogManager, aside_name
+from moldau.log.open_files import OPEN_FILES
 
 TOPIC_ID = uuid.UUID("00112233-4455-4677-8899-aabbccddeeff")
 
@@ -287,4 +289,79 @@ def test_a_new_configuration_reaches_every_partition_of_the_topic(tmp_path: Path
     logs.update_config("a", LogConfig(retention_ms=5))
     assert [log.config.retention_ms for log in (one, two)] == [5, 5]
     assert other.config.retention_ms != 5
+    logs.close()
+
+
+def test_released_files_come_back_with_the_next_append_or_read(tmp_path: Path) -> None:
+    logs = manager(tmp_path, segment_bytes=400, index_interval_bytes=0)
+    partitions = [TopicPartition("t", number) for number in range(10)]
+    before = len(OPEN_FILES)
+    for turn in range(20):
+        for partition in partitions:
+            assert append(logs.create(partition)) == turn
+        logs.release_files(before + turn % 5)
+        assert len(OPEN_FILES) <= before + turn % 5
+    for partition in partitions:
+        log = logs.create(partition)
+        assert base_offsets(log) == list(range(20))
+        assert len(log.segments) > 2
+    logs.close()
+    logs = manager(tmp_path)
+    assert [base_offsets(log) for log in logs] == [list(range(20))] * 10
+    logs.close()
+
+
+class NoDescriptors(Files):
+    """Opens nothing of one partition while `word` is set."""
+
+    word = ""
+
+    def open_existing(self, path: str) -> int:
+        if self.word and self.word in path:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+        return super().open_existing(path)
+
+
+def test_a_log_that_cannot_be_closed_is_recovered_and_the_others_are_not(tmp_path: Path) -> None:
+    files = NoDescriptors()
+    logs = manager(tmp_path, files=files)
+    one, other = TopicPartition("one", 0), TopicPartition("other", 0)
+    for partition in (one, other):
+        append(logs.create(partition))
+    logs.release_files(0)
+    files.word = "/one-0"
+    logs.close()
+    points = load_checkpoint(Files(), str(tmp_path / "logs0" / RECOVERY_POINTS))
+    assert points == {other: 1}
+    assert (tmp_path / "logs0" / CLEAN_SHUTDOWN).exists()
+    logs = manager(tmp_path)
+    for partition in (one, other):
+        log = logs.get(partition)
+        assert log is not None
+        assert append(log) == 1
+    logs.close()
+
+
+class NoCheckpoints(Files):
+    is_full = False
+
+    def atomic_write(self, path: str, data: bytes, *, sync: bool = True) -> None:
+        if self.is_full and path.endswith("checkpoint") and "-0/" not in path:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+        super().atomic_write(path, data, sync=sync)
+
+
+def test_without_checkpoints_there_is_no_clean_end(tmp_path: Path) -> None:
+    files = NoCheckpoints()
+    logs = manager(tmp_path, files=files)
+    append(logs.create(TP))
+    logs.checkpoint()
+    append(logs.create(TP))
+    files.is_full = True
+    logs.close()
+    assert not (tmp_path / "logs0" / CLEAN_SHUTDOWN).exists()
+    logs = manager(tmp_path)
+    log = logs.get(TP)
+    assert log is not None
+    assert log.log_end_offset == 2
     logs.close()

@@ -6,7 +6,7 @@ import asyncio
 import json
 
 from moldau.broker.metrics import Family, Kind, Metrics, Sample
-from moldau.server.http import MetricsServer
+from moldau.server.http import MOST_CONNECTIONS, MetricsServer
 
 
 async def ask(port: int, request: bytes) -> bytes:
@@ -18,11 +18,11 @@ async def ask(port: int, request: bytes) -> bytes:
     return answer
 
 
-def answers(*requests: bytes, state: int = 3) -> list[tuple[int, bytes]]:
+def answers(*requests: bytes, state: int = 3, offline: dict[str, str] | None = None) -> list[tuple[int, bytes]]:
     async def run() -> list[bytes]:
         metrics = Metrics()
         metrics.add_source(lambda: [Family("kafka.server:KafkaServer", "BrokerState", Kind.GAUGE, "", [Sample((), 3)])])
-        server = MetricsServer(metrics, lambda: state)
+        server = MetricsServer(metrics, lambda: state, lambda: offline or {})
         port = await server.start("127.0.0.1", 0)
         try:
             return [await ask(port, request) for request in requests]
@@ -56,6 +56,25 @@ def test_health_follows_the_broker_state() -> None:
     assert answers(b"GET /healthz HTTP/1.1\r\n\r\n", state=1)[0][0] == 503
 
 
+def test_health_names_offline_partitions_and_their_reasons() -> None:
+    ((status, body),) = answers(b"GET /healthz HTTP/1.1\r\n\r\n", offline={"t-0": "the disk is full"})
+    assert status == 503
+    assert json.loads(body) == {
+        "broker_state": 3,
+        "healthy": False,
+        "offline_partition_count": 1,
+        "offline_partitions": {"t-0": "the disk is full"},
+    }
+
+
+def test_health_names_a_bounded_number_of_partitions_and_counts_all() -> None:
+    many = {f"t-{number}": "full" for number in range(1000)}
+    ((_, body),) = answers(b"GET /healthz HTTP/1.1\r\n\r\n", offline=many)
+    found = json.loads(body)
+    assert found["offline_partition_count"] == 1000
+    assert len(found["offline_partitions"]) == 100
+
+
 def test_other_paths_and_methods_are_refused() -> None:
     found = answers(
         b"GET / HTTP/1.1\r\n\r\n",
@@ -65,3 +84,23 @@ def test_other_paths_and_methods_are_refused() -> None:
     )
     assert [status for status, _ in found] == [404, 405, 400, 200]
     assert found[-1][1] == b""
+
+
+def test_those_who_connect_and_say_nothing_do_not_keep_others_out() -> None:
+    async def run() -> tuple[bytes, list[bytes]]:
+        server = MetricsServer(Metrics(), lambda: 3)
+        port = await server.start("127.0.0.1", 0)
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3 * MOST_CONNECTIONS)]
+        try:
+            answer = await ask(port, b"GET /healthz HTTP/1.1\r\n\r\n")
+            ended = [await reader.read() for reader, _ in silent[: 2 * MOST_CONNECTIONS]]
+            return answer, ended
+        finally:
+            for _, writer in silent:
+                writer.close()
+                await writer.wait_closed()
+            await server.close()
+
+    answer, ended = asyncio.run(run())
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert ended == [b""] * (2 * MOST_CONNECTIONS)

@@ -8,7 +8,7 @@ for all. Start at `handle`.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.broker.topic_views import (
@@ -31,6 +31,9 @@ __all__ = ["handle"]
 FIRST_WITH_LISTENER_ERROR = 6
 FIRST_WITH_ID_LOOKUP = 12
 FIRST_ASKING_TO_CREATE = 4
+
+LostReplicas = Callable[[str, int], Collection[int]]
+"""`(topic, partition)`: brokers whose replica cannot be used."""
 
 
 def handle(request: Message, call: RequestContext, broker: Broker) -> Message | Awaitable[Message]:
@@ -78,9 +81,9 @@ def _can_be_created(name: str) -> bool:
 def _answer(request: Message, call: RequestContext, broker: Broker, created: dict[str, ErrorCode]) -> Message:
     image = broker.image
     if _is_for_all(request, call):
-        topics = [_topic(image, topic, request, call) for topic in image.topics.values()]
+        topics = [_topic(broker, topic, request, call) for topic in image.topics.values()]
     else:
-        topics = [_asked_topic(image, asked, request, call, created) for asked in request.topics]
+        topics = [_asked_topic(broker, asked, request, call, created) for asked in request.topics]
     operations = CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
     return Message(
         brokers=[
@@ -96,21 +99,22 @@ def _answer(request: Message, call: RequestContext, broker: Broker, created: dic
 
 
 def _asked_topic(
-    image: MetadataImage, asked: Message, request: Message, call: RequestContext, created: dict[str, ErrorCode]
+    broker: Broker, asked: Message, request: Message, call: RequestContext, created: dict[str, ErrorCode]
 ) -> Message:
+    image = broker.image
     topic_id, name = asked.topic_id, asked.name
     if topic_id is not None:
         if call.api_version < FIRST_WITH_ID_LOOKUP:
             return _failed(name, topic_id, ErrorCode.INVALID_REQUEST)
         by_id = image.topic_by_id(topic_id)
-        return _topic(image, by_id, request, call) if by_id else _failed(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+        return _topic(broker, by_id, request, call) if by_id else _failed(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
     if name is None:
         return _failed("", None, ErrorCode.INVALID_REQUEST)
     if name in created:
         return _failed(name, None, created[name])
     topic = image.topics.get(name)
     if topic is not None:
-        return _topic(image, topic, request, call)
+        return _topic(broker, topic, request, call)
     try:
         check_topic_name(name)
     except RefusedError as error:
@@ -129,21 +133,23 @@ def _failed(name: str | None, topic_id: uuid.UUID | None, error: ErrorCode) -> M
     )
 
 
-def _topic(image: MetadataImage, topic: TopicImage, request: Message, call: RequestContext) -> Message:
+def _topic(broker: Broker, topic: TopicImage, request: Message, call: RequestContext) -> Message:
     return Message(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=_partitions(image, topic, call),
+        partitions=_partitions(broker.image, topic, call, broker.partitions.lost_replicas),
         topic_authorized_operations=TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED,
     )
 
 
-def _partitions(image: MetadataImage, topic: TopicImage, call: RequestContext) -> list[Message]:
+def _partitions(
+    image: MetadataImage, topic: TopicImage, call: RequestContext, lost_replicas: LostReplicas
+) -> list[Message]:
     partitions = []
     for number, partition in topic.partitions.items():
-        view = partition_view(image, partition, call.listener_name)
+        view = partition_view(image, partition, call.listener_name, lost_replicas(topic.name, number))
         error = view.error
         if error is ErrorCode.LISTENER_NOT_FOUND and call.api_version < FIRST_WITH_LISTENER_ERROR:
             error = ErrorCode.LEADER_NOT_AVAILABLE

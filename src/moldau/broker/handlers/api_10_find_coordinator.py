@@ -53,8 +53,9 @@ def _found(
     image = broker.image
     number = None if coordinator is None else coordinator.partition_of(key)
     partition = None if coordinator is None or number is None else image.partition(coordinator.topic.name, number)
-    if partition is not None:
-        leader = partition_view(image, partition, call.listener_name).leader
+    if coordinator is not None and number is not None and partition is not None:
+        lost = broker.partitions.lost_replicas(coordinator.topic.name, number)
+        leader = partition_view(image, partition, call.listener_name, lost).leader
         for one, endpoint in reachable_brokers(image.alive_brokers(), call, broker):
             if one.node_id == leader:
                 return Message(

@@ -35,8 +35,6 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
 def _partition(broker: Broker, topic_partition: TopicPartition, wanted: Message) -> Message:
     partition = broker.partitions.get(topic_partition)
     error = leader_error(partition, wanted.current_leader_epoch)
-    if error is None and partition is not None and partition.log.offline_error is not None:
-        error = ErrorCode.KAFKA_STORAGE_ERROR
     leader_epoch, end_offset = UNKNOWN
     if error is None and partition is not None and wanted.leader_epoch <= partition.leader_epoch:
         leader_epoch, end_offset = partition.log.end_offset_for_epoch(wanted.leader_epoch)

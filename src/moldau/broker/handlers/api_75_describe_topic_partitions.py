@@ -9,7 +9,7 @@ from __future__ import annotations
 from moldau.broker.context import Broker, RequestContext
 from moldau.broker.topic_views import NOT_ASKED, TOPIC_OPERATIONS, partition_view
 from moldau.controller.errors import RefusedError
-from moldau.controller.image import MetadataImage, TopicImage
+from moldau.controller.image import TopicImage
 from moldau.controller.topic_names import check_topic_name
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
@@ -32,7 +32,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
             topics.append(_unknown(name))
             continue
         numbers = [number for number in sorted(topic.partitions) if number >= begin]
-        topics.append(_topic(image, topic, numbers[:room], call.listener_name))
+        topics.append(_topic(broker, topic, numbers[:room], call.listener_name))
         if len(numbers) > room:
             return _page(topics, Message(topic_name=name, partition_index=numbers[room]))
         room -= len(numbers)
@@ -64,20 +64,21 @@ def _unknown(name: str) -> Message:
     )
 
 
-def _topic(image: MetadataImage, topic: TopicImage, numbers: list[int], listener: str) -> Message:
+def _topic(broker: Broker, topic: TopicImage, numbers: list[int], listener: str) -> Message:
     return Message(
         error_code=ErrorCode.NONE,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[_partition(image, topic, number, listener) for number in numbers],
+        partitions=[_partition(broker, topic, number, listener) for number in numbers],
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 
-def _partition(image: MetadataImage, topic: TopicImage, number: int, listener: str) -> Message:
+def _partition(broker: Broker, topic: TopicImage, number: int, listener: str) -> Message:
     partition = topic.partitions[number]
-    view = partition_view(image, partition, listener)
+    lost = broker.partitions.lost_replicas(topic.name, number)
+    view = partition_view(broker.image, partition, listener, lost)
     return Message(
         error_code=view.error,
         partition_index=number,

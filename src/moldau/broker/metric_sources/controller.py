@@ -38,9 +38,10 @@ def _cluster(broker: Broker) -> Iterator[Family]:
     image = broker.image
     partitions = leaderless = imbalanced = 0
     for topic in image.topics.values():
-        for partition in topic.partitions.values():
+        for number, partition in topic.partitions.items():
             partitions += 1
-            leaderless += partition.leader == NO_LEADER
+            lost = broker.partitions.lost_replicas(topic.name, number)
+            leaderless += partition.leader == NO_LEADER or partition.leader in lost
             imbalanced += partition.leader != partition.replicas[0]
     alive = [one for one in image.brokers.values() if not one.is_fenced]
     for name, value, text in (

@@ -66,7 +66,7 @@ def _lag(broker: Broker) -> Iterator[Family]:
                 tags = (("consumergroup", group_id), ("topic", topic), ("partition", str(number)))
                 offsets.append(Sample(tags, committed.offset))
                 partition = broker.partitions.get(TopicPartition(topic, number))
-                if partition is not None and committed.offset >= 0:
+                if partition is not None and partition.offline_error is None and committed.offset >= 0:
                     lag = max(partition.log.high_watermark - committed.offset, 0)
                     lags.append(Sample(tags, lag))
                     sums[group_id, topic] += lag

@@ -62,12 +62,12 @@ def families(broker: Broker, parts: Parts) -> Iterator[Family]:
 
 
 def _replicas(broker: Broker) -> Iterator[Family]:
-    led = [partition for partition in broker.partitions if partition.is_leader]
+    led = [one for one in broker.partitions if one.is_leader and one.offline_error is None]
     total = under = under_min = at_min = offline = producers = late = 0
     too_long_ms: int = broker.config.value("transaction.max.timeout.ms") + LATE_AFTER_MS
     for partition in broker.partitions:
         total += 1
-        offline += partition.log.offline_error is not None
+        offline += partition.offline_error is not None
         known = partition.log.loaded_producers
         if known is not None:
             producers += len(known)

@@ -138,5 +138,10 @@ def _connections(server: Server) -> Iterator[Family]:
     ):
         yield Family(LISTENER, name, Kind.ATTRIBUTE, text, [Sample((("networkProcessor", "0"),), value)])
     yield plain_counter(
-        "moldau_refused_connections_total", server.refused_connections, "Connections over the limit of their address."
+        "moldau_refused_connections_total",
+        server.refused_connections,
+        "Connections over the limit of their address, or for which there was no file descriptor.",
+    )
+    yield plain_counter(
+        "moldau_shed_connections_total", server.shed_connections, "Connections closed because file descriptors ran out."
     )

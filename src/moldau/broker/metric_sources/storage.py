@@ -37,7 +37,8 @@ PARTITION_GAUGES: tuple[tuple[str, Callable[[Partition], float], str], ...] = (
 
 def families(broker: Broker, parts: Parts) -> Iterator[Family]:
     # One tuple of tags per partition, made once: thousands of partitions share it over a dozen families.
-    partitions = [(_tags(partition), partition) for partition in broker.partitions]
+    # As in Kafka, a log that is offline has no numbers: those of one that was never opened would be wrong.
+    partitions = [(_tags(one), one) for one in broker.partitions if one.offline_error is None]
     led = [(tags, partition) for tags, partition in partitions if partition.is_leader]
     for name, log_value, text in LOG_GAUGES:
         yield Family(LOG, name, Kind.GAUGE, text, (Sample(tags, log_value(one.log)) for tags, one in partitions))

@@ -1,0 +1,122 @@
+"""File descriptors: how many there are, who may have how many, and what happens when they run short.
+
+The log comes first. Connections and segment files get half each of what is left after a reserve, which covers
+everything else: listeners, checkpoints being written, files opened to be synced, the cleaner's pipes, the operators'
+port. Over its half the server refuses connections and closes idle ones (`net.server`), and the log closes files,
+which come back with the next append or read (`log.manager`). So neither can lock the other out, and what is short
+becomes slow instead of dead. Start at `DescriptorBudget`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from moldau.log.open_files import OPEN_FILES
+
+__all__ = ["DescriptorBudget", "DescriptorWatch", "current_budget", "raise_limit"]
+
+log = logging.getLogger(__name__)
+
+CHECK_S: Final = 1.0
+COMFORTABLE: Final = 4096
+"""A limit below this deserves a warning at start."""
+UNLIMITED: Final = 1 << 30
+"""What "no limit" is taken for."""
+
+_RESERVED_AT_LEAST: Final = 64
+_RESERVED_AT_MOST: Final = 512
+
+
+class DescriptorBudget(NamedTuple):
+    limit: int
+    connections: int
+    log_files: int
+
+    @classmethod
+    def of(cls, limit: int) -> DescriptorBudget:
+        """Share out `limit` descriptors (RLIMIT_NOFILE); -1 is no limit."""
+        if limit < 0 or limit > UNLIMITED:
+            limit = UNLIMITED
+        reserve = min(limit // 2, _RESERVED_AT_MOST, _RESERVED_AT_LEAST + limit // 16)
+        log_files = max(1, (limit - reserve) // 2)
+        return cls(limit, max(1, limit - reserve - log_files), log_files)
+
+
+def current_budget() -> DescriptorBudget:
+    """Asked again and again, because an operator may change the limit of a running process (`prlimit`)."""
+    return DescriptorBudget.of(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+def raise_limit() -> None:
+    """Take all descriptors that the system grants, and say how many that is."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError) as error:
+        log.warning("the limit of open files stays at %d: %s", soft, error)
+    budget = current_budget()
+    raised = f", raised from {soft}" if budget.limit != soft else ""
+    level = logging.INFO if budget.limit >= COMFORTABLE else logging.WARNING
+    advice = "" if budget.limit >= COMFORTABLE else "; raise it for more (ulimit -n, or LimitNOFILE= of a systemd unit)"
+    log.log(
+        level,
+        "at most %d open files%s: up to %d connections and %d files of the log at a time%s",
+        budget.limit,
+        raised,
+        budget.connections,
+        budget.log_files,
+        advice,
+    )
+
+
+class DescriptorWatch:
+    """Keeps the log's open files within their share. Made and closed on the loop."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        release: Callable[[int], None],
+        budget: Callable[[], DescriptorBudget] = current_budget,
+    ) -> None:
+        self._loop = loop
+        self._release = release
+        """Told how many files may stay open; on the loop, between appends."""
+        self._budget = budget
+        self._is_asked = False
+        self._is_closed = False
+        self._timer: asyncio.TimerHandle | None = None
+        OPEN_FILES.watch(self._ask)
+        self._check()
+
+    def close(self) -> None:
+        """Look one last time, so that whoever closes the log finds descriptors to do it with."""
+        if not self._is_closed:
+            self._check()
+            self._is_closed = True
+            OPEN_FILES.unwatch(self._ask)
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _ask(self) -> None:
+        """In any thread: too many are open. Whoever opened the last one goes on, the loop closes others soon."""
+        if not self._is_asked:
+            self._is_asked = True
+            try:
+                self._loop.call_soon_threadsafe(self._reduce)
+            except RuntimeError:
+                pass  # the loop has ended, and with it the broker
+
+    def _check(self) -> None:
+        OPEN_FILES.limit = self._budget().log_files
+        self._reduce()
+        self._timer = self._loop.call_later(CHECK_S, self._check)
+
+    def _reduce(self) -> None:
+        """Close an eighth more than needed, so that not every file opened costs another one at once."""
+        self._is_asked = False
+        if OPEN_FILES.are_many and not self._is_closed:
+            self._release(OPEN_FILES.limit - OPEN_FILES.limit // 8)
