@@ -14,6 +14,7 @@ from moldau.schemas.errors import SchemaError
 from moldau.schemas.incompatibility import Incompatibility, Sides
 from moldau.schemas.json_schema import compatibility as json_schema
 from moldau.schemas.json_schema.schema import JsonSchema
+from moldau.schemas.pairs import Effort
 from moldau.schemas.parsed_schema import ParsedSchema
 from moldau.schemas.protobuf import compatibility as protobuf
 from moldau.schemas.protobuf.schema import ProtobufSchema
@@ -86,17 +87,20 @@ def check(
     """Return what forbids `new` after `previous`, newest first; an empty list means it may follow.
 
     The first of the previous schemas that is at odds with the new one ends the search; `against` in the
-    findings is its index.
+    findings is its index. All comparisons share one effort, so that many versions do not multiply its limit.
     """
+    effort = Effort()
     for index, old in enumerate(previous if level.is_transitive else previous[:1]):
-        found = _against(level, new, old, policy)
+        if index:
+            effort.refill()
+        found = _against(level, new, old, policy, effort)
         if found:
             return [finding.at(index) for finding in found]
     return []
 
 
 def _against(
-    level: CompatibilityLevel, new: ParsedSchema, old: ParsedSchema, policy: CompatibilityPolicy
+    level: CompatibilityLevel, new: ParsedSchema, old: ParsedSchema, policy: CompatibilityPolicy, effort: Effort
 ) -> list[Incompatibility]:
     if level is CompatibilityLevel.NONE:
         return []
@@ -104,21 +108,21 @@ def _against(
         return [Incompatibility(new.schema_type, "", "", "Incompatible because of different schema type")]
     found: list[Incompatibility] = []
     if level.is_backward:
-        found += _differences(new, old, Sides("new", "old"), policy)
+        found += _differences(new, old, Sides("new", "old"), policy, effort)
     if level.is_forward:
-        found += _differences(old, new, Sides("old", "new"), policy)
+        found += _differences(old, new, Sides("old", "new"), policy, effort)
     return found
 
 
 def _differences(
-    reader: ParsedSchema, writer: ParsedSchema, sides: Sides, policy: CompatibilityPolicy
+    reader: ParsedSchema, writer: ParsedSchema, sides: Sides, policy: CompatibilityPolicy, effort: Effort
 ) -> list[Incompatibility]:
     match reader, writer:
         case AvroSchema(), AvroSchema():
-            return avro.differences(reader.type, writer.type, sides)
+            return avro.differences(reader.type, writer.type, sides, effort)
         case JsonSchema(), JsonSchema():
             is_lenient = policy is CompatibilityPolicy.LENIENT
-            return json_schema.differences(reader.root, writer.root, sides, is_lenient=is_lenient)
+            return json_schema.differences(reader.root, writer.root, sides, effort, is_lenient=is_lenient)
         case ProtobufSchema(), ProtobufSchema():
-            return protobuf.differences(reader, writer, sides)
+            return protobuf.differences(reader, writer, sides, effort)
     raise TypeError(f"no comparison for {type(reader).__name__}")

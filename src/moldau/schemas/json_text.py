@@ -17,7 +17,7 @@ __all__ = ["MAX_NESTING", "Json", "load", "nesting", "render", "sorted_keys"]
 
 Json: TypeAlias = Any
 
-MAX_NESTING: Final = 200
+MAX_NESTING: Final = 300
 """Deepest nesting of objects and arrays in a schema's text; deeper ones are refused, so no reader overflows."""
 
 
