@@ -78,6 +78,10 @@ class Election:
         return self._leader == self._identity and self._is_session_alive
 
     @property
+    def own_url(self) -> str:
+        return self._identity.url
+
+    @property
     def leader_url(self) -> str | None:
         """Where the leader is, if that is another instance and known."""
         return None if self._leader is None or self._leader == self._identity else self._leader.url

@@ -1,6 +1,6 @@
 """Schema texts become parsed schemas, with what they refer to found in the registry's state.
 
-Parsing is the dear part of every request that carries a schema, so results are kept: the same text with the same
+Parsing is the expensive part of every request that carries a schema, so results are kept: the same text with the same
 references is parsed once. Several threads may ask at once. Start at `Parser.parse`.
 """
 
@@ -15,12 +15,14 @@ from moldau.registry.entities import SchemaReference, SchemaVersion
 from moldau.registry.errors import InvalidSchemaTextError
 from moldau.registry.state import State
 from moldau.registry.subjects import context_of, in_context
-from moldau.schemas.errors import SchemaError
+from moldau.schemas.errors import SchemaError, UnknownSchemaTypeError
 from moldau.schemas.schema import ParsedSchema, parse
 
 __all__ = ["ParsedVersions", "Parser"]
 
 _Key = tuple[str, str, tuple[tuple[str, str], ...], bool]
+MAX_CHARACTERS = 16 * 1024 * 1024
+"""Of the texts whose parsed forms are kept; these take some ten times as much."""
 MAX_CLOSURE = 1000
 """Schemas that one may be built on, directly or not."""
 
@@ -28,6 +30,7 @@ MAX_CLOSURE = 1000
 class Parser:
     def __init__(self, capacity: int = 2000) -> None:
         self._capacity = capacity
+        self._characters = 0
         self._kept: OrderedDict[_Key, ParsedSchema] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -45,7 +48,10 @@ class Parser:
 
         A new schema must build on live versions and have sound defaults; one read back is taken as it is.
         """
-        found = _closure(state, subject, references, is_new=is_new) if references else {}
+        try:
+            found = _closure(state, subject, references, is_new=is_new) if references else {}
+        except InvalidSchemaTextError as error:
+            raise InvalidSchemaTextError.of(subject, schema_type, text, references, str(error)) from None
         key = (schema_type, text, tuple(found.items()), is_new)
         with self._lock:
             parsed = self._kept.get(key)
@@ -54,13 +60,21 @@ class Parser:
                 return parsed
         try:
             parsed = parse(schema_type, text, found, validate=is_new)
+        except UnknownSchemaTypeError as error:
+            raise InvalidSchemaTextError(str(error)) from None
         except SchemaError as error:
-            raise InvalidSchemaTextError(f"Invalid schema of type {schema_type}, details: {error}") from error
+            raise InvalidSchemaTextError.of(subject, schema_type, text, references, str(error)) from error
         with self._lock:
-            self._kept[key] = parsed
-            if len(self._kept) > self._capacity:
-                self._kept.popitem(last=False)
+            self._keep(key, parsed)
         return parsed
+
+    def _keep(self, key: _Key, parsed: ParsedSchema) -> None:
+        if key not in self._kept:
+            self._characters += len(key[1])
+        self._kept[key] = parsed
+        while len(self._kept) > self._capacity or (self._characters > MAX_CHARACTERS and len(self._kept) > 1):
+            (_, text, _, _), _ = self._kept.popitem(last=False)
+            self._characters -= len(text)
 
     def knows(self, schema_type: str, text: str, references: Sequence[SchemaReference]) -> bool:
         """Whether a schema without references was parsed before, as a new one."""
@@ -118,5 +132,6 @@ def _referred(state: State, parent: str, reference: SchemaReference, *, is_new: 
         if schema is not None and not (is_new and schema.is_deleted):
             return schema
     raise InvalidSchemaTextError(
-        f"reference '{reference.name}': subject '{subject}' has no version {reference.version}; register it first"
+        f'No schema reference found for subject "{subject}" and version {reference.version}; '
+        f"register it before what refers to it as '{reference.name}'"
     )

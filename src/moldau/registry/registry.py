@@ -8,6 +8,7 @@ Start at `Registry.change`.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -26,7 +27,9 @@ from moldau.registry.state import State
 __all__ = ["Leadership", "Registry", "Store"]
 
 Reply = TypeVar("Reply")
-WORKERS = 2
+WORKERS = 1
+DEEPEST_RECURSION = 4000
+"""Calls within one another: schemas as deep as `json_text.MAX_NESTING` allows take up to nine for each level."""
 
 
 class Store(Protocol):
@@ -65,8 +68,13 @@ class Leadership(Protocol):
     def is_leader(self) -> bool: ...
 
     @property
+    def own_url(self) -> str:
+        """Where the other instances reach this one."""
+        ...
+
+    @property
     def leader_url(self) -> str | None:
-        """Where the leader is reached; `None` while there is none."""
+        """Where the leader is reached; `None` while there is none, and while it is this instance."""
         ...
 
     async def settled(self, timeout_s: float) -> None:
@@ -85,6 +93,7 @@ class Registry:
         self.parser = Parser(settings["schema.cache.size"])
         self._writing = asyncio.Lock()
         self._is_closing = False
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST_RECURSION))
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="registry-decisions")
 
     async def finish_writes(self) -> None:

@@ -37,9 +37,8 @@ def leader_of(https: Mapping[str, Http]) -> str:
     def are_agreed() -> bool:
         health = {url: http.get("/healthz")[1] for url, http in https.items()}
         leaders = [url for url, state in health.items() if state["is_leader"]]
-        others = [state for state in health.values() if not state["is_leader"]]
         found[:] = leaders
-        return len(leaders) == 1 and all(state["leader"] == leaders[0] for state in others)
+        return len(leaders) == 1 and all(state["leader"] == leaders[0] for state in health.values())
 
     wait_until(are_agreed, what="an agreed leader")
     return found[0]

@@ -75,7 +75,7 @@ def candidate(
             references = tuple(sorted(references))
         canonical = parsed.canonical
     except SchemaError as error:
-        raise InvalidSchemaTextError(f"Invalid schema of type {request.schema_type}, details: {error}") from error
+        raise InvalidSchemaTextError.of(subject, request.schema_type, request.schema, references, str(error)) from error
     return Candidate(
         parsed, canonical, str(parsed.schema_type), references, request.metadata or None, request.rule_set or None
     )
