@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from moldau.registry.decisions.decision import Decision
 from moldau.registry.decisions.register import register, registered_already
 from moldau.registry.entities import SchemaVersion
-from moldau.registry.errors import StoreError, UnknownLeaderError
+from moldau.registry.errors import StoreError, StoreTimeoutError, UnknownLeaderError
 from moldau.registry.parsing import Parser
 from moldau.registry.records import Record
 from moldau.registry.requests import RegisterRequest
@@ -92,18 +92,24 @@ class Registry:
         self.leadership = leadership
         self.parser = Parser(settings["schema.cache.size"])
         self._writing = asyncio.Lock()
+        self._write: asyncio.Future[None] | None = None
         self._is_closing = False
         sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST_RECURSION))
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="registry-decisions")
 
-    async def finish_writes(self) -> None:
+    async def finish_writes(self, timeout_s: float) -> None:
         """Wait for the write under way and begin no other: what comes later is another instance's to write."""
         self._is_closing = True
-        async with self._writing:
-            return
+        try:
+            await asyncio.wait_for(self._writing.acquire(), timeout_s)
+        except TimeoutError:
+            if self._write is not None:
+                self._write.cancel()
+        else:
+            self._writing.release()
 
     def close(self) -> None:
-        self._workers.shutdown()
+        self._workers.shutdown(wait=False, cancel_futures=True)
 
     @property
     def state(self) -> State:
@@ -114,11 +120,23 @@ class Registry:
         async with self._writing:
             if self._is_closing or not self.leadership.is_leader:
                 raise UnknownLeaderError("This instance does not lead any more; ask again in a moment")
-            await self.store.catch_up()
+            await self._stored(self.store.catch_up())
             decision = await self.examine(decide)
             if decision.records:
-                await self.store.append(decision.records)
+                await self._stored(self.store.append(decision.records))
             return decision.reply
+
+    async def _stored(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what waits for brokers; whoever stops the registry may give it up."""
+        self._write = write = asyncio.ensure_future(work)
+        try:
+            await write
+        except asyncio.CancelledError:
+            if not (self._is_closing and write.cancelled()):
+                raise
+            raise StoreTimeoutError("The registry is being stopped; what was sent may or may not hold") from None
+        finally:
+            self._write = None
 
     async def examine(self, question: Callable[[State], Reply]) -> Reply:
         """Ask something that may take long: parsing and comparing. Other requests are answered meanwhile."""
