@@ -14,10 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
+from moldau.registry.checking import FarChecks
 from moldau.registry.decisions.decision import Decision
 from moldau.registry.decisions.register import register, registered_already
 from moldau.registry.entities import SchemaVersion
-from moldau.registry.errors import StoreError, StoreTimeoutError, UnknownLeaderError
+from moldau.registry.errors import StoreError, StoreTimeoutError, TooBusyError, UnknownLeaderError
 from moldau.registry.parsing import Parser
 from moldau.registry.records import Record
 from moldau.registry.requests import RegisterRequest
@@ -27,7 +28,11 @@ from moldau.registry.state import State
 __all__ = ["Leadership", "Registry", "Store"]
 
 Reply = TypeVar("Reply")
-WORKERS = 1
+WORKERS = 4
+"""Threads for decisions. They share an interpreter, so more would not make more; some may wait for another process."""
+MAX_WAITING = 100
+SWITCH_S = 0.0005
+"""How long a decision may hold the interpreter while a read waits for it; Python's own five milliseconds are much."""
 DEEPEST_RECURSION = 4000
 """Calls within one another: schemas as deep as `json_text.MAX_NESTING` allows take up to nine for each level."""
 
@@ -90,10 +95,13 @@ class Registry:
         self.settings = settings
         self.store = store
         self.leadership = leadership
-        self.parser = Parser(settings["schema.cache.size"])
+        self._far_checks = FarChecks()
+        self.parser = Parser(settings["schema.cache.size"], self._far_checks)
         self._writing = asyncio.Lock()
         self._write: asyncio.Future[None] | None = None
+        self._waiting = 0
         self._is_closing = False
+        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_S))
         sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST_RECURSION))
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="registry-decisions")
 
@@ -110,6 +118,7 @@ class Registry:
 
     def close(self) -> None:
         self._workers.shutdown(wait=False, cancel_futures=True)
+        self._far_checks.close()
 
     @property
     def state(self) -> State:
@@ -140,8 +149,14 @@ class Registry:
 
     async def examine(self, question: Callable[[State], Reply]) -> Reply:
         """Ask something that may take long: parsing and comparing. Other requests are answered meanwhile."""
-        with self.store.frozen():
-            return await asyncio.get_running_loop().run_in_executor(self._workers, question, self.state)
+        if self._waiting >= MAX_WAITING:
+            raise TooBusyError(f"{MAX_WAITING} schemas wait to be parsed and compared; ask again in a moment")
+        self._waiting += 1
+        try:
+            with self.store.frozen():
+                return await asyncio.get_running_loop().run_in_executor(self._workers, question, self.state)
+        finally:
+            self._waiting -= 1
 
     async def known(self, subject: str, request: RegisterRequest, *, normalize: bool) -> SchemaVersion | None:
         """The version that registering would find, where nothing would be written: any instance can tell."""

@@ -19,7 +19,14 @@ from moldau.schemas.parsed_schema import ParsedSchema
 from moldau.schemas.protobuf import compatibility as protobuf
 from moldau.schemas.protobuf.schema import ProtobufSchema
 
-__all__ = ["CompatibilityLevel", "CompatibilityPolicy", "Incompatibility", "UnknownCompatibilityLevelError", "check"]
+__all__ = [
+    "Check",
+    "CompatibilityLevel",
+    "CompatibilityPolicy",
+    "Incompatibility",
+    "UnknownCompatibilityLevelError",
+    "check",
+]
 
 
 class UnknownCompatibilityLevelError(SchemaError):
@@ -89,14 +96,26 @@ def check(
     The first of the previous schemas that is at odds with the new one ends the search; `against` in the
     findings is its index. All comparisons share one effort, so that many versions do not multiply its limit.
     """
-    effort = Effort()
+    checked = Check(level, new, policy)
     for index, old in enumerate(previous if level.is_transitive else previous[:1]):
-        if index:
-            effort.refill()
-        found = _against(level, new, old, policy, effort)
+        found = checked.against(old)
         if found:
             return [finding.at(index) for finding in found]
     return []
+
+
+class Check:
+    """A new schema that is held against previous ones, one by one."""
+
+    def __init__(self, level: CompatibilityLevel, new: ParsedSchema, policy: CompatibilityPolicy) -> None:
+        self._level, self._new, self._policy = level, new, policy
+        self._effort = Effort()
+
+    def against(self, old: ParsedSchema) -> list[Incompatibility]:
+        """Why the new schema may not follow this one."""
+        found = _against(self._level, self._new, old, self._policy, self._effort)
+        self._effort.refill()
+        return found
 
 
 def _against(

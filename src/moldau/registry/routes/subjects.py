@@ -51,7 +51,7 @@ class Subjects(Resource):
         parameters=(NORMALIZE, FORMAT, DELETED),
         body=documents.REGISTER_REQUEST,
         reply=documents.SCHEMA,
-        refuses=(415, 422),
+        refuses=(415, 422, 429),
     )
     async def look_up(self, call: Call) -> Answer:
         request = RegisterRequest.of(await call.document())
@@ -72,7 +72,7 @@ class Subjects(Resource):
         "Delete a subject: softly, or for good.",
         parameters=(PERMANENT,),
         reply=documents.NUMBERS,
-        refuses=(422, 500),
+        refuses=(422, 429, 500),
         by_leader=True,
     )
     async def delete_subject(self, call: Call) -> Answer:

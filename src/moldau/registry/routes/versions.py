@@ -61,7 +61,7 @@ class Versions(Resource):
         parameters=(NORMALIZE, FORMAT, FORCE),
         body=documents.REGISTER_REQUEST,
         reply=documents.REGISTER_RESPONSE,
-        refuses=(409, 415, 422, 500),
+        refuses=(409, 415, 422, 429, 500),
     )
     async def register(self, call: Call) -> Answer:
         """Known schemas are told by every instance; only new ones are the leader's."""
@@ -95,7 +95,7 @@ class Versions(Resource):
         "Delete a version: softly, or for good.",
         parameters=(PERMANENT,),
         reply=documents.NUMBER,
-        refuses=(422, 500),
+        refuses=(422, 429, 500),
         by_leader=True,
     )
     async def delete_version(self, call: Call) -> Answer:
@@ -135,7 +135,7 @@ class Versions(Resource):
         "Make a new version of the same text with other metadata or rules.",
         body=documents.TAG_REQUEST,
         reply=documents.REGISTER_RESPONSE,
-        refuses=(409, 415, 422, 500),
+        refuses=(409, 415, 422, 429, 500),
         by_leader=True,
     )
     async def tag_version(self, call: Call) -> Answer:
