@@ -31,6 +31,8 @@ Reply = TypeVar("Reply")
 WORKERS = 4
 """Threads for decisions. They share an interpreter, so more would not make more; some may wait for another process."""
 MAX_WAITING = 100
+MAX_CHARACTERS_AT_ONCE = 20_000
+"""Known schemas up to this length are found at once, without a thread: normalizing one takes some milliseconds."""
 SWITCH_S = 0.0005
 """How long a decision may hold the interpreter while a read waits for it; Python's own five milliseconds are much."""
 DEEPEST_RECURSION = 4000
@@ -165,7 +167,8 @@ class Registry:
             defaults = self.settings.config_defaults
             return registered_already(state, self.parser, subject, request, defaults=defaults, normalize=normalize)
 
-        if self.parser.knows(request.schema_type, request.schema, request.references):
+        is_short = len(request.schema) <= MAX_CHARACTERS_AT_ONCE
+        if is_short and self.parser.knows(request.schema_type, request.schema, request.references):
             return find(self.state)
         return await self.examine(find)
 

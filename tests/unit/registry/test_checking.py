@@ -166,3 +166,19 @@ def test_parsed_schemas_are_kept_by_their_size_too(monkeypatch: pytest.MonkeyPat
     for source in texts:
         assert sources.parse(source) is sources.parse(source)
     assert [source in sources for source in texts] == [False] * 7 + [True] * 2
+
+
+def test_formats_are_made_where_nobody_else_waits(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+    parse_version = site.registry.parser.parse_version
+
+    def observed(*arguments: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return parse_version(*arguments)
+
+    site.register("s", PERSON)
+    monkeypatch.setattr(site.registry.parser, "parse_version", observed)
+    for path in ("/schemas/ids/1", "/schemas/ids/1/schema", "/subjects/s/versions/1", "/subjects/s/versions/1/schema"):
+        assert site.get(f"{path}?format=resolved")[0] == 200
+    assert len(threads) == 4
+    assert all(name.startswith("registry-decisions") for name in threads)

@@ -64,7 +64,7 @@ class Subjects(Resource):
             normalize=call.flag("normalize"),
             with_deleted=call.flag("deleted"),
         )
-        return self.whole(call, await self.registry.examine(search))
+        return await self.whole(call, await self.registry.examine(search))
 
     @serves(
         "DELETE",
@@ -85,8 +85,9 @@ class Subjects(Resource):
         "The newest version whose metadata has all the given properties.",
         parameters=(KEY, VALUE, FORMAT, DELETED),
         reply=documents.SCHEMA,
+        refuses=(429,),
     )
     async def get_metadata(self, call: Call) -> Answer:
         wanted = dict(zip(call.texts("key"), call.texts("value"), strict=False))
         schema = find_latest_with(self.state, self.subject(call), wanted, with_deleted=call.flag("deleted"))
-        return self.whole(call, schema)
+        return await self.whole(call, schema)
