@@ -6,6 +6,7 @@ alone, beside others, or call it from a test. Start at `HttpApp`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
@@ -62,7 +63,12 @@ class HttpApp:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
         method: str = scope["method"]
-        answered = await self._answered(method, scope, receive)
+        try:
+            answered = await self._answered(method, scope, receive)
+        except asyncio.CancelledError:
+            # The server stops and waits no longer. Whoever asked is told so, and can ask another instance.
+            stopping = self._worded(HttpError(503, "The service is being stopped; ask again in a moment"))
+            answered = KeptAnswer(None, "unknown", _response(stopping, self._media_types.chosen(None), is_head=False))
         if self._metrics is not None:
             seconds = time.perf_counter() - began
             self._metrics.count(method, answered.path, answered.response.status_code, seconds)

@@ -91,13 +91,20 @@ def _decoded(content: bytes) -> Any:
         raise MalformedBodyError("nested too deeply") from None
     except UnicodeError:
         raise MalformedBodyError("the text is not valid Unicode") from None
-    except ValueError as error:
+    except (json.JSONDecodeError, _ConstantError) as error:
         raise MalformedBodyError(str(error)) from None
+    except ValueError:
+        # Python's own text would tell a client which Python function to call.
+        raise MalformedBodyError("a number has too many digits") from None
     return document
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
+    raise _ConstantError(f"{name} is not a JSON number")
+
+
+class _ConstantError(ValueError):
+    """NaN or an infinity, which Python would take for numbers."""
 
 
 def _number(text: str) -> int:

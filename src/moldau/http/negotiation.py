@@ -66,7 +66,8 @@ class MediaTypes:
 def _ranges(accept: str) -> Iterator[_Range]:
     for entry in accept.lower().split(","):
         media_type, *parameters = (part.strip() for part in entry.split(";"))
-        kind, slash, subkind = media_type.partition("/")
+        # Java's HTTP client sends a bare `*` for anything.
+        kind, slash, subkind = ("*/*" if media_type == "*" else media_type).partition("/")
         if slash and kind and subkind:
             yield _Range(kind, subkind, _quality(parameters))
 

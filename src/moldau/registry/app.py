@@ -94,7 +94,7 @@ class _Wording:
         if isinstance(error, RegistryError):
             is_old = self._dialect is Dialect.V7 and error.error_code == INCOMPATIBLE
             return _refusal(OLD_INCOMPATIBLE if is_old else error.error_code, str(error))
-        return _refusal(INTERNAL_ERROR, f"The registry failed at this request: {type(error).__name__}")
+        return _refusal(INTERNAL_ERROR, "Error in the backend data store: the registry failed, see its log")
 
 
 def _refusal(error_code: int, message: str) -> Answer:

@@ -17,6 +17,7 @@ from moldau.client.admin import Admin
 from moldau.client.membership import GroupMember, RejoinNeededError
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.errors import MoldauError
+from moldau.registry.blocking import joined
 from moldau.registry.errors import StoreError, UnknownLeaderError
 from moldau.registry.identity import (
     NO_ERROR,
@@ -27,6 +28,7 @@ from moldau.registry.identity import (
     decode_assignment,
     elected,
 )
+from moldau.registry.outages import Outage
 
 __all__ = ["Election"]
 
@@ -69,6 +71,9 @@ class Election:
         self._changed: asyncio.Event = asyncio.Event()
         self._trouble: str | None = None
         """Why the group cannot be reached, while that is so."""
+        self._is_cut_off = False
+        """Whether the group could not be reached when this instance was told to stop: then nobody is told good-bye."""
+        self._outage = Outage(f"the group {group_id}")
         self.cluster_id = ""
 
     # What the registry asks
@@ -76,6 +81,10 @@ class Election:
     @property
     def is_leader(self) -> bool:
         return self._leader == self._identity and self._is_session_alive
+
+    @property
+    def own_url(self) -> str:
+        return self._identity.url
 
     @property
     def leader_url(self) -> str | None:
@@ -108,13 +117,15 @@ class Election:
         self._thread = threading.Thread(target=self._run, name="registry-election", daemon=True)
         self._thread.start()
 
-    async def stop(self) -> None:
-        """Leave the group, so that another instance takes over at once."""
+    async def stop(self, timeout_s: float) -> None:
+        """Leave the group, so that another instance takes over at once; where no broker answers, just end."""
+        self._is_cut_off = self._trouble is not None
         self._stopping.set()
-        self._leader = None
+        self._leader, self._trouble = None, "the registry is being stopped"
+        self._changed.set()
         self._member.interrupt()
         if self._thread is not None:
-            await asyncio.to_thread(self._thread.join)
+            await joined(self._thread, timeout_s)
 
     # In the thread
 
@@ -130,16 +141,20 @@ class Election:
                 self._member.close()
                 self._tell(None, trouble=str(error))
                 self._stopping.wait(RETRY_S)
-        self._member.leave()
+        if self._is_cut_off:
+            self._member.close()
+        else:
+            self._member.leave()
 
     def _report(self, error: Exception) -> None:
-        """Once for each new trouble; nothing when the way out caused it."""
-        if self._stopping.is_set() or str(error) == self._trouble:
+        """Few lines for a trouble that lasts; nothing when the way out caused it."""
+        if self._stopping.is_set():
             return
-        is_foreseen = isinstance(error, MoldauError)
-        _logger.warning(
-            "the group %s cannot be reached: %s", self._group_id, error, exc_info=None if is_foreseen else error
-        )
+        if not isinstance(error, MoldauError):
+            _logger.error("the election failed", exc_info=error)
+        line = self._outage.failed(str(error), self._clock.monotonic_ms() / 1000)
+        if line is not None:
+            _logger.warning("%s", line)
 
     def _take_part(self) -> None:
         """Join, learn who leads, and show signs of life until something changes."""
@@ -150,6 +165,9 @@ class Election:
             assignments = dict.fromkeys(joined.members, content)
         assignment = decode_assignment(self._member.sync(assignments))
         self._tell(assignment)
+        line = self._outage.recovered(self._clock.monotonic_ms() / 1000)
+        if line is not None:
+            _logger.warning("%s", line)
         while not self._stopping.wait(self._heartbeat_s):
             self._member.heartbeat()
             self._alive_ms = self._clock.monotonic_ms()

@@ -6,11 +6,14 @@ answers. Start at `RegistryError`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from moldau.core.errors import MoldauError
+from moldau.schemas.identity import SchemaReference
 
 __all__ = [
+    "MAX_SHOWN_CHARACTERS",
     "ConfigNotSetError",
     "ContextNotEmptyError",
     "ForwardingError",
@@ -33,12 +36,18 @@ __all__ = [
     "SubjectNotFoundError",
     "SubjectNotSoftDeletedError",
     "SubjectSoftDeletedError",
+    "TooBusyError",
     "UnknownLeaderError",
     "UnreadableRequestError",
     "VersionNotFoundError",
     "VersionNotSoftDeletedError",
     "VersionSoftDeletedError",
 ]
+
+
+MAX_SHOWN_CHARACTERS = 10 * 1024
+"""Of a schema's text in a message."""
+MAX_REASON_CHARACTERS = 4 * 1024
 
 
 class RegistryError(MoldauError):
@@ -72,14 +81,14 @@ class SubjectSoftDeletedError(RegistryError):
     error_code = 40404
 
     def __init__(self, subject: str) -> None:
-        super().__init__(f"Subject '{subject}' was soft deleted. Set permanent=true to remove it for good")
+        super().__init__(f"Subject '{subject}' was soft deleted.Set permanent=true to delete permanently")
 
 
 class SubjectNotSoftDeletedError(RegistryError):
     error_code = 40405
 
     def __init__(self, subject: str) -> None:
-        super().__init__(f"Subject '{subject}' was not deleted yet: a soft delete must come before a permanent one")
+        super().__init__(f"Subject '{subject}' was not deleted first before being permanently deleted")
 
 
 class VersionSoftDeletedError(RegistryError):
@@ -87,7 +96,7 @@ class VersionSoftDeletedError(RegistryError):
 
     def __init__(self, subject: str, version: int) -> None:
         super().__init__(
-            f"Subject '{subject}' Version {version} was soft deleted. Set permanent=true to remove it for good"
+            f"Subject '{subject}' Version {version} was soft deleted.Set permanent=true to delete permanently"
         )
 
 
@@ -96,7 +105,7 @@ class VersionNotSoftDeletedError(RegistryError):
 
     def __init__(self, subject: str, version: int) -> None:
         super().__init__(
-            f"Subject '{subject}' Version {version} was not deleted yet: a soft delete must come before a permanent one"
+            f"Subject '{subject}' Version {version} was not deleted first before being permanently deleted"
         )
 
 
@@ -104,14 +113,14 @@ class ConfigNotSetError(RegistryError):
     error_code = 40408
 
     def __init__(self, subject: str) -> None:
-        super().__init__(f"Subject '{subject}' has no subject-level compatibility configured")
+        super().__init__(f"Subject '{subject}' does not have subject-level compatibility configured")
 
 
 class ModeNotSetError(RegistryError):
     error_code = 40409
 
     def __init__(self, subject: str) -> None:
-        super().__init__(f"Subject '{subject}' has no subject-level mode configured")
+        super().__init__(f"Subject '{subject}' does not have subject-level mode configured")
 
 
 class IncompatibleSchemaError(RegistryError):
@@ -122,12 +131,28 @@ class IncompatibleSchemaError(RegistryError):
     def __init__(self, subject: str, messages: tuple[str, ...]) -> None:
         details = ", ".join(messages)
         super().__init__(
-            f'Schema being registered is incompatible with an earlier one of subject "{subject}", details: [{details}]'
+            f'Schema being registered is incompatible with an earlier schema for subject "{subject}", '
+            f"details: [{details}]"
         )
 
 
 class InvalidSchemaTextError(RegistryError):
     error_code = 42201
+
+    @staticmethod
+    def of(
+        subject: str, schema_type: str, text: str, references: Sequence[SchemaReference], reason: str
+    ) -> InvalidSchemaTextError:
+        """With the schema in front of the reason, as every registry tells it; both are cut where they are long."""
+        refs = ", ".join(f"{{name='{one.name}', subject='{one.subject}', version={one.version}}}" for one in references)
+        shown = (
+            f"{{subject={subject},version=0,id=-1,schemaType={schema_type},references=[{refs}],metadata=null,"
+            f"ruleSet=null,schema={text[:MAX_SHOWN_CHARACTERS]},schemaTags=null}}"
+        )
+        return InvalidSchemaTextError(
+            f"Invalid schema {shown} with refs [{refs}] of type {schema_type}, "
+            f"details: {reason[:MAX_REASON_CHARACTERS]}"
+        )
 
 
 class InvalidVersionError(RegistryError):
@@ -135,17 +160,18 @@ class InvalidVersionError(RegistryError):
 
     def __init__(self, version: str) -> None:
         super().__init__(
-            f"The version '{version}' is not valid: it must be a number from 1 to 2147483647, or \"latest\" (or -1)"
+            f"The specified version '{version}' is not a valid version id. "
+            'Allowed values are between [1, 2^31-1] and the string "latest"'
         )
 
 
 class InvalidLevelError(RegistryError):
     error_code = 42203
 
-    def __init__(self, level: object) -> None:
+    def __init__(self) -> None:
         super().__init__(
-            f"'{level}' is not a compatibility level: use none, backward, forward, full, backward_transitive, "
-            "forward_transitive or full_transitive"
+            "Invalid compatibility level. Valid values are none, backward, forward, full, backward_transitive, "
+            "forward_transitive, and full_transitive"
         )
 
 
@@ -161,7 +187,8 @@ class ReferenceExistsError(RegistryError):
     error_code = 42206
 
     def __init__(self, subject: str, version: int) -> None:
-        super().__init__(f"{{magic=1,keytype=SCHEMA,subject={subject},version={version}}}")
+        key = f"{{magic=1,keytype=SCHEMA,subject={subject},version={version}}}"
+        super().__init__(f"One or more references exist to the schema {key}.")
 
 
 class IdMismatchError(RegistryError):
@@ -190,7 +217,13 @@ class ContextNotEmptyError(RegistryError):
     error_code = 42211
 
     def __init__(self, context: str) -> None:
-        super().__init__(f"The context '{context}' still has subjects; delete them permanently first")
+        super().__init__(f"The specified context '{context}' is not empty. Delete its subjects permanently first")
+
+
+class TooBusyError(RegistryError):
+    """More schemas wait to be parsed and compared than the memory should hold; clients try again."""
+
+    error_code = 429
 
 
 class UnreadableRequestError(RegistryError):

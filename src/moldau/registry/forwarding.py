@@ -38,7 +38,7 @@ class Forwarding:
         try:
             return await asyncio.to_thread(self._send, call.method, url, target, headers, body)
         except (OSError, http.client.HTTPException) as error:
-            raise ForwardingError(f"The leader at {url} could not be asked: {error or type(error).__name__}") from None
+            raise ForwardingError(f"The leader at {url} could not be asked: {error}") from None
 
     def _send(self, method: str, url: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
         address = urlsplit(url)

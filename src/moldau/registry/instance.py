@@ -5,7 +5,6 @@ Lives in whichever event loop starts it, beside other services if need be. Start
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 
@@ -15,6 +14,7 @@ from moldau.client.errors import ClientError
 from moldau.core.errors import StartupError
 from moldau.http.serving import HttpServer
 from moldau.registry.app import build_app
+from moldau.registry.blocking import in_daemon_thread
 from moldau.registry.election import Election
 from moldau.registry.errors import RegistryError
 from moldau.registry.forwarding import Forwarding
@@ -28,6 +28,10 @@ __all__ = ["RegistryInstance"]
 
 PATIENCE_MS = 5000
 """How long one question to the brokers may take."""
+
+FINISH_WRITES_S, LEAVE_GROUP_S, CLOSE_STORE_S = 1.0, 1.0, 1.0
+DRAIN_S = 1
+"""How long each part of stopping may take at most; together less than supervisors wait before they kill."""
 
 _logger = logging.getLogger("moldau.registry")
 
@@ -59,10 +63,10 @@ class RegistryInstance:
         """Return once requests are answered and all that was registered is known; raises `StartupError`."""
         settings = self.settings
         deadline = time.monotonic() + settings["kafkastore.init.timeout.ms"] / 1000
-        self._server = HttpServer(host=settings.listener.host, port=settings.listener.port)
+        self._server = HttpServer(host=settings.listener.host, port=settings.listener.port, drain_s=DRAIN_S)
         self._server.bind()
         try:
-            cluster_id = await asyncio.to_thread(self._prepare_topic, deadline)
+            cluster_id = await in_daemon_thread(lambda: self._prepare_topic(deadline), name="registry-topic")
             self._store = store = self._new_store()
             await store.start(max(1.0, deadline - time.monotonic()))
         except RegistryError as error:
@@ -76,17 +80,20 @@ class RegistryInstance:
         _logger.info("schema registry started: %s (%d subjects)", self.url, len(store.state.subjects()))
 
     async def stop(self) -> None:
-        """Leave the election first, so that another instance leads while requests under way are finished."""
+        """Leave the election first, so that another instance leads while requests under way are finished.
+
+        Every step has its time: with the brokers gone, most of what it waits for will never come.
+        """
         if self._registry is not None:
-            await self._registry.finish_writes()
+            await self._registry.finish_writes(FINISH_WRITES_S)
         if self._election is not None:
-            await self._election.stop()
+            await self._election.stop(LEAVE_GROUP_S)
         if self._server is not None:
             await self._server.stop()
         if self._registry is not None:
-            await asyncio.to_thread(self._registry.close)
+            self._registry.close()
         if self._store is not None:
-            await self._store.stop()
+            await self._store.stop(CLOSE_STORE_S)
         _logger.info("schema registry stopped")
 
     def _prepare_topic(self, deadline: float) -> str:

@@ -52,6 +52,7 @@ class AloneLeadership:
     """The only instance there is leads."""
 
     is_leader = True
+    own_url = "http://localhost:8081"
     leader_url: str | None = None
     cluster_id = "moldau"
 

@@ -1,35 +1,36 @@
-"""Schema texts become parsed schemas, with what they refer to found in the registry's state.
+"""Schema texts become parsed schemas, with what they refer to found in the registry's state, and are compared.
 
-Parsing is the dear part of every request that carries a schema, so results are kept: the same text with the same
-references is parsed once. Several threads may ask at once. Start at `Parser.parse`.
+Start at `Parser.parse`; what is kept of it is `registry.sources`.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import overload
 
+from moldau.registry.checking import FarChecks
 from moldau.registry.entities import SchemaReference, SchemaVersion
 from moldau.registry.errors import InvalidSchemaTextError
+from moldau.registry.sources import ParsedSources, Source
 from moldau.registry.state import State
 from moldau.registry.subjects import context_of, in_context
-from moldau.schemas.errors import SchemaError
-from moldau.schemas.schema import ParsedSchema, parse
+from moldau.schemas.compatibility import CompatibilityLevel, CompatibilityPolicy, Incompatibility, check
+from moldau.schemas.errors import SchemaError, UnknownSchemaTypeError
+from moldau.schemas.schema import ParsedSchema
 
 __all__ = ["ParsedVersions", "Parser"]
 
-_Key = tuple[str, str, tuple[tuple[str, str], ...], bool]
 MAX_CLOSURE = 1000
 """Schemas that one may be built on, directly or not."""
+MAX_COMPARED_HERE = 4
+"""Versions that are compared in this process; for more another one does it."""
 
 
 class Parser:
-    def __init__(self, capacity: int = 2000) -> None:
-        self._capacity = capacity
-        self._kept: OrderedDict[_Key, ParsedSchema] = OrderedDict()
-        self._lock = threading.Lock()
+    def __init__(self, capacity: int = 2000, far_checks: FarChecks | None = None) -> None:
+        """`far_checks` compares with many versions; without it, this process does."""
+        self._sources = ParsedSources(capacity)
+        self._far_checks = far_checks
 
     def parse(
         self,
@@ -45,29 +46,39 @@ class Parser:
 
         A new schema must build on live versions and have sound defaults; one read back is taken as it is.
         """
-        found = _closure(state, subject, references, is_new=is_new) if references else {}
-        key = (schema_type, text, tuple(found.items()), is_new)
-        with self._lock:
-            parsed = self._kept.get(key)
-            if parsed is not None:
-                self._kept.move_to_end(key)
-                return parsed
         try:
-            parsed = parse(schema_type, text, found, validate=is_new)
-        except SchemaError as error:
-            raise InvalidSchemaTextError(f"Invalid schema of type {schema_type}, details: {error}") from error
-        with self._lock:
-            self._kept[key] = parsed
-            if len(self._kept) > self._capacity:
-                self._kept.popitem(last=False)
-        return parsed
+            return self._sources.parse(_source(state, subject, schema_type, text, references, is_new=is_new))
+        except UnknownSchemaTypeError as error:
+            raise InvalidSchemaTextError(str(error)) from None
+        except (SchemaError, InvalidSchemaTextError) as error:
+            raise InvalidSchemaTextError.of(subject, schema_type, text, references, str(error)) from None
 
     def knows(self, schema_type: str, text: str, references: Sequence[SchemaReference]) -> bool:
         """Whether a schema without references was parsed before, as a new one."""
-        return not references and (schema_type, text, (), True) in self._kept
+        return not references and Source(schema_type, text) in self._sources
 
     def parse_version(self, state: State, schema: SchemaVersion) -> ParsedSchema:
         return self.parse(state, schema.subject, schema.schema_type, schema.schema, schema.references, is_new=False)
+
+    def check(
+        self,
+        state: State,
+        new: ParsedSchema,
+        new_version: SchemaVersion,
+        previous: Sequence[SchemaVersion],
+        *,
+        level: CompatibilityLevel,
+        policy: CompatibilityPolicy,
+    ) -> list[Incompatibility]:
+        """Why `new`, which would be kept as `new_version`, may not follow `previous`; raises `SchemaError`."""
+        if self._far_checks is not None and level.is_transitive and len(previous) > MAX_COMPARED_HERE:
+            try:
+                return self._far_checks.check(
+                    level, policy, _source_of(state, new_version), (_source_of(state, old) for old in previous)
+                )
+            except OSError:
+                pass  # no process can be had now: slow, but done
+        return check(level, new, ParsedVersions(self, state, previous), policy=policy)
 
 
 class ParsedVersions(Sequence[ParsedSchema]):
@@ -87,6 +98,17 @@ class ParsedVersions(Sequence[ParsedSchema]):
         if isinstance(index, slice):
             return ParsedVersions(self._parser, self._state, self._versions[index])
         return self._parser.parse_version(self._state, self._versions[index])
+
+
+def _source(
+    state: State, subject: str, schema_type: str, text: str, references: Sequence[SchemaReference], *, is_new: bool
+) -> Source:
+    found = _closure(state, subject, references, is_new=is_new) if references else {}
+    return Source(schema_type, text, tuple(found.items()), is_new)
+
+
+def _source_of(state: State, schema: SchemaVersion) -> Source:
+    return _source(state, schema.subject, schema.schema_type, schema.schema, schema.references, is_new=False)
 
 
 def _closure(state: State, subject: str, references: Sequence[SchemaReference], *, is_new: bool) -> dict[str, str]:
@@ -118,5 +140,6 @@ def _referred(state: State, parent: str, reference: SchemaReference, *, is_new: 
         if schema is not None and not (is_new and schema.is_deleted):
             return schema
     raise InvalidSchemaTextError(
-        f"reference '{reference.name}': subject '{subject}' has no version {reference.version}; register it first"
+        f'No schema reference found for subject "{subject}" and version {reference.version}; '
+        f"register it before what refers to it as '{reference.name}'"
     )

@@ -8,15 +8,17 @@ Start at `Registry.change`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from moldau.registry.checking import FarChecks
 from moldau.registry.decisions.decision import Decision
 from moldau.registry.decisions.register import register, registered_already
 from moldau.registry.entities import SchemaVersion
-from moldau.registry.errors import StoreError, UnknownLeaderError
+from moldau.registry.errors import StoreError, StoreTimeoutError, TooBusyError, UnknownLeaderError
 from moldau.registry.parsing import Parser
 from moldau.registry.records import Record
 from moldau.registry.requests import RegisterRequest
@@ -26,7 +28,15 @@ from moldau.registry.state import State
 __all__ = ["Leadership", "Registry", "Store"]
 
 Reply = TypeVar("Reply")
-WORKERS = 2
+WORKERS = 4
+"""Threads for decisions. They share an interpreter, so more would not make more; some may wait for another process."""
+MAX_WAITING = 100
+MAX_CHARACTERS_AT_ONCE = 20_000
+"""Known schemas up to this length are found at once, without a thread: normalizing one takes some milliseconds."""
+SWITCH_S = 0.0005
+"""How long a decision may hold the interpreter while a read waits for it; Python's own five milliseconds are much."""
+DEEPEST_RECURSION = 4000
+"""Calls within one another: schemas as deep as `json_text.MAX_NESTING` allows take up to nine for each level."""
 
 
 class Store(Protocol):
@@ -65,8 +75,13 @@ class Leadership(Protocol):
     def is_leader(self) -> bool: ...
 
     @property
+    def own_url(self) -> str:
+        """Where the other instances reach this one."""
+        ...
+
+    @property
     def leader_url(self) -> str | None:
-        """Where the leader is reached; `None` while there is none."""
+        """Where the leader is reached; `None` while there is none, and while it is this instance."""
         ...
 
     async def settled(self, timeout_s: float) -> None:
@@ -82,19 +97,30 @@ class Registry:
         self.settings = settings
         self.store = store
         self.leadership = leadership
-        self.parser = Parser(settings["schema.cache.size"])
+        self._far_checks = FarChecks()
+        self.parser = Parser(settings["schema.cache.size"], self._far_checks)
         self._writing = asyncio.Lock()
+        self._write: asyncio.Future[None] | None = None
+        self._waiting = 0
         self._is_closing = False
+        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_S))
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST_RECURSION))
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="registry-decisions")
 
-    async def finish_writes(self) -> None:
+    async def finish_writes(self, timeout_s: float) -> None:
         """Wait for the write under way and begin no other: what comes later is another instance's to write."""
         self._is_closing = True
-        async with self._writing:
-            return
+        try:
+            await asyncio.wait_for(self._writing.acquire(), timeout_s)
+        except TimeoutError:
+            if self._write is not None:
+                self._write.cancel()
+        else:
+            self._writing.release()
 
     def close(self) -> None:
-        self._workers.shutdown()
+        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._far_checks.close()
 
     @property
     def state(self) -> State:
@@ -105,16 +131,34 @@ class Registry:
         async with self._writing:
             if self._is_closing or not self.leadership.is_leader:
                 raise UnknownLeaderError("This instance does not lead any more; ask again in a moment")
-            await self.store.catch_up()
+            await self._stored(self.store.catch_up())
             decision = await self.examine(decide)
             if decision.records:
-                await self.store.append(decision.records)
+                await self._stored(self.store.append(decision.records))
             return decision.reply
+
+    async def _stored(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what waits for brokers; whoever stops the registry may give it up."""
+        self._write = write = asyncio.ensure_future(work)
+        try:
+            await write
+        except asyncio.CancelledError:
+            if not (self._is_closing and write.cancelled()):
+                raise
+            raise StoreTimeoutError("The registry is being stopped; what was sent may or may not hold") from None
+        finally:
+            self._write = None
 
     async def examine(self, question: Callable[[State], Reply]) -> Reply:
         """Ask something that may take long: parsing and comparing. Other requests are answered meanwhile."""
-        with self.store.frozen():
-            return await asyncio.get_running_loop().run_in_executor(self._workers, question, self.state)
+        if self._waiting >= MAX_WAITING:
+            raise TooBusyError(f"{MAX_WAITING} schemas wait to be parsed and compared; ask again in a moment")
+        self._waiting += 1
+        try:
+            with self.store.frozen():
+                return await asyncio.get_running_loop().run_in_executor(self._workers, question, self.state)
+        finally:
+            self._waiting -= 1
 
     async def known(self, subject: str, request: RegisterRequest, *, normalize: bool) -> SchemaVersion | None:
         """The version that registering would find, where nothing would be written: any instance can tell."""
@@ -123,7 +167,8 @@ class Registry:
             defaults = self.settings.config_defaults
             return registered_already(state, self.parser, subject, request, defaults=defaults, normalize=normalize)
 
-        if self.parser.knows(request.schema_type, request.schema, request.references):
+        is_short = len(request.schema) <= MAX_CHARACTERS_AT_ONCE
+        if is_short and self.parser.knows(request.schema_type, request.schema, request.references):
             return find(self.state)
         return await self.examine(find)
 

@@ -1,4 +1,6 @@
-"""The documents clients send, read strictly: what is missing, unknown or of the wrong type is refused by name.
+"""The documents clients send: what is missing or of the wrong type is refused by name, what is unknown is ignored.
+
+Clients send back what they were given, with fields that only answers have (`guid`, `ts`, `deleted`).
 
 Start at `RegisterRequest.of`, `read_config_update` and `read_mode_update`.
 """
@@ -21,25 +23,6 @@ __all__ = ["INT32_MAX", "POLICIES", "RegisterRequest", "TagRequest", "read_confi
 INT32_MAX: Final = 2**31 - 1
 POLICIES: Final = tuple(policy.value for policy in CompatibilityPolicy)
 
-_REGISTER_FIELDS = frozenset(
-    {
-        "subject",
-        "schema",
-        "schemaType",
-        "references",
-        "metadata",
-        "ruleSet",
-        "version",
-        "id",
-        "schemaTagsToAdd",
-        "schemaTagsToRemove",
-        "propagateSchemaTags",
-    }
-)
-_TAG_FIELDS = frozenset(
-    {"newVersion", "tagsToAdd", "tagsToRemove", "metadata", "ruleSet", "rulesToMerge", "rulesToRemove"}
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterRequest:
@@ -56,7 +39,7 @@ class RegisterRequest:
 
     @classmethod
     def of(cls, document: object) -> RegisterRequest:
-        given = _object(document, _REGISTER_FIELDS)
+        given = _object(document)
         schema_id = _number(given, "id")
         return cls(
             schema=_text(given, "schema") or "",
@@ -85,7 +68,7 @@ class TagRequest:
 
     @classmethod
     def of(cls, document: object) -> TagRequest:
-        given = _object(document, _TAG_FIELDS)
+        given = _object(document)
         removed = given.get("rulesToRemove") or []
         if not isinstance(removed, list) or not all(isinstance(name, str) for name in removed):
             raise UnreadableRequestError("rulesToRemove must be a list of names")
@@ -102,17 +85,17 @@ class TagRequest:
 
 def read_config_update(document: object) -> dict[str, Any]:
     """The settings to change, by the names they are kept under; `None` takes one away."""
-    given = dict(_object(document, {*CONFIG_FIELDS, "compatibility"}))
+    given = dict(_object(document))
     if "compatibility" in given:
         given["compatibilityLevel"] = given.pop("compatibility")
     return {name: _checked_setting(name, given[name]) for name in CONFIG_FIELDS if name in given}
 
 
 def read_mode_update(document: object) -> str:
-    given = _object(document, {"mode"})
+    given = _object(document)
     mode = given.get("mode")
     if not isinstance(mode, str) or mode.upper() not in MODES:
-        raise InvalidModeError(f"'{mode}' is not a mode: use {', '.join(MODES)}")
+        raise InvalidModeError(f"Invalid mode. Valid values are {', '.join(MODES)}")
     return mode.upper()
 
 
@@ -121,7 +104,7 @@ def _checked_setting(name: str, value: Any) -> Any:
         return None
     if name == "compatibilityLevel":
         if not isinstance(value, str) or value.upper() not in LEVELS:
-            raise InvalidLevelError(value)
+            raise InvalidLevelError
         return value.upper()
     if name == "compatibilityPolicy":
         if not isinstance(value, str) or value.upper() not in POLICIES:
@@ -140,12 +123,9 @@ def _checked_setting(name: str, value: Any) -> Any:
     return value
 
 
-def _object(document: object, known: frozenset[str] | set[str]) -> Mapping[str, Any]:
+def _object(document: object, what: str = "the body") -> Mapping[str, Any]:
     if not isinstance(document, dict):
-        raise UnreadableRequestError("the body must be a JSON object")
-    unknown = sorted(document.keys() - known)
-    if unknown:
-        raise UnreadableRequestError(f"Unrecognized field: {unknown[0]}")
+        raise UnreadableRequestError(f"{what} must be a JSON object")
     return document
 
 
@@ -174,7 +154,7 @@ def _references(document: object) -> tuple[SchemaReference, ...]:
 
 
 def _reference(document: object) -> SchemaReference:
-    given = _object(document, {"name", "subject", "version"})
+    given = _object(document, "a reference")
     name, subject, version = _text(given, "name"), _text(given, "subject"), _number(given, "version")
     if not name or not subject or version is None:
         raise UnreadableRequestError("a reference needs a name, a subject and a version")

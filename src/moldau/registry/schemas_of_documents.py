@@ -63,10 +63,6 @@ def _object(required: tuple[str, ...] = (), /, **properties: Document) -> Docume
     return {**document, "required": list(required)} if required else document
 
 
-def _closed(document: Document) -> Document:
-    return {**document, "additionalProperties": False}
-
-
 NAMES: Final = _list_of(TEXT)
 NUMBERS: Final = _list_of(NUMBER)
 ERROR: Final = _named("Error")
@@ -111,7 +107,7 @@ _EXTRAS: Final[dict[str, Document]] = {
 
 _PARTS: Final[dict[str, Document]] = {
     "Error": _object(("error_code", "message"), error_code=NUMBER, message=TEXT),
-    "SchemaReference": _closed(_object(("name", "subject", "version"), name=TEXT, subject=TEXT, version=NUMBER)),
+    "SchemaReference": _object(("name", "subject", "version"), name=TEXT, subject=TEXT, version=NUMBER),
     "Metadata": _object(tags=_by_name(NAMES), properties=_by_name(TEXT), sensitive=NAMES),
     "Rule": _object(
         ("name", "type"),
@@ -130,16 +126,14 @@ _PARTS: Final[dict[str, Document]] = {
     "RuleSet": _object(migrationRules=_RULES, domainRules=_RULES, encodingRules=_RULES, enableAt=TEXT),
 }
 _OF_SCHEMAS: Final[dict[str, Document]] = {
-    "RegisterRequest": _closed(
-        _object(
-            schema=TEXT,
-            schemaType=_one_of(sorted(SCHEMA_TYPES)),
-            references=_EXTRAS["references"],
-            metadata=_METADATA,
-            ruleSet=_RULE_SET,
-            version=NUMBER,
-            id=NUMBER,
-        )
+    "RegisterRequest": _object(
+        schema=TEXT,
+        schemaType=_one_of(sorted(SCHEMA_TYPES)),
+        references=_EXTRAS["references"],
+        metadata=_METADATA,
+        ruleSet=_RULE_SET,
+        version=NUMBER,
+        id=NUMBER,
     ),
     "RegisterResponse": _object(("id",), id=NUMBER, version=NUMBER, **_EXTRAS),
     "Schema": _object(
@@ -151,20 +145,18 @@ _OF_SCHEMAS: Final[dict[str, Document]] = {
         **_EXTRAS,
     ),
     "SchemaString": _object(("schema",), subject=TEXT, version=NUMBER, maxId=NUMBER, **_EXTRAS),
-    "TagRequest": _closed(
-        _object(
-            newVersion=NUMBER,
-            metadata=_METADATA,
-            ruleSet=_RULE_SET,
-            rulesToMerge=_RULE_SET,
-            rulesToRemove=NAMES,
-        )
+    "TagRequest": _object(
+        newVersion=NUMBER,
+        metadata=_METADATA,
+        ruleSet=_RULE_SET,
+        rulesToMerge=_RULE_SET,
+        rulesToRemove=NAMES,
     ),
 }
 _OF_SETTINGS: Final[dict[str, Document]] = {
     "Config": _object(compatibilityLevel=_LEVEL, **_SETTINGS),
-    "ConfigUpdate": _closed(_object(compatibility=_LEVEL, **_SETTINGS)),
-    "Mode": _closed(_object(("mode",), mode=_one_of(MODES))),
+    "ConfigUpdate": _object(compatibility=_LEVEL, **_SETTINGS),
+    "Mode": _object(("mode",), mode=_one_of(MODES)),
 }
 _OF_FINDINGS: Final[dict[str, Document]] = {
     "CompatibilityResult": _object(("is_compatible",), is_compatible=FLAG, messages=NAMES),

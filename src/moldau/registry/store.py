@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from moldau.client.connection import build
+from moldau.registry.blocking import joined
 from moldau.registry.errors import SchemaTooLargeError, StoreError, StoreTimeoutError
 from moldau.registry.records import NoopKey, Record, decode, encode_key, encode_value
 from moldau.registry.state import Refusal, State
@@ -27,6 +29,8 @@ __all__ = ["TopicStore"]
 
 PARTITION: Final = 0
 POLL_S: Final = 0.2
+FLUSH_S: Final = 1.0
+"""How long the last writes may take. All that somebody waits for were answered before, or given up."""
 BATCH: Final = 500
 MAX_RECORD_BYTES: Final = 1024 * 1024
 """What the Java producer sends at most unless told otherwise, and just below what brokers take."""
@@ -100,10 +104,12 @@ class TopicStore:
         except TimeoutError:
             raise StoreTimeoutError(f"the topic {self._topic} could not be read within {timeout_s:g} s") from None
 
-    async def stop(self) -> None:
+    async def stop(self, timeout_s: float) -> None:
+        """End both threads; where no broker answers, what they wait for is given up after `timeout_s`."""
         self._stopping.set()
+        deadline = time.monotonic() + timeout_s
         for thread in self._threads:
-            await asyncio.to_thread(thread.join)
+            await joined(thread, deadline - time.monotonic())
         for _, future in self._waiting:
             future.cancel()
         self._waiting.clear()
@@ -189,7 +195,7 @@ class TopicStore:
     def _deliver(self) -> None:
         while not self._stopping.is_set():
             self._producer.poll(POLL_S)
-        self._producer.flush(self._timeout_s)
+        self._producer.flush(FLUSH_S)
 
     # Reading
 

@@ -8,6 +8,7 @@ import time
 from moldau.client.admin import Admin
 from moldau.client.errors import ClientError
 from moldau.core.errors import ErrorCode, StartupError
+from moldau.registry.outages import Outage
 
 __all__ = ["ensure_topic"]
 
@@ -20,6 +21,7 @@ def ensure_topic(admin: Admin, topic: str, *, replication_factor: int, deadline:
 
     `deadline` is a moment of the monotonic clock: until then brokers may still be on their way.
     """
+    outage = Outage(f"the cluster at {admin.servers}")
     while True:
         try:
             if topic not in admin.topic_names():
@@ -28,9 +30,16 @@ def ensure_topic(admin: Admin, topic: str, *, replication_factor: int, deadline:
         except ClientError as error:
             if time.monotonic() > deadline:
                 raise StartupError(f"topic {topic} at {admin.servers}: {error}") from None
+            _tell(outage.failed(str(error), time.monotonic()))
             time.sleep(RETRY_S)
         else:
+            _tell(outage.recovered(time.monotonic()))
             return
+
+
+def _tell(line: str | None) -> None:
+    if line is not None:
+        _logger.warning("%s", line)
 
 
 def _create(admin: Admin, topic: str, replication_factor: int) -> None:

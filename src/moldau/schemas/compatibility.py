@@ -14,11 +14,19 @@ from moldau.schemas.errors import SchemaError
 from moldau.schemas.incompatibility import Incompatibility, Sides
 from moldau.schemas.json_schema import compatibility as json_schema
 from moldau.schemas.json_schema.schema import JsonSchema
+from moldau.schemas.pairs import Effort
 from moldau.schemas.parsed_schema import ParsedSchema
 from moldau.schemas.protobuf import compatibility as protobuf
 from moldau.schemas.protobuf.schema import ProtobufSchema
 
-__all__ = ["CompatibilityLevel", "CompatibilityPolicy", "Incompatibility", "UnknownCompatibilityLevelError", "check"]
+__all__ = [
+    "Check",
+    "CompatibilityLevel",
+    "CompatibilityPolicy",
+    "Incompatibility",
+    "UnknownCompatibilityLevelError",
+    "check",
+]
 
 
 class UnknownCompatibilityLevelError(SchemaError):
@@ -86,17 +94,32 @@ def check(
     """Return what forbids `new` after `previous`, newest first; an empty list means it may follow.
 
     The first of the previous schemas that is at odds with the new one ends the search; `against` in the
-    findings is its index.
+    findings is its index. All comparisons share one effort, so that many versions do not multiply its limit.
     """
+    checked = Check(level, new, policy)
     for index, old in enumerate(previous if level.is_transitive else previous[:1]):
-        found = _against(level, new, old, policy)
+        found = checked.against(old)
         if found:
             return [finding.at(index) for finding in found]
     return []
 
 
+class Check:
+    """A new schema that is held against previous ones, one by one."""
+
+    def __init__(self, level: CompatibilityLevel, new: ParsedSchema, policy: CompatibilityPolicy) -> None:
+        self._level, self._new, self._policy = level, new, policy
+        self._effort = Effort()
+
+    def against(self, old: ParsedSchema) -> list[Incompatibility]:
+        """Why the new schema may not follow this one."""
+        found = _against(self._level, self._new, old, self._policy, self._effort)
+        self._effort.refill()
+        return found
+
+
 def _against(
-    level: CompatibilityLevel, new: ParsedSchema, old: ParsedSchema, policy: CompatibilityPolicy
+    level: CompatibilityLevel, new: ParsedSchema, old: ParsedSchema, policy: CompatibilityPolicy, effort: Effort
 ) -> list[Incompatibility]:
     if level is CompatibilityLevel.NONE:
         return []
@@ -104,21 +127,21 @@ def _against(
         return [Incompatibility(new.schema_type, "", "", "Incompatible because of different schema type")]
     found: list[Incompatibility] = []
     if level.is_backward:
-        found += _differences(new, old, Sides("new", "old"), policy)
+        found += _differences(new, old, Sides("new", "old"), policy, effort)
     if level.is_forward:
-        found += _differences(old, new, Sides("old", "new"), policy)
+        found += _differences(old, new, Sides("old", "new"), policy, effort)
     return found
 
 
 def _differences(
-    reader: ParsedSchema, writer: ParsedSchema, sides: Sides, policy: CompatibilityPolicy
+    reader: ParsedSchema, writer: ParsedSchema, sides: Sides, policy: CompatibilityPolicy, effort: Effort
 ) -> list[Incompatibility]:
     match reader, writer:
         case AvroSchema(), AvroSchema():
-            return avro.differences(reader.type, writer.type, sides)
+            return avro.differences(reader.type, writer.type, sides, effort)
         case JsonSchema(), JsonSchema():
             is_lenient = policy is CompatibilityPolicy.LENIENT
-            return json_schema.differences(reader.root, writer.root, sides, is_lenient=is_lenient)
+            return json_schema.differences(reader.root, writer.root, sides, effort, is_lenient=is_lenient)
         case ProtobufSchema(), ProtobufSchema():
-            return protobuf.differences(reader, writer, sides)
+            return protobuf.differences(reader, writer, sides, effort)
     raise TypeError(f"no comparison for {type(reader).__name__}")

@@ -21,7 +21,7 @@ class UnknownSchemaTypeError(InvalidSchemaError):
     """A schema type other than AVRO, JSON and PROTOBUF."""
 
     def __init__(self, schema_type: str) -> None:
-        super().__init__(f"Invalid schema type {schema_type!r}: AVRO, JSON and PROTOBUF are known")
+        super().__init__(f"Invalid schema type {schema_type}. Known are AVRO, JSON and PROTOBUF")
 
 
 class InvalidValueError(SchemaError):

@@ -7,10 +7,14 @@ Start at `Incompatibility`; the comparisons are `avro.compatibility`, `json_sche
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from moldau.schemas.parsed_schema import SchemaType
 
-__all__ = ["Incompatibility", "Sides"]
+__all__ = ["Incompatibility", "Sides", "shortened"]
+
+_MAX_PATH: Final = 1000
+_MAX_DESCRIPTION: Final = 3000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,14 @@ class Incompatibility:
 
     against: int = 0
     """Which of the previous schemas it was found against, as an index into what `check` was given."""
+
+    @staticmethod
+    def of(
+        schema_type: SchemaType, error_type: str, path: str, description: str, additional_info: str | None = None
+    ) -> Incompatibility:
+        """A finding whose texts are cut: names and paths may be as long as the schema itself."""
+        info = None if additional_info is None else shortened(additional_info)
+        return Incompatibility(schema_type, error_type, shortened(path), shortened(description, _MAX_DESCRIPTION), info)
 
     def at(self, index: int) -> Incompatibility:
         """The same finding, about the previous schema at `index`."""
@@ -57,3 +69,11 @@ class Sides:
 
     reader: str
     writer: str
+
+
+def shortened(text: str, limit: int = _MAX_PATH) -> str:
+    """The beginning and the end of a long text; a path that is extended and shortened in turn stays short."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}…{text[-half + 1 :]}"

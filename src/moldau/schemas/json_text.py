@@ -17,15 +17,18 @@ __all__ = ["MAX_NESTING", "Json", "load", "nesting", "render", "sorted_keys"]
 
 Json: TypeAlias = Any
 
-MAX_NESTING: Final = 200
+MAX_NESTING: Final = 300
 """Deepest nesting of objects and arrays in a schema's text; deeper ones are refused, so no reader overflows."""
+
+
+_MAX_DIGITS: Final = 1000
 
 
 def load(text: str, what: str = "schema", error_type: type[SchemaError] = InvalidSchemaError) -> Json:
     """Return the value of a JSON text; NaN, lone surrogates, too deep nesting and trailing text are refused."""
     try:
         text.encode()
-        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole)
         if nesting(value) > MAX_NESTING:
             raise RecursionError
         if "\\u" in text:
@@ -125,6 +128,12 @@ def _java_double(value: float) -> str:
 
 def _refuse_constant(name: str) -> Json:
     raise ValueError(f"{name} is no JSON number")
+
+
+def _whole(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise ValueError(f"a number has more than {_MAX_DIGITS} digits")
+    return int(text)
 
 
 def _finite(text: str) -> float:

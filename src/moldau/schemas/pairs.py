@@ -7,13 +7,15 @@ out not to be, what was concluded meanwhile may rest on that guess and is forgot
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from typing import Final
 
 from moldau.schemas.errors import InvalidSchemaError
-from moldau.schemas.incompatibility import Incompatibility
+from moldau.schemas.findings import NOTHING, Findings
 
-__all__ = ["Effort", "Findings", "Pairs"]
+__all__ = ["Effort", "Pairs"]
 
-Findings = tuple[Incompatibility, ...]
+_MORE_PER_SCHEMA: Final = 20_000
+_CHARACTERS_PER_STEP: Final = 100
 
 
 class Effort:
@@ -26,6 +28,14 @@ class Effort:
         self._left -= steps
         if self._left < 0:
             raise InvalidSchemaError("the schemas are too large or too entangled to be compared")
+
+    def spend_on_text(self, characters: int) -> None:
+        """Text takes time to write and memory to keep, findings above all."""
+        self.spend(1 + characters // _CHARACTERS_PER_STEP)
+
+    def refill(self) -> None:
+        """Allow some more steps: another of many previous schemas is looked at."""
+        self._left += _MORE_PER_SCHEMA
 
 
 class Pairs:
@@ -40,7 +50,7 @@ class Pairs:
         known = self._known.get(pair)
         if known is not None:
             return known
-        self._known[pair] = ()
+        self._known[pair] = NOTHING
         already = len(self._guessed)
         found = compare()
         if found:

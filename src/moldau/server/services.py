@@ -6,11 +6,12 @@ A service is whatever can be started and stopped, such as a schema registry. Sta
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import signal
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from moldau.server.log_output import configure_logging
 from moldau.server.running import announced
@@ -54,7 +55,9 @@ async def _serve(services: Sequence[Service]) -> None:
     try:
         for service in services:
             started.append(service)
-            await service.start()
+            if not await _started_before(service, stop):
+                _logger.info("received %s while starting, shutting down", stop.result())
+                return
         # What lives from the start lives to the end: collections need not look at it.
         gc.collect()
         gc.freeze()
@@ -62,3 +65,17 @@ async def _serve(services: Sequence[Service]) -> None:
     finally:
         for service in reversed(started):
             await service.stop()
+
+
+async def _started_before(service: Service, stop: asyncio.Future[str]) -> bool:
+    """Start a service, which may have to wait for others; whether it did before somebody asked to stop."""
+    starting = asyncio.ensure_future(service.start())
+    both: set[asyncio.Future[Any]] = {starting, stop}
+    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    if starting.done():
+        await starting
+        return True
+    starting.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await starting
+    return False

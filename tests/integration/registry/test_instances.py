@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import time
 from collections.abc import Iterator, Mapping
@@ -11,7 +10,8 @@ from contextlib import ExitStack
 
 import pytest
 from tests.integration.registry.calls import Http
-from tests.integration.server_process import ServerProcess, wait_until
+from tests.integration.registry.registry_process import RegistryProcess
+from tests.integration.server_process import wait_until
 
 from moldau.testing import Broker
 from moldau.testing.registry import SchemaRegistry
@@ -37,9 +37,8 @@ def leader_of(https: Mapping[str, Http]) -> str:
     def are_agreed() -> bool:
         health = {url: http.get("/healthz")[1] for url, http in https.items()}
         leaders = [url for url, state in health.items() if state["is_leader"]]
-        others = [state for state in health.values() if not state["is_leader"]]
         found[:] = leaders
-        return len(leaders) == 1 and all(state["leader"] == leaders[0] for state in others)
+        return len(leaders) == 1 and all(state["leader"] == leaders[0] for state in health.values())
 
     wait_until(are_agreed, what="an agreed leader")
     return found[0]
@@ -91,28 +90,10 @@ def test_an_instance_that_may_not_lead_waits_for_one_that_may(broker: Broker) ->
             assert http.register("s", '"string"')["id"] == 1
 
 
-_READY = re.compile(r"schema registry started: (http://\S+)")
-
-
-class RegistryProcess(ServerProcess):
-    """A registry as users run it, which can be killed."""
-
-    def __init__(self, broker: Broker, name: str) -> None:
-        overrides = [word for key, text in settings(name).items() for word in ("--override", f"{key}={text}")]
-        arguments = ["--port", "0", "--host", "127.0.0.1", "-b", broker.bootstrap_servers, *overrides]
-        super().__init__(arguments, program=("-m", "moldau.cli.main", "registry"))
-
-    @property
-    def url(self) -> str:
-        wait_until(lambda: _READY.search(self.output) or self.has_ended, what="the registry's start")
-        found = _READY.search(self.output)
-        assert found, self.output
-        return found.group(1)
-
-
 @pytest.mark.slow
 def test_a_killed_leader_is_replaced_and_nothing_is_lost(broker: Broker) -> None:
-    with RegistryProcess(broker, "killed") as first, RegistryProcess(broker, "killed") as second:
+    servers, own = broker.bootstrap_servers, settings("killed")
+    with RegistryProcess(servers, own) as first, RegistryProcess(servers, own) as second:
         processes = {first.url: first, second.url: second}
         with Http(first.url) as one, Http(second.url) as other:
             https = {first.url: one, second.url: other}

@@ -77,3 +77,23 @@ def test_a_request_under_way_is_finished_before_the_end() -> None:
         return answer
 
     assert asyncio.run(story()) == (200, b'"done"')
+
+
+def test_a_request_that_does_not_end_is_answered_before_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> tuple[int, bytes]:
+        begun = asyncio.Event()
+
+        async def endless(_call: Call) -> Answer:
+            begun.set()
+            await asyncio.Event().wait()
+            return Answer()
+
+        server = HttpServer(host="127.0.0.1", drain_s=0)
+        await server.start(app_of(endless))
+        request = asyncio.create_task(asyncio.to_thread(fetched, server.port))
+        await begun.wait()
+        await server.stop()
+        return await request
+
+    assert asyncio.run(story())[0] == 500, "worded by the service, as everything else that goes wrong"
+    assert not [record for record in caplog.records if record.exc_info]

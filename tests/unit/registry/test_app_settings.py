@@ -46,7 +46,6 @@ def test_settings_are_changed_one_by_one(site: Site) -> None:
     [
         ({"compatibility": "SIDEWAYS"}, 42203),
         ({"compatibility": 5}, 42203),
-        ({"compatibility": "FULL", "unknown": 1}, 422),
         ({"normalize": "yes"}, 422),
         ({"compatibilityPolicy": "SOME"}, 422),
         ({"defaultMetadata": []}, 422),

@@ -14,6 +14,8 @@ PLAIN = "application/vnd.schemaregistry+json"
     [
         (None, V1),
         ("*/*", V1),
+        ("*", V1),
+        ("text/html, image/gif, *; q=.2, */*; q=.2", V1),
         ("application/*", V1),
         ("application/json", "application/json"),
         (PLAIN, PLAIN),
@@ -113,6 +115,7 @@ def test_the_registry_tells_what_it_is(site: Site) -> None:
     assert site.get("/v1/metadata/version")[1]["version"].startswith("8.")
     assert site.get("/v1/metadata/deployment") == (200, {"attributes": []})
     assert site.get("/healthz")[1]["healthy"] is True
+    assert site.get("/healthz")[1]["leader"] == "http://localhost:8081", "the leader names itself"
 
 
 def test_requests_are_counted(site: Site) -> None:

@@ -35,6 +35,7 @@ __all__ = ["Candidate", "candidate", "completed", "with_inherited"]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
+    subject: str
     parsed: ParsedSchema
     schema: str
     schema_type: str
@@ -46,9 +47,16 @@ class Candidate:
     def identity(self) -> Identity:
         return Identity(self.schema_type, digest(self.schema, self.references, self.metadata, self.rule_set))
 
-    def as_version(self, subject: str, version: int, schema_id: int) -> Version:
+    def as_version(self, version: int, schema_id: int) -> Version:
         return Version(
-            subject, version, schema_id, self.schema_type, self.schema, self.references, self.metadata, self.rule_set
+            self.subject,
+            version,
+            schema_id,
+            self.schema_type,
+            self.schema,
+            self.references,
+            self.metadata,
+            self.rule_set,
         )
 
 
@@ -75,9 +83,15 @@ def candidate(
             references = tuple(sorted(references))
         canonical = parsed.canonical
     except SchemaError as error:
-        raise InvalidSchemaTextError(f"Invalid schema of type {request.schema_type}, details: {error}") from error
+        raise InvalidSchemaTextError.of(subject, request.schema_type, request.schema, references, str(error)) from error
     return Candidate(
-        parsed, canonical, str(parsed.schema_type), references, request.metadata or None, request.rule_set or None
+        subject,
+        parsed,
+        canonical,
+        str(parsed.schema_type),
+        references,
+        request.metadata or None,
+        request.rule_set or None,
     )
 
 

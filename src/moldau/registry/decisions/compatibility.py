@@ -7,18 +7,18 @@ from typing import Any
 
 from moldau.registry.decisions.candidates import Candidate, candidate
 from moldau.registry.entities import SchemaVersion
-from moldau.registry.errors import InvalidSchemaTextError, VersionNotFoundError
+from moldau.registry.errors import MAX_SHOWN_CHARACTERS, InvalidSchemaTextError, VersionNotFoundError
 from moldau.registry.metadata import Metadata, property_of
-from moldau.registry.parsing import ParsedVersions, Parser
+from moldau.registry.parsing import Parser
 from moldau.registry.requests import RegisterRequest
 from moldau.registry.scopes import effective_config, scope_of
 from moldau.registry.state import State
-from moldau.schemas.compatibility import CompatibilityLevel, CompatibilityPolicy, check
+from moldau.schemas.compatibility import CompatibilityLevel, CompatibilityPolicy
 from moldau.schemas.errors import SchemaError
 
 __all__ = ["examined", "incompatibilities"]
 
-MAX_SHOWN_CHARACTERS = 10 * 1024
+MAX_MESSAGES = 200
 RESERVED_PROPERTY = "confluent:reserved"
 
 
@@ -32,10 +32,12 @@ def incompatibilities(
     compared = _comparable(new, previous, config.get("compatibilityGroup"))
     policy = CompatibilityPolicy(config.get("compatibilityPolicy", "STRICT"))
     try:
-        found = check(level, new.parsed, ParsedVersions(parser, state, compared), policy=policy)
+        found = parser.check(state, new.parsed, new.as_version(0, 0), compared, level=level, policy=policy)
     except SchemaError as error:
         raise InvalidSchemaTextError(str(error)) from error
-    messages += [finding.message for finding in found]
+    messages += [finding.message for finding in found[:MAX_MESSAGES]]
+    if len(found) > MAX_MESSAGES:
+        messages.append(f"{{omitted: {len(found) - MAX_MESSAGES} more incompatibilities}}")
     if found:
         old = compared[found[0].against]
         messages.append(f"{{oldSchemaVersion: {old.version}}}")

@@ -59,7 +59,7 @@ def register(
         if messages:
             raise IncompatibleSchemaError(subject, messages)
     version = _version(request, next_version, is_import=is_import)
-    added = new.as_version(subject, version, _id(state, subject, new, request))
+    added = new.as_version(version, _id(state, subject, new, request))
     records = (*_context_record(state, subject), *_obsolete(state, added), Record(SchemaKey(subject, version), added))
     return Decision(added, records)
 

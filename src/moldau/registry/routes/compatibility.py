@@ -30,7 +30,7 @@ class Compatibility(Resource):
         parameters=(NORMALIZE, VERBOSE),
         body=documents.REGISTER_REQUEST,
         reply=documents.COMPATIBILITY,
-        refuses=(415, 422),
+        refuses=(415, 422, 429),
     )
     async def test_as_registering(self, call: Call) -> Answer:
         return await self._tested(call, None)
@@ -42,7 +42,7 @@ class Compatibility(Resource):
         parameters=(NORMALIZE, VERBOSE),
         body=documents.REGISTER_REQUEST,
         reply=documents.COMPATIBILITY,
-        refuses=(415, 422),
+        refuses=(415, 422, 429),
     )
     async def test_against_version(self, call: Call) -> Answer:
         return await self._tested(call, parse_version(call.parts["version"]))

@@ -32,7 +32,7 @@ class Contexts(Resource):
         "/contexts/{context}",
         "Forget a context that has no subjects.",
         status=204,
-        refuses=(422, 500),
+        refuses=(422, 429, 500),
         by_leader=True,
     )
     async def delete_context(self, call: Call) -> Answer:

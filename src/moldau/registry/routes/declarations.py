@@ -24,6 +24,7 @@ _REASONS = {
     406: "None of the accepted content types can be given.",
     409: "Incompatible with an earlier version (40901; 409 in the 7.x dialect).",
     415: "The body's content type is not understood.",
+    429: "Too many schemas wait to be parsed and compared.",
     422: "The request cannot be done; the error code says why.",
     500: "The topic or the leader cannot be reached (50001 to 50004).",
 }

@@ -89,21 +89,22 @@ class Resource:
 
     # How schemas are shown
 
-    def text(self, call: Call, schema: SchemaVersion) -> str:
+    async def text(self, call: Call, schema: SchemaVersion) -> str:
         """A schema's text in the format that is asked for; the stored one unless there is another."""
         format_name = call.text("format")
         if not format_name or format_name.lower() == "default":
             return schema.schema
+        parser = self.registry.parser
         try:
-            return self.registry.parser.parse_version(self.state, schema).rendered(format_name)
+            return await self.registry.examine(lambda state: parser.parse_version(state, schema).rendered(format_name))
         except (SchemaError, InvalidSchemaTextError):
             return schema.schema
 
-    def text_alone(self, call: Call, schema: SchemaVersion) -> Answer:
-        return Answer(content=self.text(call, schema).encode())
+    async def text_alone(self, call: Call, schema: SchemaVersion) -> Answer:
+        return Answer(content=(await self.text(call, schema)).encode())
 
-    def whole(self, call: Call, schema: SchemaVersion) -> Answer:
-        text, qualifies = self.text(call, schema), qualifies_references(call)
+    async def whole(self, call: Call, schema: SchemaVersion) -> Answer:
+        text, qualifies = await self.text(call, schema), qualifies_references(call)
         return Answer(schema_document(schema, self.dialect, text=text, qualifies=qualifies))
 
     # Writes

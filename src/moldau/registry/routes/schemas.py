@@ -37,13 +37,14 @@ class Schemas(Resource):
         "The schema with an id; soft-deleted ones still resolve.",
         parameters=(SUBJECT, FORMAT, REFERENCE_FORMAT, FIND_TAGS, FETCH_MAX_ID),
         reply=documents.SCHEMA_STRING,
+        refuses=(429,),
     )
     async def get_by_id(self, call: Call) -> Answer:
         schema = self._found(call)
         document = schema_string_document(
             schema,
             self.dialect,
-            text=self.text(call, schema),
+            text=await self.text(call, schema),
             qualifies=qualifies_references(call),
             max_id=self.state.max_id(context_of(schema.subject)) if call.flag("fetchMaxId") else None,
         )
@@ -55,9 +56,10 @@ class Schemas(Resource):
         "The text of the schema with an id, as it is.",
         parameters=(SUBJECT, FORMAT),
         reply=documents.ANYTHING,
+        refuses=(429,),
     )
     async def get_text_by_id(self, call: Call) -> Answer:
-        return self.text_alone(call, self._found(call))
+        return await self.text_alone(call, self._found(call))
 
     @serves(
         "GET",
@@ -115,10 +117,11 @@ class Schemas(Resource):
         "The schema with a guid, whichever context has it.",
         parameters=(FORMAT,),
         reply=documents.SCHEMA_STRING,
+        refuses=(429,),
     )
     async def get_by_guid(self, call: Call) -> Answer:
         schema = find_by_guid(self.state, call.parts["guid"])[0]
-        text = self.text(call, schema)
+        text = await self.text(call, schema)
         return Answer(schema_string_document(schema, self.dialect, text=text, names_subject=False))
 
     @serves("GET", "/schemas/guids/{guid}/ids", "The ids a schema has, by context.", reply=documents.CONTEXT_IDS)

@@ -60,7 +60,8 @@ class Health(Resource):
     async def health(self, _call: Call) -> Answer:
         """Healthy is whoever can answer reads; who leads is told beside it."""
         is_ready, leadership = self.registry.store.is_ready, self.registry.leadership
-        document = {"healthy": is_ready, "is_leader": leadership.is_leader, "leader": leadership.leader_url}
+        leader = leadership.own_url if leadership.is_leader else leadership.leader_url
+        document = {"healthy": is_ready, "is_leader": leadership.is_leader, "leader": leader}
         return Answer(document, status=200 if is_ready else 503)
 
     @serves("GET", "/metrics", "Numbers for Prometheus.", reply={"type": "string"}, media_types=(PROMETHEUS_TEXT,))

@@ -51,7 +51,7 @@ class Config(Resource):
         "Change the config {}.",
         body=documents.CONFIG_UPDATE,
         reply=documents.CONFIG_UPDATE,
-        refuses=(415, 422, 500),
+        refuses=(415, 422, 429, 500),
         by_leader=True,
     )
     async def put_config(self, call: Call) -> Answer:
@@ -64,7 +64,7 @@ class Config(Resource):
         "/config",
         "Forget the config {}; the one above holds then.",
         reply=documents.CONFIG,
-        refuses=(422, 500),
+        refuses=(422, 429, 500),
         by_leader=True,
     )
     async def delete_config(self, call: Call) -> Answer:
@@ -92,7 +92,7 @@ class Mode(Resource):
         parameters=(FORCE,),
         body=documents.MODE,
         reply=documents.MODE,
-        refuses=(415, 422, 500),
+        refuses=(415, 422, 429, 500),
         by_leader=True,
     )
     async def put_mode(self, call: Call) -> Answer:
@@ -109,7 +109,7 @@ class Mode(Resource):
         "Forget the mode {}; the one above holds then.",
         parameters=(RECURSIVE,),
         reply=documents.MODE,
-        refuses=(422, 500),
+        refuses=(422, 429, 500),
         by_leader=True,
     )
     async def delete_mode(self, call: Call) -> Answer:

@@ -51,7 +51,7 @@ class Subjects(Resource):
         parameters=(NORMALIZE, FORMAT, DELETED),
         body=documents.REGISTER_REQUEST,
         reply=documents.SCHEMA,
-        refuses=(415, 422),
+        refuses=(415, 422, 429),
     )
     async def look_up(self, call: Call) -> Answer:
         request = RegisterRequest.of(await call.document())
@@ -64,7 +64,7 @@ class Subjects(Resource):
             normalize=call.flag("normalize"),
             with_deleted=call.flag("deleted"),
         )
-        return self.whole(call, await self.registry.examine(search))
+        return await self.whole(call, await self.registry.examine(search))
 
     @serves(
         "DELETE",
@@ -72,7 +72,7 @@ class Subjects(Resource):
         "Delete a subject: softly, or for good.",
         parameters=(PERMANENT,),
         reply=documents.NUMBERS,
-        refuses=(422, 500),
+        refuses=(422, 429, 500),
         by_leader=True,
     )
     async def delete_subject(self, call: Call) -> Answer:
@@ -85,8 +85,9 @@ class Subjects(Resource):
         "The newest version whose metadata has all the given properties.",
         parameters=(KEY, VALUE, FORMAT, DELETED),
         reply=documents.SCHEMA,
+        refuses=(429,),
     )
     async def get_metadata(self, call: Call) -> Answer:
         wanted = dict(zip(call.texts("key"), call.texts("value"), strict=False))
         schema = find_latest_with(self.state, self.subject(call), wanted, with_deleted=call.flag("deleted"))
-        return self.whole(call, schema)
+        return await self.whole(call, schema)

@@ -61,14 +61,14 @@ class Versions(Resource):
         parameters=(NORMALIZE, FORMAT, FORCE),
         body=documents.REGISTER_REQUEST,
         reply=documents.REGISTER_RESPONSE,
-        refuses=(409, 415, 422, 500),
+        refuses=(409, 415, 422, 429, 500),
     )
     async def register(self, call: Call) -> Answer:
         """Known schemas are told by every instance; only new ones are the leader's."""
         request = RegisterRequest.of(await call.document())
         schema = await self.registry.known(self.subject(call), request, normalize=call.flag("normalize"))
         if schema is not None:
-            return self._registered(call, schema, request)
+            return await self._registered(call, schema, request)
         return await self.by_leader(self._register)(call)
 
     async def _register(self, call: Call) -> Answer:
@@ -76,7 +76,7 @@ class Versions(Resource):
         schema = await self.registry.register(
             self.subject(call), request, normalize=call.flag("normalize"), force=call.flag("force")
         )
-        return self._registered(call, schema, request)
+        return await self._registered(call, schema, request)
 
     @serves(
         "GET",
@@ -84,10 +84,10 @@ class Versions(Resource):
         "One version as a whole.",
         parameters=(FORMAT, REFERENCE_FORMAT, DELETED, FIND_TAGS),
         reply=documents.SCHEMA,
-        refuses=(422,),
+        refuses=(422, 429),
     )
     async def get_version(self, call: Call) -> Answer:
-        return self.whole(call, self._version(call))
+        return await self.whole(call, self._version(call))
 
     @serves(
         "DELETE",
@@ -95,7 +95,7 @@ class Versions(Resource):
         "Delete a version: softly, or for good.",
         parameters=(PERMANENT,),
         reply=documents.NUMBER,
-        refuses=(422, 500),
+        refuses=(422, 429, 500),
         by_leader=True,
     )
     async def delete_version(self, call: Call) -> Answer:
@@ -111,10 +111,10 @@ class Versions(Resource):
         "The text of one version, as it is.",
         parameters=(FORMAT, DELETED),
         reply=documents.ANYTHING,
-        refuses=(422,),
+        refuses=(422, 429),
     )
     async def get_version_text(self, call: Call) -> Answer:
-        return self.text_alone(call, self._version(call))
+        return await self.text_alone(call, self._version(call))
 
     @serves(
         "GET",
@@ -135,7 +135,7 @@ class Versions(Resource):
         "Make a new version of the same text with other metadata or rules.",
         body=documents.TAG_REQUEST,
         reply=documents.REGISTER_RESPONSE,
-        refuses=(409, 415, 422, 500),
+        refuses=(409, 415, 422, 429, 500),
         by_leader=True,
     )
     async def tag_version(self, call: Call) -> Answer:
@@ -151,8 +151,8 @@ class Versions(Resource):
         version = parse_version(call.parts["version"])
         return find_version(self.state, self.subject(call), version, with_deleted=call.flag("deleted"))
 
-    def _registered(self, call: Call, schema: SchemaVersion, request: RegisterRequest) -> Answer:
+    async def _registered(self, call: Call, schema: SchemaVersion, request: RegisterRequest) -> Answer:
         """Who sends a Protobuf schema as a descriptor keeps the text of the answer, and reads it as one later."""
         is_descriptor = schema.schema_type == "PROTOBUF" and _DESCRIPTOR.fullmatch(request.schema)
-        text = request.schema if is_descriptor else self.text(call, schema)
+        text = request.schema if is_descriptor else await self.text(call, schema)
         return Answer(register_document(schema, self.dialect, text=text))

@@ -23,8 +23,9 @@ from moldau.schemas.avro.types import (
     branch_name,
 )
 from moldau.schemas.errors import InvalidSchemaError
-from moldau.schemas.incompatibility import Incompatibility, Sides
-from moldau.schemas.pairs import Effort, Findings, Pairs
+from moldau.schemas.findings import NOTHING, Findings, joined
+from moldau.schemas.incompatibility import Incompatibility, Sides, shortened
+from moldau.schemas.pairs import Effort, Pairs
 from moldau.schemas.parsed_schema import SchemaType
 
 __all__ = ["differences"]
@@ -39,21 +40,21 @@ _PROMOTIONS: Final = {
 """What else a reader of each primitive type takes."""
 
 
-def differences(reader: AvroType, writer: AvroType, sides: Sides) -> list[Incompatibility]:
+def differences(reader: AvroType, writer: AvroType, sides: Sides, effort: Effort) -> list[Incompatibility]:
     """Return why `reader` cannot read what `writer` wrote; an empty list means that it can."""
     try:
-        found = _Comparison(sides).compare(reader, writer, "")
+        found = _Comparison(sides, effort).compare(reader, writer, "")
     except RecursionError:
         raise InvalidSchemaError("the Avro schemas are nested too deeply to be compared") from None
-    return list(dict.fromkeys(found))
+    return found.distinct()
 
 
 class _Comparison:
     """One comparison, with what it already knows about pairs of types."""
 
-    def __init__(self, sides: Sides) -> None:
+    def __init__(self, sides: Sides, effort: Effort) -> None:
         self._sides = sides
-        self._effort = Effort()
+        self._effort = effort
         self._pairs = Pairs()
         self._branches: dict[int, _Branches] = {}
 
@@ -61,12 +62,13 @@ class _Comparison:
         self._effort.spend()
         if isinstance(reader, Primitive) and isinstance(writer, Primitive):
             return self._primitives(reader.kind, writer.kind, path)
-        return self._pairs.compare((id(reader), id(writer)), lambda: self._structures(reader, writer, path))
+        place = shortened(path)
+        return self._pairs.compare((id(reader), id(writer)), lambda: self._structures(reader, writer, place))
 
     def _primitives(self, reader: str, writer: str, path: str) -> Findings:
         if reader == writer or writer in _PROMOTIONS.get(reader, ()):
-            return ()
-        return (self._type_mismatch(reader, writer, path),)
+            return NOTHING
+        return self._type_mismatch(reader, writer, path)
 
     def _structures(self, reader: AvroType, writer: AvroType, path: str) -> Findings:
         if isinstance(writer, Union):
@@ -84,17 +86,17 @@ class _Comparison:
                 return self.compare(reader.items, writer.items, f"{path}/items")
             case Map(), Map():
                 return self.compare(reader.values, writer.values, f"{path}/values")
-        return (self._type_mismatch(_shown(reader), _shown(writer), path),)
+        return self._type_mismatch(_shown(reader), _shown(writer), path)
 
     def _written_union(self, reader: AvroType, writer: Union, path: str) -> Findings:
         """Any branch may have been written, so the reader must take each of them."""
-        found: list[Incompatibility] = []
+        found: list[Findings] = []
         for position, branch in enumerate(writer.branches):
             if isinstance(reader, Union):
-                found.extend(self._read_union(reader, branch, f"{path}/{position}"))
+                found.append(self._read_union(reader, branch, f"{path}/{position}"))
             else:
-                found.extend(self.compare(reader, branch, path))
-        return tuple(found)
+                found.append(self.compare(reader, branch, path))
+        return joined(found)
 
     def _read_union(self, reader: Union, writer: AvroType, path: str) -> Findings:
         """One branch that takes the written type is enough."""
@@ -102,38 +104,35 @@ class _Comparison:
         if branches is None:
             branches = self._branches[id(reader)] = _Branches(reader)
         if any(not self.compare(branch, writer, path) for branch in branches.likely(writer)):
-            return ()
-        return (
-            self._finding(
-                "MISSING_UNION_BRANCH",
-                path,
-                f"The {self._sides.reader} schema has no branch in the union at path '{path or '/'}' for "
-                f"{_shown(writer)} of the {self._sides.writer} schema",
-                f"reader union lacking writer type: {writer.kind.upper()}",
-            ),
+            return NOTHING
+        return self._finding(
+            "MISSING_UNION_BRANCH",
+            path,
+            f"The {self._sides.reader} schema has no branch in the union at path '{path or '/'}' for "
+            f"{_shown(writer)} of the {self._sides.writer} schema",
+            f"reader union lacking writer type: {writer.kind.upper()}",
         )
 
     def _names(self, reader: Named, writer: Named, path: str) -> Findings:
         if _same_name(reader, writer):
-            return ()
-        return (
-            self._finding(
-                "NAME_MISMATCH",
-                f"{path}/name",
-                f"The {reader.kind} '{reader.full_name}' at path '{path}/name' of the {self._sides.reader} schema "
-                f"is called '{writer.full_name}' in the {self._sides.writer} schema, and no alias says so",
-                f"expected: {writer.full_name}",
-            ),
+            return NOTHING
+        return self._finding(
+            "NAME_MISMATCH",
+            f"{path}/name",
+            f"The {reader.kind} '{reader.full_name}' at path '{path}/name' of the {self._sides.reader} schema "
+            f"is called '{writer.full_name}' in the {self._sides.writer} schema, and no alias says so",
+            f"expected: {writer.full_name}",
         )
 
     def _fields(self, reader: Record, writer: Record, path: str) -> Findings:
+        self._effort.spend(len(writer.fields))
         written = {field.name: field for field in writer.fields}
-        found: list[Incompatibility] = []
+        found: list[Findings] = []
         for position, field in enumerate(reader.fields):
             place = f"{path}/fields/{position}"
             counterpart = _counterpart(field, written)
             if counterpart is not None:
-                found.extend(self.compare(field.type, counterpart.type, f"{place}/type"))
+                found.append(self.compare(field.type, counterpart.type, f"{place}/type"))
             elif not field.has_default:
                 found.append(
                     self._finding(
@@ -145,38 +144,34 @@ class _Comparison:
                         field.name,
                     )
                 )
-        return tuple(found)
+        return joined(found)
 
     def _symbols(self, reader: Enum, writer: Enum, path: str) -> Findings:
-        known = set(reader.symbols)
-        missing = sorted(symbol for symbol in writer.symbols if symbol not in known)
+        self._effort.spend_on_text(len(writer.symbols))
+        missing = sorted(writer.known_symbols - reader.known_symbols)
         if not missing or reader.default is not None:
-            return ()
+            return NOTHING
         listed = f"[{', '.join(missing)}]"
-        return (
-            self._finding(
-                "MISSING_ENUM_SYMBOLS",
-                f"{path}/symbols",
-                f"The enum '{reader.full_name}' at path '{path}/symbols' of the {self._sides.reader} schema lacks the "
-                f"symbols {listed} of the {self._sides.writer} schema and has no default",
-                listed,
-            ),
+        return self._finding(
+            "MISSING_ENUM_SYMBOLS",
+            f"{path}/symbols",
+            f"The enum '{reader.full_name}' at path '{path}/symbols' of the {self._sides.reader} schema lacks the "
+            f"symbols {listed} of the {self._sides.writer} schema and has no default",
+            listed,
         )
 
     def _sizes(self, reader: Fixed, writer: Fixed, path: str) -> Findings:
         if reader.size == writer.size:
-            return ()
-        return (
-            self._finding(
-                "FIXED_SIZE_MISMATCH",
-                f"{path}/size",
-                f"The fixed '{reader.full_name}' at path '{path}/size' has {reader.size} bytes in the "
-                f"{self._sides.reader} schema and {writer.size} in the {self._sides.writer} schema",
-                f"expected: {writer.size}, found: {reader.size}",
-            ),
+            return NOTHING
+        return self._finding(
+            "FIXED_SIZE_MISMATCH",
+            f"{path}/size",
+            f"The fixed '{reader.full_name}' at path '{path}/size' has {reader.size} bytes in the "
+            f"{self._sides.reader} schema and {writer.size} in the {self._sides.writer} schema",
+            f"expected: {writer.size}, found: {reader.size}",
         )
 
-    def _type_mismatch(self, reader: str, writer: str, path: str) -> Incompatibility:
+    def _type_mismatch(self, reader: str, writer: str, path: str) -> Findings:
         return self._finding(
             "TYPE_MISMATCH",
             path or "/",
@@ -186,8 +181,9 @@ class _Comparison:
             f"writer type: {writer.partition(' ')[0].upper()}",
         )
 
-    def _finding(self, error_type: str, path: str, description: str, info: str) -> Incompatibility:
-        return Incompatibility(SchemaType.AVRO, error_type, path or "/", description, info)
+    def _finding(self, error_type: str, path: str, description: str, info: str) -> Findings:
+        self._effort.spend_on_text(len(description))
+        return Findings(Incompatibility.of(SchemaType.AVRO, error_type, path or "/", description, info))
 
 
 def _counterpart(field: Field, written: dict[str, Field]) -> Field | None:

@@ -34,7 +34,7 @@ def fits(value: Json, avro_type: AvroType) -> bool:
         case Primitive(kind):
             return _fits_primitive(value, kind)
         case Enum():
-            return value in avro_type.symbols
+            return isinstance(value, str) and value in avro_type.known_symbols
         case Fixed():
             return _is_bytes(value) and len(value) == avro_type.size
         case Array():

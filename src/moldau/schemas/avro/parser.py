@@ -26,7 +26,7 @@ from moldau.schemas.avro.types import (
     branch_name,
 )
 from moldau.schemas.errors import InvalidSchemaError
-from moldau.schemas.json_text import Json, load
+from moldau.schemas.json_text import Json, load, render
 
 __all__ = ["Parser", "namespace_of"]
 
@@ -36,6 +36,7 @@ _TYPE_ATTRIBUTES: Final = frozenset(
 )
 _ENUM_ATTRIBUTES: Final = _TYPE_ATTRIBUTES | {"default"}
 _FIELD_ATTRIBUTES: Final = frozenset({"aliases", "default", "doc", "name", "order", "type"})
+_JSON_WORDS: Final = frozenset({"null", "true", "false", "NaN", "Infinity"})
 _ORDERS: Final = ("ascending", "descending", "ignore")
 
 
@@ -54,7 +55,7 @@ class Parser:
 
     def parse(self, text: str) -> AvroType:
         """Return the type that `text` describes; its named types are known to the next call."""
-        schema = load(text, "Avro schema")
+        schema = _loaded(text)
         self._namespace, self._places = "", []
         try:
             return self._type(schema)
@@ -244,6 +245,20 @@ def _doc(schema: dict[str, Json]) -> str | None:
     return doc if isinstance(doc, str) else None
 
 
+def _loaded(text: str) -> Json:
+    """The JSON of a schema. A bare name, such as string, is a frequent mistake, and what JSON says of it no help."""
+    try:
+        return load(text, "Avro schema")
+    except InvalidSchemaError as error:
+        name = text.strip()
+        if len(name) > 200 or not all(_NAME.fullmatch(part) for part in name.split(".")) or name in _JSON_WORDS:
+            raise
+        raise InvalidSchemaError(
+            f"{error}. A schema that is a name only has quotes of its own: "
+            f'"\\"{name}\\"" in a request, \'"{name}"\' in a file'
+        ) from None
+
+
 def _brief(value: Json) -> str:
-    text = repr(value)
+    text = render(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -105,6 +105,10 @@ class Enum:
     doc: str | None = None
     aliases: tuple[str, ...] = ()
     properties: Properties = field(default_factory=dict)
+    known_symbols: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "known_symbols", frozenset(self.symbols))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

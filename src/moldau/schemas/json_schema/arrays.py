@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moldau.schemas.incompatibility import Incompatibility
+from moldau.schemas.findings import NOTHING, Findings, joined
 from moldau.schemas.json_schema.places import Place
-from moldau.schemas.json_schema.shapes import Array, is_everything, is_nothing
-from moldau.schemas.pairs import Findings
+from moldau.schemas.json_schema.shapes import Array, is_nothing
 
 if TYPE_CHECKING:
     from moldau.schemas.json_schema.compatibility import Comparison
@@ -32,39 +31,41 @@ def compare_arrays(comparison: Comparison, old: Array, new: Array, path: str) ->
 def _leading(comparison: Comparison, old: Array, new: Array, path: str) -> Findings:
     comparison.effort.spend(len(old.leading) + len(new.leading))
     both = min(len(old.leading), len(new.leading))
-    found: list[Incompatibility] = []
+    found: list[Findings] = []
     for index in range(both):
-        found.extend(comparison.compare(old.leading[index], new.leading[index], f"{path}/items/{index}"))
+        found.append(comparison.compare(old.leading[index], new.leading[index], f"{path}/items/{index}"))
     for index, item in enumerate(old.leading[both:], both):
-        found.extend(_removed(comparison, item, new, f"{path}/items/{index}"))
+        found.append(_removed(comparison, item, new, f"{path}/items/{index}"))
     for index, item in enumerate(new.leading[both:], both):
-        found.extend(_added(comparison, old, item, f"{path}/items/{index}"))
-    return tuple(found)
+        found.append(_added(comparison, old, item, f"{path}/items/{index}"))
+    return joined(found)
 
 
 def _removed(comparison: Comparison, item: Place, new: Array, path: str) -> Findings:
     if new.is_open:
-        return ()
+        return NOTHING
     if new.additional is not None:
         found = comparison.compare(item, new.additional, path)
         rule = "ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
-        return comparison.broken(rule, path) if found else ()
-    return () if is_nothing(item) else comparison.broken("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+        return comparison.broken(rule, path) if found else NOTHING
+    return NOTHING if is_nothing(item) else comparison.broken("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
 def _added(comparison: Comparison, old: Array, item: Place, path: str) -> Findings:
     if old.is_open:
-        return () if is_everything(item.settled()) else comparison.broken("ITEM_ADDED_TO_OPEN_CONTENT_MODEL", path)
+        return (
+            NOTHING if comparison.is_everything(item) else comparison.broken("ITEM_ADDED_TO_OPEN_CONTENT_MODEL", path)
+        )
     if old.additional is not None and comparison.compare(old.additional, item, path):
         return comparison.broken("ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
-    return ()
+    return NOTHING
 
 
 def _additional(comparison: Comparison, old: Array, new: Array, path: str) -> Findings:
     if not new.allows_additional:
-        return comparison.broken("ADDITIONAL_ITEMS_REMOVED", path) if old.allows_additional else ()
+        return comparison.broken("ADDITIONAL_ITEMS_REMOVED", path) if old.allows_additional else NOTHING
     if new.additional is None or not old.allows_additional:
-        return ()
+        return NOTHING
     if old.additional is None:
         return comparison.broken("ADDITIONAL_ITEMS_NARROWED", path)
     return comparison.compare(old.additional, new.additional, path)

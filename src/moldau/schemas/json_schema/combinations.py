@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from moldau.schemas.findings import NOTHING, Findings
 from moldau.schemas.json_schema.places import Place
 from moldau.schemas.json_schema.shapes import Combination, Operand, Shape
-from moldau.schemas.json_text import render
-from moldau.schemas.pairs import Findings
 
 if TYPE_CHECKING:
     from moldau.schemas.json_schema.compatibility import Comparison
@@ -42,7 +41,7 @@ def compare_combinations(comparison: Comparison, old: Shape, new: Shape, path: s
 def _into_choice(comparison: Comparison, old: Operand, new: Combination, path: str) -> Findings:
     """One branch that takes what was accepted before is enough."""
     if any(not comparison.compare(old, branch, path) for branch in new.branches):
-        return ()
+        return NOTHING
     return comparison.broken("TYPE_CHANGED", path)
 
 
@@ -50,15 +49,15 @@ def _out_of_choice(comparison: Comparison, old: Combination, new: Operand, path:
     """Every branch that was accepted before must still be."""
     kept = [not comparison.compare(branch, new, path) for branch in old.branches]
     if all(kept):
-        return ()
+        return NOTHING
     return comparison.broken("SUM_TYPE_NARROWED" if any(kept) else "TYPE_CHANGED", path)
 
 
 def _both(comparison: Comparison, old: Combination, new: Combination, path: str) -> Findings:
     if not _criterion_may_change(old, new):
         return comparison.broken("COMBINED_TYPE_CHANGED", path)
-    olds, news = _distinct(old), _distinct(new)
-    found: Findings = ()
+    olds, news = _distinct(comparison, old), _distinct(comparison, new)
+    found = NOTHING
     if len(olds) < len(news) and new.criterion == "allOf":
         found += comparison.broken("PRODUCT_TYPE_EXTENDED", path)
     elif len(olds) > len(news) and old.criterion != "allOf":
@@ -97,11 +96,11 @@ def _criterion_may_change(old: Combination, new: Combination) -> bool:
     return len(new.branches) == 1 and old.criterion == "allOf"
 
 
-def _distinct(combination: Combination) -> _Branches:
+def _distinct(comparison: Comparison, combination: Combination) -> _Branches:
     """The branches by their text, so without those that are written twice."""
     by_text: _Branches = {}
     for branch in combination.branches:
-        by_text.setdefault(render(branch.raw) if isinstance(branch, Place) else id(branch), branch)
+        by_text.setdefault(comparison.text(branch) if isinstance(branch, Place) else id(branch), branch)
     return by_text
 
 

@@ -12,11 +12,13 @@ from fractions import Fraction
 from typing import Final
 
 from moldau.schemas.errors import InvalidSchemaError
-from moldau.schemas.incompatibility import Incompatibility, Sides
+from moldau.schemas.findings import NOTHING, Findings, joined
+from moldau.schemas.incompatibility import Incompatibility, Sides, shortened
 from moldau.schemas.json_schema.arrays import compare_arrays
 from moldau.schemas.json_schema.combinations import compare_combinations
 from moldau.schemas.json_schema.objects import compare_objects
-from moldau.schemas.json_schema.places import Place
+from moldau.schemas.json_schema.patterns import Patterns
+from moldau.schemas.json_schema.places import Place, ReferenceEnds
 from moldau.schemas.json_schema.rules import Rules
 from moldau.schemas.json_schema.shapes import (
     Array,
@@ -35,43 +37,66 @@ from moldau.schemas.json_schema.shapes import (
     is_nothing,
 )
 from moldau.schemas.json_text import Json, render
-from moldau.schemas.pairs import Effort, Findings, Pairs
+from moldau.schemas.pairs import Effort, Pairs
 
 __all__ = ["Comparison", "differences"]
 
 _WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-def differences(new: Place, old: Place, sides: Sides, *, is_lenient: bool) -> list[Incompatibility]:
+def differences(new: Place, old: Place, sides: Sides, effort: Effort, *, is_lenient: bool) -> list[Incompatibility]:
     """Return why `new` may refuse what `old` accepts; an empty list means that it does not."""
     try:
-        found = Comparison(Rules(sides, is_lenient=is_lenient)).compare(old, new, "#")
+        found = Comparison(Rules(sides, is_lenient=is_lenient), effort).compare(old, new, "#")
     except RecursionError:
         raise InvalidSchemaError("the JSON Schemas are nested too deeply to be compared") from None
-    return list(dict.fromkeys(found))
+    return found.distinct()
 
 
 class Comparison:
     """One comparison. `old` is what data was written for, `new` what it will be read with."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, effort: Effort) -> None:
         self.rules = rules
-        self.effort = Effort()
+        self.effort = effort
+        self.patterns = Patterns(effort)
+        self._ends = ReferenceEnds()
         self._pairs = Pairs()
+        self._alive: list[Operand] = []
         self._shapes: dict[int, tuple[Demand, ...]] = {}
 
     def compare(self, old: Operand | None, new: Operand | None, path: str) -> Findings:
         """Compare two schemas, either of which may be missing: no schema accepts anything."""
         self.effort.spend()
         if new is None:
-            return ()
+            return NOTHING
         if old is None:
             return self.broken("SCHEMA_ADDED", path)
-        if not isinstance(old, Place) or not isinstance(new, Place):
-            return self._compare_demands(_settled(old), _settled(new), path)
-        before, now = old.settled(), new.settled()
-        pair = (_identity(before), _identity(now))
-        return self._pairs.compare(pair, lambda: self._compare_demands(before, now, path))
+        before, now, place = self._settled(old), self._settled(new), shortened(path)
+        pair = (self._identity(before), self._identity(now))
+        return self._pairs.compare(pair, lambda: self._compare_demands(before, now, place))
+
+    def settled(self, place: Place) -> Place:
+        """Where a chain of references ends that begins at a place."""
+        return self._ends.end_of(place)
+
+    def is_everything(self, place: Place) -> bool:
+        """Whether it accepts any value at all."""
+        end = self.settled(place)
+        return not is_nothing(end) and not self._demands(end)
+
+    def _settled(self, operand: Operand) -> Operand:
+        return self.settled(operand) if isinstance(operand, Place) else operand
+
+    def _identity(self, operand: Operand) -> int | bool:
+        """Places come and go, the JSON they stand for stays; a boolean has no identity of its own.
+
+        Other operands may have been made for one comparison; they are kept so that their identity is not given again.
+        """
+        if isinstance(operand, Place):
+            return id(operand.raw) if isinstance(operand.raw, dict) else bool(operand.raw)
+        self._alive.append(operand)
+        return id(operand)
 
     def _demands(self, operand: Operand) -> tuple[Demand, ...]:
         if not isinstance(operand, Place) or not isinstance(operand.raw, dict):
@@ -82,21 +107,28 @@ class Comparison:
         return known
 
     def broken(self, rule: str, path: str) -> Findings:
+        self.effort.spend_on_text(len(path))
         return self.rules.broken(rule, path if path != "#" else "#/")
+
+    def text(self, place: Place) -> str:
+        """What is written at a place, for telling whether two say the same; long texts count as effort."""
+        text = render(place.raw)
+        self.effort.spend_on_text(len(text))
+        return text
 
     def _compare_demands(self, old: Operand, new: Operand, path: str) -> Findings:
         olds, news = self._demands(old), self._demands(new)
         if is_nothing(old) or (not news and not is_nothing(new)):
-            return ()
+            return NOTHING
         if is_nothing(new) or not olds:
             return self.broken("TYPE_CHANGED", path)
         if len(olds) == len(news) == 1:
             return self._compare_single(olds[0][1], news[0][1], path)
         if [about for about, _ in olds] == [about for about, _ in news]:
-            found: list[Incompatibility] = []
+            found: list[Findings] = []
             for (_, old_demand), (_, new_demand) in zip(olds, news, strict=True):
-                found.extend(self._compare_single(old_demand, new_demand, path))
-            return tuple(found)
+                found.append(self._compare_single(old_demand, new_demand, path))
+            return joined(found)
         return compare_combinations(self, _conjunction(olds), _conjunction(news), path)
 
     def _compare_single(self, old: Operand, new: Operand, path: str) -> Findings:
@@ -120,30 +152,30 @@ class Comparison:
                 return self._enumerations(old, new, path)
             case Negation(), Negation():
                 backwards = self.compare(new.schema, old.schema, f"{path}/not")
-                return self.broken("NOT_TYPE_EXTENDED", f"{path}/not") if backwards else ()
+                return self.broken("NOT_TYPE_EXTENDED", f"{path}/not") if backwards else NOTHING
             case Conditional(), Conditional():
                 return self._conditionals(old, new, path)
             case Plain(), Plain() if old.kind == new.kind:
-                return ()
+                return NOTHING
         return self.broken("TYPE_CHANGED", path)
 
     def bounds(self, old: Mapping[str, Json], new: Mapping[str, Json], path: str) -> Findings:
         """Compare keywords that limit something: a lower limit may only fall, an upper one only rise."""
-        found: list[Incompatibility] = []
+        found: list[Findings] = []
         for keyword, limit in new.items():
             rule = _WORDS.sub("_", keyword).upper()
             is_upper = "max" in keyword.lower()
             if keyword not in old:
-                found.extend(self.broken(f"{rule}_ADDED", f"{path}/{keyword}"))
+                found.append(self.broken(f"{rule}_ADDED", f"{path}/{keyword}"))
             elif limit < old[keyword] and is_upper:
-                found.extend(self.broken(f"{rule}_DECREASED", f"{path}/{keyword}"))
+                found.append(self.broken(f"{rule}_DECREASED", f"{path}/{keyword}"))
             elif limit > old[keyword] and not is_upper:
-                found.extend(self.broken(f"{rule}_INCREASED", f"{path}/{keyword}"))
-        return tuple(found)
+                found.append(self.broken(f"{rule}_INCREASED", f"{path}/{keyword}"))
+        return joined(found)
 
     def _patterns(self, old: Text, new: Text, path: str) -> Findings:
         if new.pattern is None or new.pattern == old.pattern:
-            return ()
+            return NOTHING
         return self.broken("PATTERN_ADDED" if old.pattern is None else "PATTERN_CHANGED", f"{path}/pattern")
 
     def _numbers(self, old: Number, new: Number, path: str) -> Findings:
@@ -159,30 +191,22 @@ class Comparison:
             return self.broken("MULTIPLE_OF_ADDED", path)
         before, now = Fraction(str(old)), Fraction(str(new))
         if before % now == 0:
-            return ()
+            return NOTHING
         return self.broken("MULTIPLE_OF_EXPANDED" if now % before == 0 else "MULTIPLE_OF_CHANGED", path)
 
     def _enumerations(self, old: Enumeration, new: Enumeration, path: str) -> Findings:
+        self.effort.spend_on_text(len(old.values) + len(new.values))
         if old.values <= new.values:
-            return ()
+            return NOTHING
         is_narrowed = new.values < old.values and new.keyword == old.keyword == "enum"
         return self.broken("ENUM_ARRAY_NARROWED" if is_narrowed else "ENUM_ARRAY_CHANGED", f"{path}/{new.keyword}")
 
     def _conditionals(self, old: Conditional, new: Conditional, path: str) -> Findings:
         """Which of the two branches applies must not change, so the condition has to be the same one."""
-        if render(old.condition.raw) != render(new.condition.raw):
+        if self.text(old.condition) != self.text(new.condition):
             return self.broken("TYPE_CHANGED", f"{path}/if")
         then = self.compare(old.then, new.then, f"{path}/then")
         return then + self.compare(old.otherwise, new.otherwise, f"{path}/else")
-
-
-def _settled(operand: Operand) -> Operand:
-    return operand.settled() if isinstance(operand, Place) else operand
-
-
-def _identity(place: Place) -> int | bool:
-    """Places come and go, the JSON they stand for stays; a boolean has no identity of its own."""
-    return id(place.raw) if isinstance(place.raw, dict) else bool(place.raw)
 
 
 def _conjunction(parts: tuple[Demand, ...]) -> Combination:

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import re2
-
-from moldau.schemas.incompatibility import Incompatibility
+from moldau.schemas.findings import NOTHING, Findings, joined
 from moldau.schemas.json_schema.places import Place
-from moldau.schemas.json_schema.shapes import Object, is_everything, is_nothing
-from moldau.schemas.pairs import Findings
+from moldau.schemas.json_schema.shapes import Object, is_nothing
 
 if TYPE_CHECKING:
     from moldau.schemas.json_schema.compatibility import Comparison
@@ -23,7 +20,8 @@ __all__ = ["compare_objects"]
 
 def compare_objects(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
     """Compare two schemas of objects."""
-    comparison.effort.spend(len(old.properties) + len(new.properties))
+    comparison.effort.spend(len(old.properties) + len(new.properties) + len(new.patterns))
+    comparison.effort.spend(len(new.needed_together) + len(new.dependent_schemas))
     return (
         _required(comparison, old, new, f"{path}/required")
         + _properties(comparison, old, new, f"{path}/properties")
@@ -36,120 +34,102 @@ def compare_objects(comparison: Comparison, old: Object, new: Object, path: str)
 
 
 def _required(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
-    found: list[Incompatibility] = []
+    found: list[Findings] = []
     for name, schema in new.properties.items():
         became_required = name in new.required and name not in old.required
-        if became_required and name in old.properties and not _has_default(schema):
-            found.extend(comparison.broken("REQUIRED_ATTRIBUTE_ADDED", f"{path}/{name}"))
-    return tuple(found)
+        if became_required and name in old.properties and not _has_default(comparison, schema):
+            found.append(comparison.broken("REQUIRED_ATTRIBUTE_ADDED", f"{path}/{name}"))
+    return joined(found)
 
 
 def _properties(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
-    found: list[Incompatibility] = []
+    found: list[Findings] = []
     for name, schema in old.properties.items():
         if name in new.properties:
-            found.extend(comparison.compare(schema, new.properties[name], f"{path}/{name}"))
+            found.append(comparison.compare(schema, new.properties[name], f"{path}/{name}"))
         else:
-            found.extend(_removed(comparison, schema, new, f"{path}/{name}", name))
+            found.append(_removed(comparison, schema, new, f"{path}/{name}", name))
     for name, schema in new.properties.items():
         if name not in old.properties:
-            found.extend(_added(comparison, old, schema, f"{path}/{name}", name, is_required=name in new.required))
-    return tuple(found)
+            found.append(_added(comparison, old, schema, f"{path}/{name}", name, is_required=name in new.required))
+    return joined(found)
 
 
 def _removed(comparison: Comparison, schema: Place, new: Object, path: str, name: str) -> Findings:
     if new.is_open:
-        return ()
+        return NOTHING
     covering = _covering(comparison, new, name)
     if covering is not None:
         found = comparison.compare(schema, covering, path)
         rule = "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
-        return comparison.broken(rule, path) if found else ()
+        return comparison.broken(rule, path) if found else NOTHING
     if new.allows_additional or is_nothing(schema):
-        return ()
+        return NOTHING
     return comparison.broken("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
 def _added(comparison: Comparison, old: Object, schema: Place, path: str, name: str, *, is_required: bool) -> Findings:
     model = "OPEN" if old.is_open else "UNOPEN"
-    if is_required and not _has_default(schema):
+    if is_required and not _has_default(comparison, schema):
         return comparison.broken(f"REQUIRED_PROPERTY_ADDED_TO_{model}_CONTENT_MODEL", path)
     if old.is_open:
-        if is_everything(schema.settled()):
-            return ()
+        if comparison.is_everything(schema):
+            return NOTHING
         kind = "REQUIRED_PROPERTY_WITH_DEFAULT" if is_required else "OPTIONAL_PROPERTY"
         return comparison.broken(f"{kind}_ADDED_TO_OPEN_CONTENT_MODEL", path)
     covering = _covering(comparison, old, name)
     if covering is not None and comparison.compare(covering, schema, path):
         return comparison.broken("PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
-    return ()
+    return NOTHING
 
 
 def _covering(comparison: Comparison, shape: Object, name: str) -> Place | None:
     """What an object that is neither open nor closed says about a property it does not name."""
     for pattern, schema in shape.patterns.items():
-        comparison.effort.spend()
-        if _matches(pattern, name):
+        if comparison.patterns.match(pattern, name):
             return schema
     return shape.additional
 
 
-def _matches(pattern: str, name: str) -> bool:
-    """Search in linear time, whatever the pattern. Look-around, which that cannot do, is taken to match nothing."""
-    try:
-        return bool(re2.search(pattern, name, _QUIET))
-    except re2.error:
-        return False
-
-
-def _quiet() -> re2.Options:
-    options = re2.Options()
-    options.log_errors = False
-    return options
-
-
-_QUIET = _quiet()
-
-
 def _dependencies(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
-    found: list[Incompatibility] = []
+    found: list[Findings] = []
     for name, needed in new.needed_together.items():
         before = old.needed_together.get(name)
         if before is None:
-            found.extend(comparison.broken("DEPENDENCY_ARRAY_ADDED", f"{path}/{name}"))
+            found.append(comparison.broken("DEPENDENCY_ARRAY_ADDED", f"{path}/{name}"))
         elif not needed <= before:
             rule = "DEPENDENCY_ARRAY_EXTENDED" if needed > before else "DEPENDENCY_ARRAY_CHANGED"
-            found.extend(comparison.broken(rule, f"{path}/{name}"))
+            found.append(comparison.broken(rule, f"{path}/{name}"))
     for name, schema in new.dependent_schemas.items():
         if name not in old.dependent_schemas:
-            found.extend(comparison.broken("DEPENDENCY_SCHEMA_ADDED", f"{path}/{name}"))
+            found.append(comparison.broken("DEPENDENCY_SCHEMA_ADDED", f"{path}/{name}"))
         else:
-            found.extend(comparison.compare(old.dependent_schemas[name], schema, f"{path}/{name}"))
-    return tuple(found)
+            found.append(comparison.compare(old.dependent_schemas[name], schema, f"{path}/{name}"))
+    return joined(found)
 
 
 def _patterns(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
     """Patterns in both are compared like properties; one that came or went is seen in the content model."""
-    found: list[Incompatibility] = []
+    found: list[Findings] = []
     for pattern, schema in new.patterns.items():
         if pattern in old.patterns:
-            found.extend(comparison.compare(old.patterns[pattern], schema, f"{path}/{pattern}"))
-    return tuple(found)
+            found.append(comparison.compare(old.patterns[pattern], schema, f"{path}/{pattern}"))
+    return joined(found)
 
 
 def _additional(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
     if not new.allows_additional:
-        return comparison.broken("ADDITIONAL_PROPERTIES_REMOVED", path) if old.allows_additional else ()
+        return comparison.broken("ADDITIONAL_PROPERTIES_REMOVED", path) if old.allows_additional else NOTHING
     if new.additional is None or not old.allows_additional:
-        return ()
+        return NOTHING
     if old.additional is None:
         return comparison.broken("ADDITIONAL_PROPERTIES_NARROWED", path)
     return comparison.compare(old.additional, new.additional, path)
 
 
-def _has_default(schema: Place) -> bool:
+def _has_default(comparison: Comparison, schema: Place) -> bool:
     """A default counts where it is written, or where the property's reference leads."""
     if isinstance(schema.raw, dict) and "default" in schema.raw:
         return True
-    settled = schema.settled()
+    settled = comparison.settled(schema)
     return isinstance(settled.raw, dict) and "default" in settled.raw

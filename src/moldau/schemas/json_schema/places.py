@@ -21,7 +21,7 @@ from moldau.schemas.json_text import Json
 if TYPE_CHECKING:
     from referencing._core import Resolver
 
-__all__ = ["Place", "root_place", "subschemas"]
+__all__ = ["Place", "ReferenceEnds", "root_place", "subschemas"]
 
 _MAX_HOPS: Final = 100
 
@@ -54,8 +54,7 @@ class Place:
 
     def inner(self, raw: Json) -> Place:
         """A schema written inside this one."""
-        identifier = "id" if self.draft.number == 4 else "$id"
-        if isinstance(raw, dict) and isinstance(raw.get(identifier), str):
+        if isinstance(raw, dict) and isinstance(raw.get(_identifier(self.draft)), str):
             resource = self.draft.specification.create_resource(raw)
             return Place(raw, self.resolver.in_subresource(resource), self.draft)
         return Place(raw, self.resolver, self.draft)
@@ -84,27 +83,69 @@ class Place:
         names_draft = isinstance(contents, dict) and "$schema" in contents
         return Place(contents, resolved.resolver, Draft.of(contents) if names_draft else self.draft)
 
-    def settled(self) -> Place:
-        """This place, or the end of a chain of references when it consists of nothing but one."""
-        place = self
-        for _ in range(_MAX_HOPS):
-            if place.reference is None or (place.draft.number >= 2019 and _says_more(place.raw)):
-                return place
-            place = place.followed()
-        raise InvalidSchemaError(f"Invalid JSON Schema: the reference {self.reference!r} leads back to itself")
+    @property
+    def is_only_reference(self) -> bool:
+        """Whether it says nothing else than what it refers to."""
+        return self.reference is not None and not (self.draft.number >= 2019 and _says_more(self.raw))
+
+
+class ReferenceEnds:
+    """Where chains of references end. Each is followed once, however many places it can be entered from."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Place, int]] = {}
+        """By the JSON of a place, which outlives it: the end of its chain, and how many hops away that is."""
+
+    def end_of(self, place: Place) -> Place:
+        """The place itself, or the end of a chain of references when it consists of nothing but one."""
+        trail: list[Place] = []
+        end, hops = place, 0
+        while end.is_only_reference:
+            known = self._known.get(id(end.raw))
+            if known is not None:
+                end, hops = known
+                break
+            trail.append(end)
+            if len(trail) > _MAX_HOPS:
+                raise _endless(place)
+            end = end.followed()
+        for one in reversed(trail):
+            hops += 1
+            self._known[id(one.raw)] = end, hops
+        if hops > _MAX_HOPS:
+            raise _endless(place)
+        return end
+
+
+def _endless(place: Place) -> InvalidSchemaError:
+    return InvalidSchemaError(f"Invalid JSON Schema: the reference {place.reference!r} leads back to itself")
 
 
 def root_place(schema: Json, draft: Draft, references: Mapping[str, Json]) -> Place:
     """The place of a whole schema, from which `references` can be reached by the names they were given."""
     specification = draft.specification
     root: Resource[Json] = specification.create_resource(schema)
-    base = root.id() or ""
+    named = schema.get(_identifier(draft)) if isinstance(schema, dict) else None
+    base = (root.id() if isinstance(named, str) else None) or ""
     registry: Registry[Json] = REGISTRY
     for name, document in references.items():
         resource: Resource[Json] = Draft.of(document).specification.create_resource(document)
         for uri in {urldefrag(name).url, urldefrag(urljoin(base, name)).url} - {""}:
             registry = registry.with_resource(uri, resource)
-    return Place(schema, registry.resolver_with_root(root), draft)
+    return Place(schema, _crawled(registry.with_resource(base, root)).resolver(base_uri=base), draft)
+
+
+def _identifier(draft: Draft) -> str:
+    return "id" if draft.number == 4 else "$id"
+
+
+def _crawled(registry: Registry[Json]) -> Registry[Json]:
+    """Find anchors and ids here, once: the resolver would search the whole document again for each of them."""
+    try:
+        return registry.crawl()
+    except (AttributeError, TypeError, ValueError):
+        # A document of an old log that nobody validated; what it does not define soundly cannot be referred to.
+        return registry
 
 
 def subschemas(place: Place) -> Iterator[Place]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from moldau.schemas.incompatibility import Incompatibility, Sides
+from moldau.schemas.findings import NOTHING, Findings
+from moldau.schemas.incompatibility import Incompatibility, Sides, shortened
 from moldau.schemas.parsed_schema import SchemaType
 
 __all__ = ["Rules"]
@@ -100,13 +101,14 @@ class Rules:
         self._words = {"new": f"the {sides.reader} schema", "old": f"the {sides.writer} schema"}
         self._forgiven = _FORGIVEN if is_lenient else frozenset[str]()
 
-    def broken(self, rule: str, path: str) -> tuple[Incompatibility, ...]:
+    def broken(self, rule: str, path: str) -> Findings:
         """The finding for one broken rule; nothing when it is forgiven."""
         if rule in self._forgiven:
-            return ()
+            return NOTHING
         template = _SENTENCES.get(rule) or _bound_sentence(rule)
-        sentence = template.format(path=path, **self._words)
-        return (Incompatibility(SchemaType.JSON, rule, path, sentence),)
+        place = shortened(path)
+        sentence = template.format(path=place, **self._words)
+        return Findings(Incompatibility.of(SchemaType.JSON, rule, place, sentence))
 
 
 def _bound_sentence(rule: str) -> str:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from moldau.schemas.errors import InvalidSchemaError
 from moldau.schemas.json_schema.drafts import Draft, check
-from moldau.schemas.json_schema.places import Place, root_place, subschemas
+from moldau.schemas.json_schema.places import Place, ReferenceEnds, root_place, subschemas
 from moldau.schemas.json_text import Json, load, render, sorted_keys
 from moldau.schemas.parsed_schema import ParsedSchema, References, SchemaType
 
@@ -121,10 +121,10 @@ def _referenced(references: References) -> dict[str, JsonSchema]:
 
 
 def _follow_references(root: Place) -> None:
-    waiting = [root]
+    waiting, ends = [root], ReferenceEnds()
     while waiting:
         place = waiting.pop()
         if place.reference is not None:
             place.followed()
-            place.settled()
+            ends.end_of(place)
         waiting.extend(subschemas(place))

@@ -27,7 +27,6 @@ __all__ = [
     "Shape",
     "Text",
     "demands",
-    "is_everything",
     "is_nothing",
 ]
 
@@ -140,11 +139,6 @@ _OBJECT: Final = (
     *("dependentRequired", "dependentSchemas", "propertyNames", "minProperties", "maxProperties"),
 )
 _IMPLYING: Final = (("string", _TEXT), ("number", _NUMBER), ("array", _ARRAY), ("object", _OBJECT))
-
-
-def is_everything(operand: Operand) -> bool:
-    """Whether it accepts any value at all."""
-    return isinstance(operand, Place) and operand.raw is not False and not demands(operand)
 
 
 def is_nothing(operand: Operand) -> bool:

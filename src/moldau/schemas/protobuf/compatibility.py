@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from moldau.schemas.errors import InvalidSchemaError
-from moldau.schemas.incompatibility import Incompatibility, Sides
-from moldau.schemas.pairs import Effort, Findings, Pairs
+from moldau.schemas.findings import NOTHING, Findings, joined
+from moldau.schemas.incompatibility import Incompatibility, Sides, shortened
+from moldau.schemas.pairs import Effort, Pairs
 from moldau.schemas.parsed_schema import SchemaType
 from moldau.schemas.protobuf.elements import SCALARS, Enum, Field, Message, OneOf
 from moldau.schemas.protobuf.schema import ProtobufSchema
@@ -55,61 +56,63 @@ _SENTENCES: Final = {
 }
 
 
-def differences(new: ProtobufSchema, old: ProtobufSchema, sides: Sides) -> list[Incompatibility]:
+def differences(new: ProtobufSchema, old: ProtobufSchema, sides: Sides, effort: Effort) -> list[Incompatibility]:
     """Return why `new` cannot read data of `old`; an empty list means that it can."""
     try:
-        found = _Comparison(new, old, sides).compare()
+        found = _Comparison(new, old, sides, effort).compare()
     except RecursionError:
         raise InvalidSchemaError("the Protobuf schemas are nested too deeply to be compared") from None
-    return list(dict.fromkeys(found))
+    return found.distinct()
 
 
 class _Comparison:
-    def __init__(self, new: ProtobufSchema, old: ProtobufSchema, sides: Sides) -> None:
+    def __init__(self, new: ProtobufSchema, old: ProtobufSchema, sides: Sides, effort: Effort) -> None:
         self._new, self._old = new, old
         self._words = {"new": f"the {sides.reader} schema", "old": f"the {sides.writer} schema"}
-        self._effort = Effort()
+        self._effort = effort
         self._pairs = Pairs()
 
     def compare(self) -> Findings:
         old, new = self._old.file, self._new.file
-        found = self._broken("PACKAGE_CHANGED", "#/") if old.package != new.package else ()
+        found = self._broken("PACKAGE_CHANGED", "#/") if old.package != new.package else NOTHING
         return found + self._types(old.messages, new.messages, _Scopes(old.package, new.package), "#")
 
     def _types(self, olds: list[Message], news: list[Message], scopes: _Scopes, path: str) -> Findings:
+        self._effort.spend(len(news))
         successors = {message.name: message for message in news}
-        found: list[Incompatibility] = []
+        found: list[Findings] = []
         for message in olds:
             place = f"{path}/{message.name}"
             successor = successors.get(message.name)
             if successor is None:
-                found.extend(self._broken("MESSAGE_REMOVED", place))
+                found.append(self._broken("MESSAGE_REMOVED", place))
             else:
-                found.extend(self._messages(message, successor, scopes.inside(message.name), place))
-        return tuple(found)
+                found.append(self._messages(message, successor, scopes.inside(message.name), place))
+        return joined(found)
 
     def _messages(self, old: Message, new: Message, scopes: _Scopes, path: str) -> Findings:
         self._effort.spend()
-        return self._pairs.compare((id(old), id(new)), lambda: self._message(old, new, scopes, path))
+        place = shortened(path)
+        return self._pairs.compare((id(old), id(new)), lambda: self._message(old, new, scopes, place))
 
     def _message(self, old: Message, new: Message, scopes: _Scopes, path: str) -> Findings:
         olds = {field.number: field for field in old.all_fields()}
         news = {field.number: field for field in new.all_fields()}
-        found = [*self._oneofs(old, new, path)]
+        found = [self._oneofs(old, new, path)]
         for number in sorted(olds.keys() | news.keys()):
             self._effort.spend()
-            found.extend(self._fields(olds.get(number), news.get(number), scopes, f"{path}/{number}"))
-        found.extend(self._types(old.messages, new.messages, scopes, path))
-        return tuple(found)
+            found.append(self._fields(olds.get(number), news.get(number), scopes, f"{path}/{number}"))
+        found.append(self._types(old.messages, new.messages, scopes, path))
+        return joined(found)
 
     def _fields(self, old: Field | None, new: Field | None, scopes: _Scopes, path: str) -> Findings:
         if new is None:
-            return self._broken("REQUIRED_FIELD_REMOVED", path) if old and old.label == "required" else ()
+            return self._broken("REQUIRED_FIELD_REMOVED", path) if old and old.label == "required" else NOTHING
         if old is None:
-            return self._broken("REQUIRED_FIELD_ADDED", path) if new.label == "required" else ()
+            return self._broken("REQUIRED_FIELD_ADDED", path) if new.label == "required" else NOTHING
         if (old.map_key is None) != (new.map_key is None):
             return self._broken("FIELD_KIND_CHANGED", path)
-        found: Findings = ()
+        found = NOTHING
         if old.map_key is not None and new.map_key is not None:
             found += self._type_names(old.map_key, new.map_key, scopes, path)
         found += self._type_names(old.type, new.type, scopes, path)
@@ -122,7 +125,7 @@ class _Comparison:
         if isinstance(before, Symbol) or isinstance(now, Symbol):
             return self._broken("FIELD_KIND_CHANGED", path)
         same = _WIRE_GROUPS.get(before) == _WIRE_GROUPS.get(now)
-        return () if same else self._broken("FIELD_SCALAR_KIND_CHANGED", path)
+        return NOTHING if same else self._broken("FIELD_SCALAR_KIND_CHANGED", path)
 
     def _message_types(self, old: Symbol, new: Symbol, path: str) -> Findings:
         assert isinstance(old.element, Message)
@@ -131,28 +134,28 @@ class _Comparison:
             return self._broken("FIELD_NAMED_TYPE_CHANGED", path)
         place = f"#/{old.local_name.replace('.', '/')}"
         found = self._messages(old.element, new.element, _Scopes(old.full_name, new.full_name), place)
-        return (*found, *self._broken("FIELD_NAMED_TYPE_CHANGED", path)) if found else ()
+        return found + self._broken("FIELD_NAMED_TYPE_CHANGED", path) if found else NOTHING
 
     def _labels(self, old: Field, new: Field, scopes: _Scopes, path: str) -> Findings:
         if old.label is None or new.label is None or old.label == new.label:
-            return ()
+            return NOTHING
         kind = self._old_type(old.type, scopes)
         is_numeric = not isinstance(kind, Symbol) and _WIRE_GROUPS.get(kind) != "text"
-        return self._broken("FIELD_NUMERIC_LABEL_CHANGED", path) if is_numeric else ()
+        return self._broken("FIELD_NUMERIC_LABEL_CHANGED", path) if is_numeric else NOTHING
 
     def _oneofs(self, old: Message, new: Message, path: str) -> Findings:
         kept = {field.number for field in new.all_fields()}
         home = {field.number: oneof.name for oneof in old.oneofs for field in oneof.fields}
         alone = {field.number for field in old.fields}
-        found: list[Incompatibility] = []
+        found: list[Findings] = []
         for oneof in new.oneofs:
-            found.extend(self._gathered(oneof, home, alone, f"{path}/{oneof.name}"))
+            found.append(self._gathered(oneof, home, alone, f"{path}/{oneof.name}"))
         survivors = {oneof.name for oneof in new.oneofs}
         for oneof in old.oneofs:
             if oneof.name in survivors:
                 gone = (field.number for field in oneof.fields if field.number not in kept)
-                found.extend(self._removed(gone, f"{path}/{oneof.name}"))
-        return tuple(found)
+                found.append(self._removed(gone, f"{path}/{oneof.name}"))
+        return joined(found)
 
     def _gathered(self, oneof: OneOf, home: dict[int, str], alone: set[int], path: str) -> Findings:
         """Fields that could be set together before must not become alternatives."""
@@ -161,12 +164,10 @@ class _Comparison:
         homes = {home[number] for number in numbers if number in home}
         if len(moved) > 1:
             return self._broken("MULTIPLE_FIELDS_MOVED_TO_ONEOF", path)
-        return self._broken("FIELD_MOVED_TO_EXISTING_ONEOF", path) if len(moved) + len(homes) > 1 else ()
+        return self._broken("FIELD_MOVED_TO_EXISTING_ONEOF", path) if len(moved) + len(homes) > 1 else NOTHING
 
     def _removed(self, numbers: Iterable[int], path: str) -> Findings:
-        return tuple(
-            finding for number in numbers for finding in self._broken("ONEOF_FIELD_REMOVED", f"{path}/{number}")
-        )
+        return joined(self._broken("ONEOF_FIELD_REMOVED", f"{path}/{number}") for number in numbers)
 
     def _old_type(self, name: str, scopes: _Scopes) -> Symbol | str:
         return _type_of(name, scopes.old, self._old)
@@ -175,7 +176,10 @@ class _Comparison:
         return _type_of(name, scopes.new, self._new)
 
     def _broken(self, rule: str, path: str) -> Findings:
-        return (Incompatibility(SchemaType.PROTOBUF, rule, path, _SENTENCES[rule].format(path=path, **self._words)),)
+        place = shortened(path)
+        sentence = _SENTENCES[rule].format(path=place, **self._words)
+        self._effort.spend_on_text(len(sentence))
+        return Findings(Incompatibility.of(SchemaType.PROTOBUF, rule, place, sentence))
 
 
 class _Scopes:

@@ -171,6 +171,6 @@ def test_types_entangled_without_end_are_refused(monkeypatch: pytest.MonkeyPatch
         return parse("AVRO", json.dumps(records))
 
     assert len(check(CompatibilityLevel.BACKWARD, many("int"), [many("string")])) == 60
-    monkeypatch.setattr("moldau.schemas.avro.compatibility.Effort", lambda: Effort(3_000))
+    monkeypatch.setattr("moldau.schemas.compatibility.Effort", lambda: Effort(3_000))
     with pytest.raises(InvalidSchemaError, match="too large or too entangled"):
         check(CompatibilityLevel.BACKWARD, many("int"), [many("string")])

@@ -1,0 +1,104 @@
+"""Comparing a schema with many others in a process of its own, one comparison after the other.
+
+Threads of the registry would do, but for the interpreter they share with whoever answers reads: a comparison with
+hundreds of versions takes a second, and each read would wait for its turn several times. The process is started when
+first needed and again when it has died. Blocking, for any thread. Start at `FarChecks.check`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from moldau.registry.sources import Source
+from moldau.schemas.compatibility import CompatibilityLevel, CompatibilityPolicy, Incompatibility
+from moldau.schemas.errors import InvalidSchemaError
+from moldau.schemas.parsed_schema import SchemaType
+
+__all__ = ["FarChecks"]
+
+MAX_ANSWER_S = 60.0
+"""How long one comparison may take before the process is ended: far more than the effort of one allows."""
+_COMMAND = (sys.executable, "-m", "moldau.registry.check_process")
+_logger = logging.getLogger("moldau.registry")
+
+
+class FarChecks:
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def check(
+        self, level: CompatibilityLevel, policy: CompatibilityPolicy, new: Source, previous: Iterable[Source]
+    ) -> list[Incompatibility]:
+        """As `schemas.compatibility.check`; raises `OSError` where no process can be had, to be done here instead."""
+        with self._lock:
+            self._ask({"begin": [level, policy, new]})
+            for index, old in enumerate(previous):
+                found = self._ask({"against": old})["found"]
+                if found:
+                    return [_incompatibility(one).at(index) for one in found]
+        return []
+
+    def close(self) -> None:
+        """End the process, and with it a comparison under way."""
+        self._is_closed = True
+        self._end()
+
+    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        process = self._running()
+        watchdog = threading.Timer(MAX_ANSWER_S, process.kill)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(json.dumps(question) + "\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+        except (OSError, ValueError):
+            line = ""
+        finally:
+            watchdog.cancel()
+        if not line:
+            self._end()
+            raise InvalidSchemaError("the schemas could not be compared: they may be too large")
+        answer: dict[str, Any] = json.loads(line)
+        if "refused" in answer:
+            raise InvalidSchemaError(answer["refused"])
+        return answer
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._is_closed:
+            raise InvalidSchemaError("the registry is being stopped")
+        if self._process is None or self._process.poll() is not None:
+            self._end()
+            self._process = subprocess.Popen(
+                _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+            )
+            _logger.debug("process %d compares schemas", self._process.pid)
+        return self._process
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                try:
+                    stream.close()
+                except OSError:
+                    pass  # what was not sent has nobody to read it
+
+
+def _incompatibility(parts: list[Any]) -> Incompatibility:
+    schema_type, *others = parts
+    return Incompatibility(SchemaType(schema_type), *others)

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from moldau.registry.blocking import in_daemon_thread, joined
+from moldau.registry.outages import Outage
+
+
+def test_a_trouble_that_lasts_is_one_line_with_reminders_and_one_at_its_end() -> None:
+    outage = Outage("the group g")
+    lines = [outage.failed("refused", now) for now in range(0, 70)]
+    assert [(now, line) for now, line in enumerate(lines) if line] == [
+        (0, "the group g cannot be reached: refused. Trying until it can"),
+        (30, "the group g still cannot be reached after 30 s: refused"),
+        (60, "the group g still cannot be reached after 60 s: refused"),
+    ]
+    assert outage.recovered(71) == "the group g is reached again after 71 s"
+    assert outage.recovered(72) is None
+    assert outage.failed("refused", 73) is not None
+
+
+def test_a_blocking_call_gives_its_result_or_its_error_and_holds_nobody_who_is_cancelled() -> None:
+    async def run() -> None:
+        assert await in_daemon_thread(lambda: 5, name="t") == 5
+        with pytest.raises(KeyError):
+            await in_daemon_thread(lambda: {}["a"], name="t")
+        never = threading.Event()
+        waiting = asyncio.ensure_future(in_daemon_thread(never.wait, name="t"))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        thread = threading.Thread(target=never.wait, daemon=True)
+        thread.start()
+        assert not await joined(thread, 0.01)
+        never.set()
+        assert await joined(thread, 30)
+
+    asyncio.run(run())
