@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.configs.changes import Changes
 from moldau.cli.configs.describe import own_overrides
 from moldau.cli.configs.entities import Entity
@@ -13,11 +14,11 @@ from moldau.cli.connect import pairs
 from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
 from moldau.cli.tool import ToolError
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 
 def main(argv: Sequence[str]) -> int:
-    return run_command(_parser(), argv, lambda options: _VERBS[options.verb](options))
+    return run_command(parser(), argv, lambda options: _VERBS[options.verb](options))
 
 
 def _show(options: argparse.Namespace) -> None:
@@ -70,8 +71,8 @@ def _entity(text: str) -> Entity:
     return Entity(types[kind], name)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = command_parser(
+def parser() -> CommandParser:
+    made = command_parser(
         "configs",
         "Show, set and unset configs. An entity is a topic's name, topic:<name>, broker:<id>, "
         "or `brokers` for what holds on all of them.",
@@ -82,18 +83,18 @@ def _parser() -> argparse.ArgumentParser:
             "moldau configs unset orders retention.ms",
             "moldau configs set brokers log.retention.hours=24",
         ],
+        default_verb="show",
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
-    show = verbs.add_parser("show", help="what is set, and where from", aliases=[])
+    show = made.add_verb("show", help="what is set, and where from")
     show.add_argument("entity")
     show.add_argument("key", nargs="?", help="one key only")
     show.add_argument("-a", "--all", action="store_true", help="also defaults")
-    set_ = verbs.add_parser("set", help="set keys")
+    set_ = made.add_verb("set", help="set keys")
     set_.add_argument("entity")
     set_.add_argument("pairs", nargs="+", metavar="key=value")
-    unset = verbs.add_parser("unset", help="go back to the default")
+    unset = made.add_verb("unset", help="go back to the default")
     unset.add_argument("entity")
     unset.add_argument("keys", nargs="+", metavar="key")
     for verb in (show, set_, unset):
         add_connection(verb)
-    return parser
+    return made

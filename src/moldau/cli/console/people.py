@@ -7,16 +7,21 @@ import base64
 import json
 from collections.abc import Sequence
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.console.consumer import main as consumer_main
 from moldau.cli.console.formatter import Message
 from moldau.cli.console.producer import main as producer_main
 from moldau.cli.people import add_connection, command_parser, run_command
 
-__all__ = ["consume", "produce"]
+__all__ = ["consume", "consume_parser", "produce", "produce_parser"]
 
 
 def produce(argv: Sequence[str]) -> int:
-    parser = command_parser(
+    return run_command(produce_parser(), argv, _produce)
+
+
+def produce_parser() -> CommandParser:
+    made = command_parser(
         "produce",
         "Send each line of standard input to a topic as one record.",
         [
@@ -25,15 +30,15 @@ def produce(argv: Sequence[str]) -> int:
             "moldau produce orders --acks 1 --compression zstd < lines.txt",
         ],
     )
-    parser.add_argument("topic")
-    parser.add_argument("-k", "--key-separator", metavar="TEXT", help="what separates key and value")
-    parser.add_argument("--headers", action="store_true", help="lines begin with h1:v1,h2:v2 and a tab")
-    parser.add_argument("--null", metavar="TEXT", help="text that stands for null, to write tombstones")
-    parser.add_argument("--acks", choices=("0", "1", "all"), default="all", help="how many replicas must confirm")
-    parser.add_argument("--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none")
-    parser.add_argument("--sync", action="store_true", help="wait for each record before the next")
-    add_connection(parser, has_output=False)
-    return run_command(parser, argv, _produce)
+    made.add_argument("topic")
+    made.add_argument("-k", "--key-separator", metavar="TEXT", help="what separates key and value")
+    made.add_argument("--headers", action="store_true", help="lines begin with h1:v1,h2:v2 and a tab")
+    made.add_argument("--null", metavar="TEXT", help="text that stands for null, to write tombstones")
+    made.add_argument("--acks", choices=("0", "1", "all"), default="all", help="how many replicas must confirm")
+    made.add_argument("--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none")
+    made.add_argument("--sync", action="store_true", help="wait for each record before the next")
+    add_connection(made, has_output=False)
+    return made
 
 
 def _produce(options: argparse.Namespace) -> int:
@@ -51,7 +56,11 @@ def _produce(options: argparse.Namespace) -> int:
 
 
 def consume(argv: Sequence[str]) -> int:
-    parser = command_parser(
+    return run_command(consume_parser(), argv, _consume)
+
+
+def consume_parser() -> CommandParser:
+    made = command_parser(
         "consume",
         "Print the records of a topic.",
         [
@@ -60,21 +69,21 @@ def consume(argv: Sequence[str]) -> int:
             "moldau consume orders --from-beginning -o json | head",
         ],
     )
-    parser.add_argument("topic")
-    parser.add_argument("-f", "--from-beginning", action="store_true", help="begin with the oldest record")
-    parser.add_argument("-p", "--partition", type=int, help="read one partition only")
-    parser.add_argument("--offset", help="where to begin in it: an offset, earliest or latest")
-    parser.add_argument("-n", "--max-messages", type=int, metavar="N", help="leave after N records")
-    parser.add_argument("-t", "--timeout-ms", type=int, metavar="MS", help="leave when nothing came for so long")
-    parser.add_argument("-g", "--group", help="read as a member of this group")
-    parser.add_argument("--committed", action="store_true", help="only records of committed transactions")
-    parser.add_argument("--regex", action="store_true", help="the topic is a regular expression")
-    parser.add_argument(
+    made.add_argument("topic")
+    made.add_argument("-f", "--from-beginning", action="store_true", help="begin with the oldest record")
+    made.add_argument("-p", "--partition", type=int, help="read one partition only")
+    made.add_argument("--offset", help="where to begin in it: an offset, earliest or latest")
+    made.add_argument("-n", "--max-messages", type=int, metavar="N", help="leave after N records")
+    made.add_argument("-t", "--timeout-ms", type=int, metavar="MS", help="leave when nothing came for so long")
+    made.add_argument("-g", "--group", help="read as a member of this group")
+    made.add_argument("--committed", action="store_true", help="only records of committed transactions")
+    made.add_argument("--regex", action="store_true", help="the topic is a regular expression")
+    made.add_argument(
         "--show", default="", metavar="FIELDS", help="of key,timestamp,partition,offset,epoch,headers, with commas"
     )
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="text, or a JSON line each")
-    add_connection(parser, has_output=False)
-    return run_command(parser, argv, _consume)
+    made.add_argument("-o", "--output", choices=("text", "json"), default="text", help="text, or a JSON line each")
+    add_connection(made, has_output=False)
+    return made
 
 
 def _consume(options: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.groups.describe import group_offsets
 from moldau.cli.groups.failures import plain_failure
 from moldau.cli.groups.reset import EARLIEST, LATEST, Resetter
@@ -18,11 +19,11 @@ from moldau.cli.tool import ToolError
 from moldau.client.groups import GroupDescription, Groups
 from moldau.core.ids import TopicPartition
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 
 def main(argv: Sequence[str]) -> int:
-    return run_command(_parser(), argv, lambda options: _VERBS[options.verb](options))
+    return run_command(parser(), argv, lambda options: _VERBS[options.verb](options))
 
 
 def _list(options: argparse.Namespace) -> None:
@@ -152,8 +153,8 @@ def _document(group: GroupDescription, rows: Sequence[OffsetRow]) -> dict[str, o
     }
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = command_parser(
+def parser() -> CommandParser:
+    made = command_parser(
         "groups",
         "List, describe, reset and delete consumer groups.",
         [
@@ -164,13 +165,13 @@ def _parser() -> argparse.ArgumentParser:
             "moldau groups reset billing --ago PT1H",
             "moldau groups delete billing",
         ],
+        default_verb="list",
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
-    listing = verbs.add_parser("list", help="names, types and states")
-    describe = verbs.add_parser("describe", help="offsets, lag and members")
+    listing = made.add_verb("list", help="names, types and states")
+    describe = made.add_verb("describe", help="offsets, lag and members")
     describe.add_argument("group")
     describe.add_argument("-m", "--members", action="store_true", help="who reads which partitions")
-    reset = verbs.add_parser("reset", help="move the offsets of a group without members")
+    reset = made.add_verb("reset", help="move the offsets of a group without members")
     reset.add_argument("group")
     reset.add_argument("topics", nargs="*", metavar="topic", help="a topic, or topic:0,1 (default: all with offsets)")
     where = reset.add_mutually_exclusive_group(required=True)
@@ -178,8 +179,8 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--shift-by", type=int, metavar="N", help="so many records further, or back")
     where.add_argument("--ago", metavar="DURATION", help="to what came so long ago: PT1H30M, P2D")
     reset.add_argument("--dry-run", action="store_true", help="only show what would change")
-    delete = verbs.add_parser("delete", help="delete groups and their offsets")
+    delete = made.add_verb("delete", help="delete groups and their offsets")
     delete.add_argument("groups", nargs="+", metavar="group")
     for verb in (listing, describe, reset, delete):
         add_connection(verb)
-    return parser
+    return made

@@ -5,21 +5,26 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.log_dirs.describe import log_dirs_by_broker
 from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
 
-__all__ = ["main", "render_size"]
+__all__ = ["main", "parser", "render_size"]
 
 
 def main(argv: Sequence[str]) -> int:
-    parser = command_parser(
+    return run_command(parser(), argv, _log_dirs)
+
+
+def parser() -> CommandParser:
+    made = command_parser(
         "log-dirs",
         "Show what each partition takes in each broker's log directories, the largest first.",
         ["moldau log-dirs", "moldau log-dirs orders payments -o json"],
     )
-    parser.add_argument("topics", nargs="*", metavar="topic", help="only these topics")
-    add_connection(parser)
-    return run_command(parser, argv, _log_dirs)
+    made.add_argument("topics", nargs="*", metavar="topic", help="only these topics")
+    add_connection(made)
+    return made
 
 
 def _log_dirs(options: argparse.Namespace) -> None:

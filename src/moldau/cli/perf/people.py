@@ -7,17 +7,22 @@ import contextlib
 import io
 from collections.abc import Sequence
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.people import add_connection, command_parser, properties_of, run_command, screen_for
 from moldau.cli.perf.statistics import percentile
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 DEFAULT_TOPIC = "moldau-perf"
 MEBIBYTE = 1024 * 1024
 
 
 def main(argv: Sequence[str]) -> int:
-    parser = command_parser(
+    return run_command(parser(), argv, lambda options: _VERBS[options.verb](options))
+
+
+def parser() -> CommandParser:
+    made = command_parser(
         "perf",
         "Measure how fast records go in, come out, and how long one takes there and back.",
         [
@@ -26,11 +31,10 @@ def main(argv: Sequence[str]) -> int:
             "moldau perf latency -n 5000 -o json",
         ],
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
-    produce = verbs.add_parser("produce", help="send records as fast as possible")
+    produce = made.add_verb("produce", help="send records as fast as possible")
     produce.add_argument("--rate", type=float, default=-1, help="records a second at most")
-    consume = verbs.add_parser("consume", help="read records as fast as possible")
-    latency = verbs.add_parser("latency", help="one record at a time, there and back")
+    consume = made.add_verb("consume", help="read records as fast as possible")
+    latency = made.add_verb("latency", help="one record at a time, there and back")
     for verb, default in ((produce, 1_000_000), (consume, 1_000_000), (latency, 10_000)):
         verb.add_argument("topic", nargs="?", default=DEFAULT_TOPIC, help=f"default: {DEFAULT_TOPIC}")
         verb.add_argument("-n", "--records", type=int, default=default, help=f"how many records (default: {default})")
@@ -38,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
     for verb in (produce, latency):
         verb.add_argument("--size", type=int, default=100, help="bytes of each record (default: 100)")
         verb.add_argument("--acks", choices=("1", "all"), default="all", help="how many replicas must confirm")
-    return run_command(parser, argv, lambda options: _VERBS[options.verb](options))
+    return made
 
 
 def _produce(options: argparse.Namespace) -> int:

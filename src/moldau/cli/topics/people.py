@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.connect import pairs
 from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
 from moldau.cli.tool import ToolError
@@ -13,11 +14,11 @@ from moldau.client.admin import Admin, TopicDescription
 from moldau.client.errors import ClientError
 from moldau.core.errors import ErrorCode
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 
 def main(argv: Sequence[str]) -> int:
-    return run_command(_parser(), argv, lambda options: _VERBS[options.verb](options))
+    return run_command(parser(), argv, lambda options: _VERBS[options.verb](options))
 
 
 def _list(options: argparse.Namespace) -> None:
@@ -35,7 +36,7 @@ def _create(options: argparse.Namespace) -> None:
     admin = admin_for(options)
     try:
         admin.create_topic(
-            options.topic,
+            options.name,
             partitions=options.partitions,
             replication_factor=options.replication_factor,
             configs=pairs(options.config, what="config"),
@@ -43,9 +44,9 @@ def _create(options: argparse.Namespace) -> None:
     except ClientError as error:
         if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS or not options.if_not_exists:
             raise
-        screen_for(options).done(f"{options.topic} is already there", topic=options.topic, created=False)
+        screen_for(options).done(f"{options.name} is already there", topic=options.name, created=False)
         return
-    screen_for(options).done(f"Created {options.topic}", topic=options.topic, created=True)
+    screen_for(options).done(f"Created {options.name}", topic=options.name, created=True)
 
 
 def _describe(options: argparse.Namespace) -> None:
@@ -108,8 +109,8 @@ def _health(topic: TopicDescription) -> str:
     return "internal" if topic.name in INTERNAL_TOPICS else "healthy"
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = command_parser(
+def parser() -> CommandParser:
+    made = command_parser(
         "topics",
         "List, create, describe, alter and delete topics.",
         [
@@ -119,26 +120,26 @@ def _parser() -> argparse.ArgumentParser:
             "moldau topics alter orders --partitions 6",
             "moldau topics delete orders",
         ],
+        default_verb="list",
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
-    listing = verbs.add_parser("list", help="names, partitions and health")
+    listing = made.add_verb("list", help="names, partitions and health")
     listing.add_argument("pattern", nargs="?", help="a regular expression for names")
     listing.add_argument("--internal", action="store_true", help="also the topics of the cluster itself")
-    create = verbs.add_parser("create", help="make a topic")
-    create.add_argument("topic")
+    create = made.add_verb("create", help="make a topic")
+    create.add_argument("name", metavar="topic")
     create.add_argument("-p", "--partitions", type=int, help="how many partitions (default: the broker's)")
     create.add_argument("-r", "--replication-factor", type=int, help="on how many brokers (default: the broker's)")
     create.add_argument("-c", "--config", action="append", default=[], metavar="KEY=VALUE", help="a topic config")
     create.add_argument("--if-not-exists", action="store_true", help="be content when it is already there")
-    describe = verbs.add_parser("describe", help="partitions, leaders, replicas and configs")
+    describe = made.add_verb("describe", help="partitions, leaders, replicas and configs")
     describe.add_argument("topic")
-    alter = verbs.add_parser("alter", help="more partitions, other configs")
+    alter = made.add_verb("alter", help="more partitions, other configs")
     alter.add_argument("topic")
     alter.add_argument("-p", "--partitions", type=int, help="grow to this many partitions")
     alter.add_argument("-c", "--config", action="append", default=[], metavar="KEY=VALUE", help="set a config")
     alter.add_argument("--unset", action="append", default=[], metavar="KEY", help="unset a config")
-    delete = verbs.add_parser("delete", help="delete topics and their records")
+    delete = made.add_verb("delete", help="delete topics and their records")
     delete.add_argument("topics", nargs="+", metavar="topic")
     for verb in (listing, create, describe, alter, delete):
         add_connection(verb)
-    return parser
+    return made
