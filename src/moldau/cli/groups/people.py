@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from moldau.cli.command_line import CommandParser
-from moldau.cli.groups.describe import group_offsets
+from moldau.cli.groups.describe import end_offsets, group_offsets
 from moldau.cli.groups.failures import plain_failure
 from moldau.cli.groups.reset import EARLIEST, LATEST, Resetter
 from moldau.cli.groups.tables import OffsetRow
@@ -16,10 +16,11 @@ from moldau.cli.moments import parse_datetime_ms, parse_duration_ms
 from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
 from moldau.cli.screen import Screen
 from moldau.cli.tool import ToolError
+from moldau.cli.topics.totals import sum_of_known
 from moldau.client.groups import GroupDescription, Groups
 from moldau.core.ids import TopicPartition
 
-__all__ = ["main", "parser"]
+__all__ = ["main", "parser", "total_lag"]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -27,12 +28,26 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _list(options: argparse.Namespace) -> None:
-    found = sorted(Groups(admin_for(options)).listings(), key=lambda listing: listing.group_id)
+    admin = admin_for(options)
+    found = sorted(Groups(admin).listings_with_offsets(), key=lambda group: group[0].group_id)
+    ends = end_offsets(admin, {partition for _, committed in found for partition in committed or ()})
+    lags = [None if committed is None else total_lag(committed, ends) for _, committed in found]
+    rows = [
+        (listing.group_id, listing.type, listing.state, listing.protocol or None, lag)
+        for (listing, _), lag in zip(found, lags, strict=True)
+    ]
     screen = screen_for(options)
-    rows = [(listing.group_id, listing.type, listing.state, listing.protocol or None) for listing in found]
-    screen.table(("Group", "Type", "State", "Protocol"), rows)
-    if not rows:
+    if not rows and not screen.is_json:
         screen.note("No groups yet. Consumers make one when they join: moldau consume <topic> --group <name>")
+        return
+    total = (f"total of {len(rows)}", "", "", "", sum_of_known(lags))
+    screen.table(("Group", "Type", "State", "Protocol", "Lag"), rows, total=total)
+
+
+def total_lag(committed: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int | None]) -> int:
+    """Records that a group has not read yet, over the partitions that are still there."""
+    found = ((offset, ends.get(partition)) for partition, offset in committed.items())
+    return sum(max(0, end - offset) for offset, end in found if end is not None)
 
 
 def _describe(options: argparse.Namespace) -> None:
@@ -53,7 +68,9 @@ def _describe(options: argparse.Namespace) -> None:
         _show_members(screen, group)
         return
     cells = [(*row.partition, _committed(row), row.end, row.lag, row.member and row.member.client_id) for row in rows]
-    screen.table(("Topic", "Partition", "Committed", "End", "Lag", "Client"), cells)
+    screen.table(
+        ("Topic", "Partition", "Committed", "End", "Lag", "Client"), cells, total=("total", "", "", "", lag, "")
+    )
 
 
 def _show_members(screen: Screen, group: GroupDescription) -> None:
@@ -158,7 +175,7 @@ def parser() -> CommandParser:
         "groups",
         "List, describe, reset and delete consumer groups.",
         [
-            "moldau groups list",
+            "moldau groups",
             "moldau groups describe billing",
             "moldau groups reset billing orders --to earliest --dry-run",
             "moldau groups reset billing orders:0,1 --shift-by -10",
@@ -167,7 +184,7 @@ def parser() -> CommandParser:
         ],
         default_verb="list",
     )
-    listing = made.add_verb("list", help="names, types and states")
+    listing = made.add_verb("list", help="names, types, states and lag")
     describe = made.add_verb("describe", help="offsets, lag and members")
     describe.add_argument("group")
     describe.add_argument("-m", "--members", action="store_true", help="who reads which partitions")

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from moldau.cli.command_line import CommandParser
 from moldau.cli.log_dirs.describe import log_dirs_by_broker
 from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
+from moldau.cli.screen import Bytes
 
-__all__ = ["main", "parser", "render_size"]
+__all__ = ["main", "parser"]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -38,18 +39,6 @@ def _log_dirs(options: argparse.Namespace) -> None:
         for replica in log_dir.replicas
     ]
     replicas.sort(key=lambda entry: -entry[2].size)
-    rows = [
-        (broker, path, str(replica.partition), replica.size if screen.is_json else render_size(replica.size))
-        for broker, path, replica in replicas
-    ]
-    screen.table(("Broker", "Directory", "Partition", "Size"), rows)
-
-
-def render_size(size: int) -> str:
-    """A number of bytes with a unit people read."""
-    amount = float(size)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} TiB"
+    rows = [(broker, path, str(replica.partition), Bytes(replica.size)) for broker, path, replica in replicas]
+    total = Bytes(sum(replica.size for _, _, replica in replicas))
+    screen.table(("Broker", "Directory", "Partition", "Size"), rows, total=("total", "", len(rows), total))

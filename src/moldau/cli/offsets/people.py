@@ -51,7 +51,8 @@ def _offsets(options: argparse.Namespace) -> None:
         low, high = _shown(first.get(partition)), _shown(following.get(partition))
         span = high - low if low is not None and high is not None else None
         rows.append((*partition, low, high, span))
-    screen.table(("Topic", "Partition", "First", "Next", "Span"), rows)
+    total = ("total", len(rows), "", "", sum(row[-1] or 0 for row in rows))
+    screen.table(("Topic", "Partition", "First", "Next", "Span"), rows, total=total)
 
 
 def _shown(answer: int | ClientError | None) -> int | None:

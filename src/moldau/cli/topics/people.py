@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from moldau.cli.command_line import CommandParser
 from moldau.cli.connect import pairs
 from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
+from moldau.cli.screen import Bytes
 from moldau.cli.tool import ToolError
 from moldau.cli.topics.selection import INTERNAL_TOPICS, matching
+from moldau.cli.topics.totals import TopicTotals, sum_of_known, topic_totals
 from moldau.client.admin import Admin, TopicDescription
 from moldau.client.errors import ClientError
 from moldau.core.errors import ErrorCode
@@ -25,11 +27,36 @@ def _list(options: argparse.Namespace) -> None:
     admin = admin_for(options)
     names = matching(admin.topic_names(), options.pattern, exclude_internal=not options.internal)
     topics = admin.describe_topics(names)
-    rows = [(t.name, len(t.partitions), t.replication_factor, _health(t)) for t in topics]
+    totals = topic_totals(admin, topics)
+    rows = [_row(topic, totals[topic.name]) for topic in topics]
     screen = screen_for(options)
-    screen.table(("Topic", "Partitions", "Replicas", "State"), rows)
-    if not rows:
-        screen.note("No topics yet. Make one with: moldau topics create <name>")
+    if not rows and not screen.is_json:
+        screen.note(_why_empty(options.pattern))
+        return
+    sums = (
+        f"total of {len(rows)}",
+        sum(len(topic.partitions) for topic in topics),
+        "",
+        sum_of_known([found.messages for found in totals.values()]),
+        _bytes(sum_of_known([found.size_bytes for found in totals.values()])),
+        "",
+    )
+    screen.table(("Topic", "Partitions", "Replicas", "Messages", "Size", "State"), rows, total=sums)
+
+
+def _row(topic: TopicDescription, totals: TopicTotals) -> tuple[object, ...]:
+    partitions, size = len(topic.partitions), _bytes(totals.size_bytes)
+    return (topic.name, partitions, topic.replication_factor, totals.messages, size, _health(topic))
+
+
+def _bytes(size: int | None) -> Bytes | None:
+    return None if size is None else Bytes(size)
+
+
+def _why_empty(pattern: str | None) -> str:
+    if pattern is not None:
+        return f"No topic matches {pattern}. `moldau topics` lists them all."
+    return "No topics yet. Make one with: moldau topics create <name>"
 
 
 def _create(options: argparse.Namespace) -> None:
@@ -114,7 +141,8 @@ def parser() -> CommandParser:
         "topics",
         "List, create, describe, alter and delete topics.",
         [
-            "moldau topics list",
+            "moldau topics",
+            "moldau topics list 'orders.*'",
             "moldau topics create orders --partitions 3 --config retention.ms=3600000",
             "moldau topics describe orders -o json",
             "moldau topics alter orders --partitions 6",
@@ -122,7 +150,7 @@ def parser() -> CommandParser:
         ],
         default_verb="list",
     )
-    listing = made.add_verb("list", help="names, partitions and health")
+    listing = made.add_verb("list", help="names, partitions, messages, size on disk and health")
     listing.add_argument("pattern", nargs="?", help="a regular expression for names")
     listing.add_argument("--internal", action="store_true", help="also the topics of the cluster itself")
     create = made.add_verb("create", help="make a topic")
