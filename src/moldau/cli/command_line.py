@@ -7,7 +7,6 @@ mistyped verb or option is answered with the nearest real one. Start at `Command
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -79,6 +78,8 @@ def scan(words: Sequence[str], options: Mapping[str, bool]) -> Iterator[Scanned]
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean X?` where something known is near, else nothing."""
+    import difflib  # only slips need it
+
     names = list(known)
     synonym = OTHER_WORDS.get(word)
     near = [synonym] if synonym in names else difflib.get_close_matches(word, names, n=1, cutoff=0.6)

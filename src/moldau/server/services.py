@@ -10,7 +10,7 @@ import gc
 import logging
 import signal
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from moldau.server.log_output import configure_logging
 from moldau.server.running import announced
@@ -54,7 +54,8 @@ async def _serve(services: Sequence[Service]) -> None:
     try:
         for service in services:
             started.append(service)
-            await service.start()
+            if not await _started_before(stop, service):
+                break
         # What lives from the start lives to the end: collections need not look at it.
         gc.collect()
         gc.freeze()
@@ -62,3 +63,16 @@ async def _serve(services: Sequence[Service]) -> None:
     finally:
         for service in reversed(started):
             await service.stop()
+
+
+async def _started_before(stop: asyncio.Future[str], service: Service) -> bool:
+    """Whether a service has started; False where it was told to stop first, as while it waits for a broker."""
+    starting = asyncio.ensure_future(service.start())
+    waited: set[asyncio.Future[Any]] = {starting, stop}
+    await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+    if starting.done():
+        await starting
+        return True
+    starting.cancel()
+    await asyncio.wait({starting})
+    return False

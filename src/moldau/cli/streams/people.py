@@ -65,9 +65,12 @@ def _jars(options: argparse.Namespace) -> None:
 
 
 def _prepare(options: argparse.Namespace) -> None:
+    from moldau.cli.progress import Steps
     from moldau.cli.streams.preparing import prepare
 
-    prepare(lambda text: print(f"· {text}", file=sys.stderr, flush=True))
+    with Steps() as steps:
+        did_something = prepare(steps.begin)
+    print("Pipelines are ready to start." if did_something else "Nothing to do: everything was prepared before.")
 
 
 def _config(options: argparse.Namespace) -> dict[str, str]:
