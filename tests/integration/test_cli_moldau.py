@@ -25,9 +25,11 @@ def test_a_topics_life(terminal: Terminal) -> None:
     assert terminal.run(create).returncode == 1
     assert "already there" in terminal.output(f"{create} --if-not-exists")
     assert terminal.output(f"moldau topics list life {SERVER}").splitlines() == [
-        "TOPIC  PARTITIONS  REPLICAS  STATE",
-        "life   2           1         healthy",
+        "TOPIC  PARTITIONS  REPLICAS  MESSAGES  SIZE  STATE",
+        "life   2           1         0         0     healthy",
     ]
+    everywhere = [f"moldau {SERVER} topics", f"moldau topics {SERVER}", f"moldau topics {SERVER} list"]
+    assert all("life   2" in terminal.output(line) for line in everywhere)
     described = json.loads(terminal.output(f"moldau topics describe life -o json {SERVER}"))
     assert described["configs"] == {"retention.ms": "60000"}
     assert [partition["leader"] for partition in described["partitions"]] == [0, 0]
@@ -52,6 +54,40 @@ def test_producing_consuming_offsets_and_deleting(terminal: Terminal) -> None:
     (replica,) = json.loads(terminal.output(f"moldau log-dirs flow -o json {SERVER}"))
     assert replica["partition"] == "flow-0"
     assert replica["size"] > 0
+
+
+def test_a_timeout_is_told_in_plain_words_and_by_kafkas_tool_in_kafkas(terminal: Terminal) -> None:
+    terminal.output(f"moldau topics create quiet {SERVER}")
+    plain = terminal.run(f"moldau consume quiet -f --timeout 0.2s {SERVER}")
+    assert (plain.returncode, plain.stderr) == (0, "moldau: nothing came for 200 ms, leaving\nmoldau: 0 records\n")
+    kafkas = terminal.run(
+        "kafka-console-consumer --bootstrap-server localhost:9092 --topic quiet --from-beginning --timeout-ms 200"
+    )
+    assert "org.apache.kafka.common.errors.TimeoutException" in kafkas.stderr
+    assert "Processed a total of 0 messages" in kafkas.stderr
+    contradiction = terminal.run(f"moldau consume quiet --offset 3 {SERVER}")
+    assert contradiction.stderr == "moldau: The partition is required when offset is specified.\n"
+
+
+def test_consuming_ends_when_its_reader_has_left(terminal: Terminal) -> None:
+    """Nothing more is written, so nothing but looking tells that `head` is gone."""
+    terminal.output(f"moldau topics create piped {SERVER}")
+    terminal.output(f"moldau produce piped {SERVER}", stdin="one\n")
+    consuming = terminal.popen(f"moldau consume piped -f {SERVER}")
+    assert consuming.stdout is not None
+    assert consuming.stderr is not None
+    assert consuming.stdout.readline() == b"one\n"
+    consuming.stdout.close()
+    assert consuming.wait(60) == 0
+    consuming.stderr.close()
+
+
+def test_everything_that_is_set_anywhere(terminal: Terminal) -> None:
+    terminal.output(f"moldau topics create tuned -c retention.ms=7 {SERVER}")
+    terminal.output(f"moldau configs set brokers log.retention.ms=86400000 {SERVER}")
+    rows = json.loads(terminal.output(f"moldau configs -o json {SERVER}"))
+    assert {"entity": "topic:tuned", "key": "retention.ms", "value": "7"} in rows
+    assert {"entity": "brokers", "key": "log.retention.ms", "value": "86400000"} in rows
 
 
 def test_configs_of_topics_and_brokers(terminal: Terminal) -> None:

@@ -15,9 +15,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.people import command_parser, run_command, screen_for
 
-__all__ = ["CHECKS", "Finding", "main"]
+__all__ = ["CHECKS", "Finding", "main", "parser"]
 
 OLDEST_PYTHON = (3, 11)
 WANTED_PYSPARK = "4.2.0"
@@ -37,7 +38,7 @@ class Finding(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    return run_command(_parser(), argv, _doctor)
+    return run_command(parser(), argv, _doctor)
 
 
 def _doctor(options: argparse.Namespace) -> int:
@@ -157,7 +158,7 @@ CHECKS: tuple[Callable[[], list[Finding]], ...] = (
 )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = command_parser("doctor", "Look for everything that moldau and its pipelines need.", ["moldau doctor"])
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="how to show results")
-    return parser
+def parser() -> CommandParser:
+    made = command_parser("doctor", "Look for everything that moldau and its pipelines need.", ["moldau doctor"])
+    made.add_argument("-o", "--output", choices=("table", "json"), default="table", help="how to show results")
+    return made

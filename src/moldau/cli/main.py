@@ -5,61 +5,104 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NamedTuple
+from itertools import takewhile
+from typing import Any, NamedTuple
 
 import moldau
+from moldau.cli.command_line import CONNECTION_OPTIONS, Scanned, UnknownOptionError, did_you_mean, scan
 from moldau.cli.tools import TOOLS, tool_main
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "load", "main"]
 
 
-class _Command(NamedTuple):
+class Command(NamedTuple):
     target: str
     summary: str
+    parser: str = ""
+    """What reads its options, for completion."""
+
+
+def _noun(module: str, summary: str) -> Command:
+    return Command(f"moldau.cli.{module}:main", summary, f"moldau.cli.{module}:parser")
 
 
 COMMANDS = {
-    "server": _Command("moldau.cli.server.start:moldau_server", "run a broker"),
-    "stop": _Command("moldau.cli.server.stop:kafka_server_stop", "stop the brokers you started"),
-    "registry": _Command("moldau.cli.registry.start:moldau_registry", "run a schema registry"),
-    "demo": _Command("moldau.cli.demo.command:main", "records counted in windows on Spark, live"),
-    "topics": _Command("moldau.cli.topics.people:main", "list, create, describe, alter and delete topics"),
-    "configs": _Command("moldau.cli.configs.people:main", "show, set and unset configs of topics and brokers"),
-    "produce": _Command("moldau.cli.console.people:produce", "send lines to a topic"),
-    "consume": _Command("moldau.cli.console.people:consume", "print the records of a topic"),
-    "groups": _Command("moldau.cli.groups.people:main", "list, describe, reset and delete consumer groups"),
-    "offsets": _Command("moldau.cli.offsets.people:main", "first and next offsets of partitions"),
-    "records": _Command("moldau.cli.records.people:main", "delete records below an offset"),
-    "log-dirs": _Command("moldau.cli.log_dirs.people:main", "what each partition takes on disk"),
-    "cluster": _Command("moldau.cli.cluster.people:main", "the cluster's id, brokers and what they understand"),
-    "streams": _Command("moldau.cli.streams.people:main", "run topologies on Spark, describe and reset them"),
-    "doctor": _Command("moldau.cli.doctor:main", "is everything here that moldau and its pipelines need?"),
-    "perf": _Command("moldau.cli.perf.people:main", "measure producing, consuming and latency"),
-    "dump-log": _Command("moldau.cli.dump_log.command:main", "look into segment, index and snapshot files"),
-    "storage": _Command("moldau.cli.storage.command:main", "format and inspect data folders"),
+    "server": Command("moldau.cli.server.start:moldau_server", "run a broker", "moldau.cli.server.start:parser"),
+    "stop": Command("moldau.cli.server.stop:kafka_server_stop", "stop the brokers you started"),
+    "registry": Command(
+        "moldau.cli.registry.start:moldau_registry", "run a schema registry", "moldau.cli.registry.start:parser"
+    ),
+    "demo": _noun("demo.command", "records counted in windows on Spark, live"),
+    "topics": _noun("topics.people", "list, create, describe, alter and delete topics"),
+    "configs": _noun("configs.people", "show, set and unset configs of topics and brokers"),
+    "produce": Command(
+        "moldau.cli.console.people:produce", "send lines to a topic", "moldau.cli.console.people:produce_parser"
+    ),
+    "consume": Command(
+        "moldau.cli.console.people:consume", "print the records of a topic", "moldau.cli.console.people:consume_parser"
+    ),
+    "groups": _noun("groups.people", "list, describe, reset and delete consumer groups"),
+    "offsets": _noun("offsets.people", "first and next offsets of partitions"),
+    "records": _noun("records.people", "delete records below an offset"),
+    "log-dirs": _noun("log_dirs.people", "what each partition takes on disk"),
+    "cluster": _noun("cluster.people", "the cluster's id, brokers and what they understand"),
+    "streams": _noun("streams.people", "run topologies on Spark, describe and reset them"),
+    "doctor": _noun("doctor", "is everything here that moldau and its pipelines need?"),
+    "perf": _noun("perf.people", "measure producing, consuming and latency"),
+    "dump-log": Command("moldau.cli.dump_log.command:main", "look into segment, index and snapshot files"),
+    "storage": Command("moldau.cli.storage.command:main", "format and inspect data folders"),
+    "completion": _noun("completion.people", "let the Tab key complete commands, options, topics and groups"),
 }
+IN_FRONT = {**CONNECTION_OPTIONS, "-h": False, "--help": False, "-V": False, "--version": False}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
-    if not words or words[0] in ("-h", "--help", "help"):
-        print(_usage())
-        return 0
-    if words[0] in ("-V", "--version", "version"):
+    try:
+        leading = list(takewhile(lambda word: word.option is not None, scan(words, IN_FRONT)))
+    except UnknownOptionError as unknown:
+        return _refuse(f"there is no option {unknown} before a command{did_you_mean(str(unknown), IN_FRONT)}")
+    names, place = {word.option for word in leading}, len(leading)
+    if names & {"-V", "--version"} or words[place:] == ["version"]:
         print(f"moldau {moldau.__version__}")
         return 0
-    name, rest = words[0], words[1:]
+    if not words[place:] or names & {"-h", "--help"} or words[place:] == ["help"]:
+        print(_usage())
+        return 0
+    name, given, rest = words[place], words[:place], words[place + 1 :]
+    if name == "help":
+        name, rest = rest[0], [*rest[1:], "--help"]
     if name in COMMANDS:
-        return _load(COMMANDS[name].target)(rest)
+        run: Callable[[Sequence[str]], int] = load(COMMANDS[name].target)
+        return run([*given, *rest])
     if name in TOOLS:
-        return tool_main(name)(rest)
-    print(f"moldau: there is no command {name!r}; `moldau --help` lists them", file=sys.stderr)
+        return tool_main(name)([*_as_kafka_writes(leading), *rest])
+    return _refuse(f"there is no command {name!r}{did_you_mean(name, [*COMMANDS, *TOOLS])}")
+
+
+def _as_kafka_writes(leading: Sequence[Scanned]) -> list[str]:
+    """Kafka's tools know only long names, written out."""
+    long_names = {"-b": "--bootstrap-server", "--config-file": "--command-config"}
+    written = []
+    for word in leading:
+        if word.option is None or word.is_value:
+            written.append(word.text)
+            continue
+        name = long_names.get(word.option, word.option)
+        attached = word.text.partition("=")[2] if word.text.startswith("--") else word.text[2:]
+        written.append(f"{name}={attached}" if attached else name)
+    return written
+
+
+def _refuse(text: str) -> int:
+    print(f"moldau: {text}\n`moldau --help` lists what there is.", file=sys.stderr)
     return 2
 
 
-def _load(target: str) -> Callable[[Sequence[str]], int]:
+def load(target: str) -> Callable[..., Any]:
+    """What `module:name` names."""
     module, _, function = target.partition(":")
-    found: Callable[[Sequence[str]], int] = getattr(import_module(module), function)
+    found: Callable[..., Any] = getattr(import_module(module), function)
     return found
 
 
@@ -69,8 +112,10 @@ def _usage() -> str:
         "usage: moldau <command> [options]\n\n"
         "An event-streaming platform in Python that speaks Kafka's protocol.\n\n"
         f"commands:\n{commands}\n\n"
-        "`moldau <command> --help` explains each, with examples. Kafka's own tools are installed beside it:\n"
-        "kafka-topics, kafka-console-producer, kafka-console-consumer, kafka-configs and more.\n\n"
+        "`moldau <command> --help` explains each, with examples. -b HOST:PORT, before or\n"
+        "after the command, or $MOLDAU_BOOTSTRAP_SERVERS says which cluster is meant.\n"
+        "Kafka's own tools are installed beside it: kafka-topics, kafka-configs,\n"
+        "kafka-console-producer, kafka-console-consumer and more.\n\n"
         "first steps:\n"
         "  moldau server                                  # in one terminal\n"
         "  moldau topics create orders --partitions 3     # in another\n"

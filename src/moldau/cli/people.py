@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.connect import pairs, report_client_log
 from moldau.cli.options import UsageError
 from moldau.cli.screen import Screen
@@ -27,10 +28,14 @@ DEFAULT_SERVERS = "localhost:9092"
 SERVERS_VARIABLE = "MOLDAU_BOOTSTRAP_SERVERS"
 
 
-def command_parser(name: str, description: str, examples: Sequence[str]) -> argparse.ArgumentParser:
+def command_parser(
+    name: str, description: str, examples: Sequence[str], *, default_verb: str | None = None
+) -> CommandParser:
+    """The parser of `moldau <name>`; `default_verb` is what the name alone does."""
     listed = "\n".join(f"  {example}" for example in examples)
-    return argparse.ArgumentParser(
+    return CommandParser(
         prog=f"moldau {name}",
+        default_verb=default_verb,
         description=description,
         epilog=f"examples:\n{listed}" if examples else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -73,7 +78,7 @@ def screen_for(options: argparse.Namespace) -> Screen:
 
 
 def run_command(
-    parser: argparse.ArgumentParser,
+    parser: CommandParser,
     argv: Sequence[str],
     body: Callable[[argparse.Namespace], int | None],
 ) -> int:

@@ -10,9 +10,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Literal
 
-__all__ = ["Output", "Screen"]
+__all__ = ["Bytes", "Output", "Screen", "render_size"]
 
 Output = Literal["table", "json"]
+
+
+class Bytes(int):
+    """A cell that is a number of bytes: people see it with a unit, programs as it is."""
 
 
 class Screen:
@@ -26,13 +30,23 @@ class Screen:
     def is_json(self) -> bool:
         return self.output == "json"
 
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, title: str = "") -> None:
-        """Show rows under column names; as JSON, a list of objects with those names in lower case."""
+    def table(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        *,
+        title: str = "",
+        total: Sequence[Any] | None = None,
+    ) -> None:
+        """Show rows under column names; as JSON, a list of objects with those names in lower case.
+
+        A `total` is a last row for people: where a program reads, every line stays one thing of its kind.
+        """
         if self.is_json:
             keys = [column.lower().replace(" ", "_") for column in columns]
             self.document([dict(zip(keys, row, strict=True)) for row in rows])
         elif self._is_terminal:
-            self._rich_table(columns, rows, title)
+            self._rich_table(columns, rows, title, total)
         else:
             self._plain_table(columns, rows)
 
@@ -54,30 +68,43 @@ class Screen:
         if not self.is_json:
             print(text)
 
-    def _rich_table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str) -> None:
+    def _rich_table(
+        self, columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str, total: Sequence[Any] | None
+    ) -> None:
         from rich import box
         from rich.console import Console
         from rich.table import Table
 
         table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, header_style="bold cyan")
         for position, column in enumerate(columns):
-            is_number = bool(rows) and all(isinstance(row[position], int) for row in rows)
+            cells = [row[position] for row in rows if row[position] is not None]
+            is_number = bool(cells) and all(isinstance(cell, int) for cell in cells)
             table.add_column(column, justify="right" if is_number else "left", overflow="fold")
         for row in rows:
             table.add_row(*(_escaped(_text(cell)) for cell in row))
+        if total is not None:
+            table.add_section()
+            table.add_row(*(_escaped(_text(cell)) for cell in total), style="bold")
         Console(highlight=False).print(table)
 
     @staticmethod
     def _plain_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        lines = [[column.upper() for column in columns], *([_text(cell) for cell in row] for row in rows)]
+        lines = [[column.upper() for column in columns], *([_plain(cell) for cell in row] for row in rows)]
         widths = [max(len(line[position]) for line in lines) for position in range(len(columns))]
         for line in lines:
             print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
+def _plain(cell: Any) -> str:
+    """In a pipe sizes are numbers, which `sort` and `awk` can work with."""
+    return str(int(cell)) if isinstance(cell, Bytes) else _text(cell)
+
+
 def _text(cell: Any) -> str:
     if cell is None:
         return "-"
+    if isinstance(cell, Bytes):
+        return render_size(cell)
     return ",".join(map(str, cell)) if isinstance(cell, (list, tuple)) else str(cell)
 
 
@@ -85,3 +112,13 @@ def _escaped(text: str) -> str:
     from rich.markup import escape
 
     return escape(text)
+
+
+def render_size(size: int) -> str:
+    """A number of bytes with a unit people read."""
+    amount = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"

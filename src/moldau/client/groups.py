@@ -16,6 +16,7 @@ from moldau.client.admin import Admin, Node
 from moldau.client.errors import ClientError, client_error
 from moldau.client.wire import WireClient
 from moldau.client.wire_admin import raise_for
+from moldau.client.wire_groups import committed_by_group
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 from moldau.protocol.api import ApiKey
@@ -96,6 +97,19 @@ class Groups:
         for node in self._admin.describe_cluster().nodes:
             with self._admin.wire(node.id) as client:
                 found |= {listing.group_id: listing for listing in self._patiently(partial(_list, client))}
+        return list(found.values())
+
+    def listings_with_offsets(self) -> list[tuple[GroupListing, dict[TopicPartition, int] | None]]:
+        """All groups, each with what it has committed; `None` where its coordinator does not tell.
+
+        A few requests to each broker, however many groups there are: a broker lists those that it coordinates.
+        """
+        found: dict[str, tuple[GroupListing, dict[TopicPartition, int] | None]] = {}
+        for node in self._admin.describe_cluster().nodes:
+            with self._admin.wire(node.id) as client:
+                listings = self._patiently(partial(_list, client))
+                committed = committed_by_group(client, [listing.group_id for listing in listings])
+            found |= {listing.group_id: (listing, committed.get(listing.group_id)) for listing in listings}
         return list(found.values())
 
     def describe(self, group_id: str) -> GroupDescription | None:

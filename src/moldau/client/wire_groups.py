@@ -5,16 +5,18 @@ Start at `commit_for_good`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from moldau.client.admin import Admin
+from moldau.client.wire import WireClient
 from moldau.client.wire_admin import raise_for
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
 
-__all__ = ["RESET", "commit_for_good", "is_reset", "remove_members", "remove_static_member"]
+__all__ = ["RESET", "commit_for_good", "committed_by_group", "is_reset", "remove_members", "remove_static_member"]
 
 FOREVER_MS = 100 * 365 * 24 * 3600 * 1000
 VERSION_WITH_RETENTION = 4
@@ -23,6 +25,10 @@ VERSION_WITH_RETENTION = 4
 VERSION_FOR_ONE_GROUP = 7
 """The last version of OffsetFetch that asks for one group."""
 
+VERSION_FOR_MANY_GROUPS = 9
+"""The last version of OffsetFetch that names topics; those from 8 on ask for many groups at once."""
+
+GROUPS_PER_REQUEST = 100
 GROUP_COORDINATOR = 0
 RESET = "reset"
 """The metadata of offsets that a reset has set, and no run has replaced since."""
@@ -51,6 +57,33 @@ def commit_for_good(admin: Admin, group_id: str, offsets: Mapping[TopicPartition
     for topic in answer.topics:
         for one in topic.partitions:
             raise_for(one.error_code, about=f"{topic.name}-{one.partition_index}")
+
+
+def committed_by_group(client: WireClient, group_ids: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:
+    """What groups have committed, asked of their coordinator, many in one request; without those that it refuses."""
+    version = min(VERSION_FOR_MANY_GROUPS, client.version_for(ApiKey.OFFSET_FETCH))
+    if version <= VERSION_FOR_ONE_GROUP:
+        answers = {group_id: _fetched_for_one(client, group_id, version) for group_id in group_ids}
+        return {group_id: _positions(answer) for group_id, answer in answers.items() if not answer.error_code}
+    found: dict[str, dict[TopicPartition, int]] = {}
+    for some in (group_ids[at : at + GROUPS_PER_REQUEST] for at in range(0, len(group_ids), GROUPS_PER_REQUEST)):
+        wanted = [Message(group_id=group_id, member_id=None, member_epoch=-1, topics=None) for group_id in some]
+        answer = client.send(ApiKey.OFFSET_FETCH, Message(groups=wanted, require_stable=False), version)
+        found |= {group.group_id: _positions(group) for group in answer.groups if not group.error_code}
+    return found
+
+
+def _fetched_for_one(client: WireClient, group_id: str, version: int) -> Message:
+    return client.send(ApiKey.OFFSET_FETCH, Message(group_id=group_id, topics=None, require_stable=False), version)
+
+
+def _positions(answer: Any) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(topic.name, one.partition_index): one.committed_offset
+        for topic in answer.topics
+        for one in topic.partitions
+        if one.committed_offset >= 0 and not one.error_code
+    }
 
 
 def is_reset(admin: Admin, group_id: str, partitions: Iterable[TopicPartition]) -> bool:

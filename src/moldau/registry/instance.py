@@ -6,6 +6,7 @@ Lives in whichever event loop starts it, beside other services if need be. Start
 from __future__ import annotations
 
 import logging
+import threading
 import time
 
 from moldau.client.admin import Admin
@@ -23,6 +24,7 @@ from moldau.registry.registry import Registry
 from moldau.registry.settings import Dialect, RegistrySettings
 from moldau.registry.store import TopicStore
 from moldau.registry.topic import ensure_topic
+from moldau.registry.waiting import told_while_waiting
 
 __all__ = ["RegistryInstance"]
 
@@ -43,6 +45,7 @@ class RegistryInstance:
         self._store: TopicStore | None = None
         self._election: Election | None = None
         self._registry: Registry | None = None
+        self._is_stopping = threading.Event()
 
     @property
     def url(self) -> str:
@@ -66,9 +69,10 @@ class RegistryInstance:
         self._server = HttpServer(host=settings.listener.host, port=settings.listener.port, drain_s=DRAIN_S)
         self._server.bind()
         try:
-            cluster_id = await in_daemon_thread(lambda: self._prepare_topic(deadline), name="registry-topic")
-            self._store = store = self._new_store()
-            await store.start(max(1.0, deadline - time.monotonic()))
+            async with told_while_waiting(normalize_servers(settings["kafkastore.bootstrap.servers"]), deadline):
+                cluster_id = await in_daemon_thread(lambda: self._prepare_topic(deadline), name="registry-topic")
+                self._store = store = self._new_store()
+                await store.start(max(1.0, deadline - time.monotonic()))
         except RegistryError as error:
             raise StartupError(str(error)) from None
         self._election = election = self._new_election(self._server.port, store)
@@ -84,6 +88,7 @@ class RegistryInstance:
 
         Every step has its time: with the brokers gone, most of what it waits for will never come.
         """
+        self._is_stopping.set()
         if self._registry is not None:
             await self._registry.finish_writes(FINISH_WRITES_S)
         if self._election is not None:
@@ -103,6 +108,7 @@ class RegistryInstance:
             self.settings["kafkastore.topic"],
             replication_factor=self.settings["kafkastore.topic.replication.factor"],
             deadline=deadline,
+            is_stopping=self._is_stopping.is_set,
         )
         try:
             return admin.describe_cluster().cluster_id

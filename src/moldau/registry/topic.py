@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 
 from moldau.client.admin import Admin
 from moldau.client.errors import ClientError
@@ -16,10 +17,17 @@ RETRY_S = 0.2
 _logger = logging.getLogger("moldau.registry")
 
 
-def ensure_topic(admin: Admin, topic: str, *, replication_factor: int, deadline: float) -> None:
+def ensure_topic(
+    admin: Admin,
+    topic: str,
+    *,
+    replication_factor: int,
+    deadline: float,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> None:
     """Create the topic where it is missing; raises `StartupError` for one that would lose or reorder schemas.
 
-    `deadline` is a moment of the monotonic clock: until then brokers may still be on their way.
+    `deadline` is a moment of the monotonic clock: until then, or `is_stopping`, brokers may still be on their way.
     """
     outage = Outage(f"the cluster at {admin.servers}")
     while True:
@@ -28,7 +36,7 @@ def ensure_topic(admin: Admin, topic: str, *, replication_factor: int, deadline:
                 _create(admin, topic, replication_factor)
             _check(admin, topic)
         except ClientError as error:
-            if time.monotonic() > deadline:
+            if is_stopping() or time.monotonic() > deadline:
                 raise StartupError(f"topic {topic} at {admin.servers}: {error}") from None
             _tell(outage.failed(str(error), time.monotonic()))
             time.sleep(RETRY_S)

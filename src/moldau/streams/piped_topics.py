@@ -70,7 +70,10 @@ class TestInputTopic(Hinting):
         headers: Headers = (),
         partition: int | None = None,
     ) -> None:
-        """Process one record; without a timestamp it gets the topic's time, and that advances."""
+        """Process one record; `timestamp_ms` is when it happened, in whole ms since 1970.
+
+        Without one it gets the topic's time, and that advances.
+        """
         if timestamp_ms is None:
             timestamp_ms = self._now_ms
             self._now_ms += self._auto_advance_ms

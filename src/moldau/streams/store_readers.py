@@ -104,7 +104,10 @@ class WindowReader:
         self._stores = _checked(name, stores, WindowStore)
 
     def fetch_at(self, key: Any, start: int) -> Any:
-        """The value of a key in the window that starts then, or None."""
+        """The value of a key in the window that starts at `start`, in ms since 1970, or None.
+
+        store.fetch_at("home", key.window.start)
+        """
         return next((_bare(found) for store in self._stores if (found := store.fetch_at(key, start)) is not None), None)
 
     def fetch(self, key: Any, first: int = 0, last: int = LAST_TIME) -> Iterator[tuple[int, Any]]:

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from moldau.cli.log_dirs.people import render_size
-from moldau.cli.screen import Screen
+from moldau.cli.screen import Screen, render_size
 
 
 def test_a_table_in_a_pipe_is_aligned_columns(capsys: pytest.CaptureFixture[str]) -> None:

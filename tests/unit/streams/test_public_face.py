@@ -27,7 +27,8 @@ def test_an_unknown_name_is_unknown() -> None:
 def test_describing_and_testing_a_topology_import_no_spark() -> None:
     program = (
         "import sys; from moldau.streams import StreamsBuilder, TopologyTestDriver; "
-        "b = StreamsBuilder(); b.stream('in').to('out'); TopologyTestDriver(b.build()).close(); "
+        "b = StreamsBuilder(); b.stream('in').to('out'); "
+        "TopologyTestDriver(b.build(), {'default.key.serde': 'string', 'default.value.serde': 'string'}).close(); "
         "sys.exit('pyspark' in sys.modules or 'py4j' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

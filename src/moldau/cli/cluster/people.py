@@ -5,20 +5,25 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 
 def main(argv: Sequence[str]) -> int:
-    parser = command_parser(
+    return run_command(parser(), argv, _cluster)
+
+
+def parser() -> CommandParser:
+    made = command_parser(
         "cluster",
         "Show the cluster's id and brokers, or the requests they understand.",
         ["moldau cluster", "moldau cluster --apis", "moldau cluster -b broker1:9092 -o json"],
     )
-    parser.add_argument("--apis", action="store_true", help="the versions of each request a broker understands")
-    add_connection(parser)
-    return run_command(parser, argv, _cluster)
+    made.add_argument("--apis", action="store_true", help="the versions of each request a broker understands")
+    add_connection(made)
+    return made
 
 
 def _cluster(options: argparse.Namespace) -> None:

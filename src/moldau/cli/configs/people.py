@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.configs.changes import Changes
 from moldau.cli.configs.describe import own_overrides
 from moldau.cli.configs.entities import Entity
@@ -12,15 +13,21 @@ from moldau.cli.configs.resources import change_configs, config_entries
 from moldau.cli.connect import pairs
 from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
 from moldau.cli.tool import ToolError
+from moldau.cli.topics.selection import matching
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
+
+TOPIC_LEVEL = "DYNAMIC_TOPIC_CONFIG"
 
 
 def main(argv: Sequence[str]) -> int:
-    return run_command(_parser(), argv, lambda options: _VERBS[options.verb](options))
+    return run_command(parser(), argv, lambda options: _VERBS[options.verb](options))
 
 
 def _show(options: argparse.Namespace) -> None:
+    if options.entity is None:
+        _show_everything_set(options)
+        return
     admin, entity = admin_for(options), _entity(options.entity)
     own = own_overrides(admin, entity)
     entries = sorted(config_entries(admin, entity), key=lambda entry: entry.name)
@@ -33,6 +40,28 @@ def _show(options: argparse.Namespace) -> None:
     screen.table(("Key", "Value", "Source"), rows)
     if not rows:
         screen.note("Nothing is set here; --all shows what holds by default.")
+
+
+def _show_everything_set(options: argparse.Namespace) -> None:
+    """What is set on any topic, any broker, or all brokers: where things differ from what holds by default."""
+    admin, screen = admin_for(options), screen_for(options)
+    if options.all:
+        raise ToolError("--all shows what holds for one entity: name a topic, broker:<id> or `brokers`")
+    topics = matching(admin.topic_names(), None, exclude_internal=True)
+    rows = [
+        (f"topic:{name}", entry.name, entry.value)
+        for name, entries in admin.describe_configs("topic", topics).items()
+        for entry in sorted(entries, key=lambda entry: entry.name)
+        if entry.source == TOPIC_LEVEL
+    ]
+    brokers = [Entity("brokers", str(node.id)) for node in admin.describe_cluster().nodes]
+    for entity in (Entity("brokers", is_default=True), *brokers):
+        name = "brokers" if entity.is_default else f"broker:{entity.name}"
+        rows += [(name, key, value) for key, value in sorted(own_overrides(admin, entity).items())]
+    if not rows and not screen.is_json:
+        screen.note("Nothing is set anywhere; `moldau configs show <topic> --all` shows what holds by default.")
+        return
+    screen.table(("Entity", "Key", "Value"), rows)
 
 
 def _set(options: argparse.Namespace) -> None:
@@ -70,30 +99,31 @@ def _entity(text: str) -> Entity:
     return Entity(types[kind], name)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = command_parser(
+def parser() -> CommandParser:
+    made = command_parser(
         "configs",
         "Show, set and unset configs. An entity is a topic's name, topic:<name>, broker:<id>, "
         "or `brokers` for what holds on all of them.",
         [
+            "moldau configs                               # all that is set anywhere",
             "moldau configs show orders",
             "moldau configs show broker:0 --all",
             "moldau configs set orders retention.ms=3600000 cleanup.policy=compact",
             "moldau configs unset orders retention.ms",
-            "moldau configs set brokers log.retention.hours=24",
+            "moldau configs set brokers log.retention.ms=86400000",
         ],
+        default_verb="show",
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
-    show = verbs.add_parser("show", help="what is set, and where from", aliases=[])
-    show.add_argument("entity")
+    show = made.add_verb("show", help="what is set, and where from")
+    show.add_argument("entity", nargs="?", help="a topic, topic:<name>, broker:<id> or brokers (default: all of them)")
     show.add_argument("key", nargs="?", help="one key only")
     show.add_argument("-a", "--all", action="store_true", help="also defaults")
-    set_ = verbs.add_parser("set", help="set keys")
+    set_ = made.add_verb("set", help="set keys")
     set_.add_argument("entity")
     set_.add_argument("pairs", nargs="+", metavar="key=value")
-    unset = verbs.add_parser("unset", help="go back to the default")
+    unset = made.add_verb("unset", help="go back to the default")
     unset.add_argument("entity")
     unset.add_argument("keys", nargs="+", metavar="key")
     for verb in (show, set_, unset):
         add_connection(verb)
-    return parser
+    return made

@@ -6,6 +6,7 @@ member like any other. Start at `Printer.run`.
 
 from __future__ import annotations
 
+import select
 import signal
 import sys
 import time
@@ -30,7 +31,7 @@ from moldau.core.errors import MoldauError
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
-__all__ = ["Printer", "main"]
+__all__ = ["Printer", "Wording", "consume", "main"]
 
 NETWORK_LOG = "org.apache.kafka.clients.NetworkClient"
 SOURCE = "org.apache.kafka.tools.consumer.ConsoleConsumer"
@@ -47,7 +48,7 @@ def main(
     default_formatter: str | None = None,
 ) -> int:
     """Run the tool; `formatter` takes the place of the one the options name, `default_formatter` where they do not."""
-    body = partial(_consume, formatter=formatter, default_formatter=default_formatter)
+    body = partial(consume, formatter=formatter, default_formatter=default_formatter)
     return run(parser, body, argv, report=_report)
 
 
@@ -55,30 +56,67 @@ def _report(error: MoldauError) -> None:
     print(error, file=sys.stderr)
 
 
-def _consume(parsed: Parsed, *, formatter: Formatter | None, default_formatter: str | None) -> int:
+class Wording:
+    """What is said beside the records, on stderr: Kafka's words here, for scripts that look for them."""
+
+    def timed_out(self, timeout_ms: int) -> None:
+        text = "Error processing message, terminating consumer process: "
+        log_line("ERROR", f"{text}org.apache.kafka.common.errors.TimeoutException", SOURCE)
+
+    def reader_left(self) -> None:
+        print("Unable to write to standard out, closing consumer.", file=sys.stderr)
+
+    def missing(self, topics: dict[str, str], client_id: str) -> None:
+        names = ", ".join(f"{topic}={reason}" for topic, reason in sorted(topics.items()))
+        log_line("WARN", f"[Consumer clientId={client_id}] Error while fetching metadata : {{{names}}}", NETWORK_LOG)
+
+    def ended(self, count: int) -> None:
+        print(f"Processed a total of {count} messages", file=sys.stderr, flush=True)
+
+
+def consume(
+    parsed: Parsed,
+    *,
+    formatter: Formatter | None = None,
+    default_formatter: str | None = None,
+    wording: Wording | None = None,
+) -> int:
+    """Print what a command line asks for, until its end."""
+    wording = wording or Wording()
     if parsed.has("zookeeper") and not parsed.has("bootstrap-server"):
         parsed.found["bootstrap-server"] = [bootstrap_servers(parsed)]
     plan = Plan.of(parsed, default_formatter=default_formatter)
     if formatter is not None:
         plan = replace(plan, formatter=formatter)
     warn_about_stray_words(parsed, parsed.words_after("bootstrap-server"))
-    printer = Printer(plan)
+    printer = Printer(plan, wording)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, printer.stop)
     try:
         return printer.run()
     finally:
-        print(f"Processed a total of {printer.count} messages", file=sys.stderr, flush=True)
+        wording.ended(printer.count)
+
+
+def _reader_has_left() -> bool:
+    """Whether our output is a pipe that nobody reads any more, as after `| head`: writing alone would tell too late."""
+    poll = select.poll()
+    try:
+        poll.register(sys.stdout.fileno(), 0)
+    except (OSError, ValueError):
+        return False  # no file at all, as in a test
+    return any(events & select.POLLERR for _, events in poll.poll(0))
 
 
 class Printer:
     """Reads and prints until the plan's limits, a signal, or a reader that went away ends it."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, wording: Wording) -> None:
         from confluent_kafka import Consumer
 
         self.count = 0
         self._plan = plan
+        self._wording = wording
         self._stopped = False
         self._is_member = False
         self._warned: dict[str, str] = {}
@@ -98,7 +136,7 @@ class Printer:
         try:
             self._read()
         except BrokenPipeError:
-            print("Unable to write to standard out, closing consumer.", file=sys.stderr)
+            self._wording.reader_left()
             forget_output()
         finally:
             self._consumer.close()
@@ -119,9 +157,10 @@ class Printer:
             if first is not None:
                 self._print([first, *self._consumer.consume(wanted - 1, 0)] if wanted > 1 else [first])
                 last_arrival = now
+            elif _reader_has_left():
+                raise BrokenPipeError
             elif self._plan.timeout_ms is not None and (now - last_arrival) * 1000 >= self._plan.timeout_ms:
-                text = "Error processing message, terminating consumer process: "
-                log_line("ERROR", f"{text}org.apache.kafka.common.errors.TimeoutException", SOURCE)
+                self._wording.timed_out(self._plan.timeout_ms)
                 return
             elif self._follower is None and not self._is_member and now - joining_since > JOIN_PATIENCE_S:
                 self._check_that_groups_exist()
@@ -193,9 +232,7 @@ class Printer:
             if "" in missing:
                 log_line("WARN", missing[""], NETWORK_LOG)
             else:
-                names = ", ".join(f"{topic}={reason}" for topic, reason in sorted(missing.items()))
-                who = f"[Consumer clientId={self._plan.properties['client.id']}]"
-                log_line("WARN", f"{who} Error while fetching metadata : {{{names}}}", NETWORK_LOG)
+                self._wording.missing(missing, self._plan.properties["client.id"])
         self._warned = missing
 
     # With a group

@@ -18,6 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.demo.broker import created_topics, running_broker
 from moldau.cli.demo.pipeline import APPLICATION, INPUT, OUTPUT, visits_per_page
 from moldau.cli.demo.results import Results
@@ -27,7 +28,7 @@ from moldau.client.admin import Admin
 from moldau.client.groups import Groups
 from moldau.core.errors import MoldauError
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 PARTITIONS = 2
 REFRESH_S = 0.25
@@ -54,7 +55,7 @@ class Running:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     console = Console()
     try:
         with _folder(options.keep) as folder:
@@ -217,18 +218,18 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> CommandParser:
+    made = CommandParser(
         prog="moldau demo",
         description="A broker, records that stream in, and a windowed count of them on Spark, live in the terminal.",
     )
-    parser.add_argument(
+    made.add_argument(
         "--seconds", type=float, default=1.5, help="how long to watch after the first counts (default: %(default)s)"
     )
-    parser.add_argument("--rate", type=int, default=5_000, help="records per second (default: %(default)s)")
-    parser.add_argument("--window-s", type=int, default=5, help="seconds in a window (default: %(default)s)")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the broker's log and the state here")
-    return parser
+    made.add_argument("--rate", type=int, default=5_000, help="records per second (default: %(default)s)")
+    made.add_argument("--window-s", type=int, default=5, help="seconds in a window (default: %(default)s)")
+    made.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the broker's log and the state here")
+    return made
 
 
 if __name__ == "__main__":

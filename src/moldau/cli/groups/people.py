@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from moldau.cli.groups.describe import group_offsets
+from moldau.cli.command_line import CommandParser
+from moldau.cli.groups.describe import end_offsets, group_offsets
 from moldau.cli.groups.failures import plain_failure
 from moldau.cli.groups.reset import EARLIEST, LATEST, Resetter
 from moldau.cli.groups.tables import OffsetRow
@@ -15,23 +16,38 @@ from moldau.cli.moments import parse_datetime_ms, parse_duration_ms
 from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
 from moldau.cli.screen import Screen
 from moldau.cli.tool import ToolError
+from moldau.cli.topics.totals import sum_of_known
 from moldau.client.groups import GroupDescription, Groups
 from moldau.core.ids import TopicPartition
 
-__all__ = ["main"]
+__all__ = ["main", "parser", "total_lag"]
 
 
 def main(argv: Sequence[str]) -> int:
-    return run_command(_parser(), argv, lambda options: _VERBS[options.verb](options))
+    return run_command(parser(), argv, lambda options: _VERBS[options.verb](options))
 
 
 def _list(options: argparse.Namespace) -> None:
-    found = sorted(Groups(admin_for(options)).listings(), key=lambda listing: listing.group_id)
+    admin = admin_for(options)
+    found = sorted(Groups(admin).listings_with_offsets(), key=lambda group: group[0].group_id)
+    ends = end_offsets(admin, {partition for _, committed in found for partition in committed or ()})
+    lags = [None if committed is None else total_lag(committed, ends) for _, committed in found]
+    rows = [
+        (listing.group_id, listing.type, listing.state, listing.protocol or None, lag)
+        for (listing, _), lag in zip(found, lags, strict=True)
+    ]
     screen = screen_for(options)
-    rows = [(listing.group_id, listing.type, listing.state, listing.protocol or None) for listing in found]
-    screen.table(("Group", "Type", "State", "Protocol"), rows)
-    if not rows:
+    if not rows and not screen.is_json:
         screen.note("No groups yet. Consumers make one when they join: moldau consume <topic> --group <name>")
+        return
+    total = (f"total of {len(rows)}", "", "", "", sum_of_known(lags))
+    screen.table(("Group", "Type", "State", "Protocol", "Lag"), rows, total=total)
+
+
+def total_lag(committed: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int | None]) -> int:
+    """Records that a group has not read yet, over the partitions that are still there."""
+    found = ((offset, ends.get(partition)) for partition, offset in committed.items())
+    return sum(max(0, end - offset) for offset, end in found if end is not None)
 
 
 def _describe(options: argparse.Namespace) -> None:
@@ -52,7 +68,9 @@ def _describe(options: argparse.Namespace) -> None:
         _show_members(screen, group)
         return
     cells = [(*row.partition, _committed(row), row.end, row.lag, row.member and row.member.client_id) for row in rows]
-    screen.table(("Topic", "Partition", "Committed", "End", "Lag", "Client"), cells)
+    screen.table(
+        ("Topic", "Partition", "Committed", "End", "Lag", "Client"), cells, total=("total", "", "", "", lag, "")
+    )
 
 
 def _show_members(screen: Screen, group: GroupDescription) -> None:
@@ -152,25 +170,25 @@ def _document(group: GroupDescription, rows: Sequence[OffsetRow]) -> dict[str, o
     }
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = command_parser(
+def parser() -> CommandParser:
+    made = command_parser(
         "groups",
         "List, describe, reset and delete consumer groups.",
         [
-            "moldau groups list",
+            "moldau groups",
             "moldau groups describe billing",
             "moldau groups reset billing orders --to earliest --dry-run",
             "moldau groups reset billing orders:0,1 --shift-by -10",
             "moldau groups reset billing --ago PT1H",
             "moldau groups delete billing",
         ],
+        default_verb="list",
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
-    listing = verbs.add_parser("list", help="names, types and states")
-    describe = verbs.add_parser("describe", help="offsets, lag and members")
+    listing = made.add_verb("list", help="names, types, states and lag")
+    describe = made.add_verb("describe", help="offsets, lag and members")
     describe.add_argument("group")
     describe.add_argument("-m", "--members", action="store_true", help="who reads which partitions")
-    reset = verbs.add_parser("reset", help="move the offsets of a group without members")
+    reset = made.add_verb("reset", help="move the offsets of a group without members")
     reset.add_argument("group")
     reset.add_argument("topics", nargs="*", metavar="topic", help="a topic, or topic:0,1 (default: all with offsets)")
     where = reset.add_mutually_exclusive_group(required=True)
@@ -178,8 +196,8 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--shift-by", type=int, metavar="N", help="so many records further, or back")
     where.add_argument("--ago", metavar="DURATION", help="to what came so long ago: PT1H30M, P2D")
     reset.add_argument("--dry-run", action="store_true", help="only show what would change")
-    delete = verbs.add_parser("delete", help="delete groups and their offsets")
+    delete = made.add_verb("delete", help="delete groups and their offsets")
     delete.add_argument("groups", nargs="+", metavar="group")
     for verb in (listing, describe, reset, delete):
         add_connection(verb)
-    return parser
+    return made

@@ -5,21 +5,27 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.log_dirs.describe import log_dirs_by_broker
 from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
+from moldau.cli.screen import Bytes
 
-__all__ = ["main", "render_size"]
+__all__ = ["main", "parser"]
 
 
 def main(argv: Sequence[str]) -> int:
-    parser = command_parser(
+    return run_command(parser(), argv, _log_dirs)
+
+
+def parser() -> CommandParser:
+    made = command_parser(
         "log-dirs",
         "Show what each partition takes in each broker's log directories, the largest first.",
         ["moldau log-dirs", "moldau log-dirs orders payments -o json"],
     )
-    parser.add_argument("topics", nargs="*", metavar="topic", help="only these topics")
-    add_connection(parser)
-    return run_command(parser, argv, _log_dirs)
+    made.add_argument("topics", nargs="*", metavar="topic", help="only these topics")
+    add_connection(made)
+    return made
 
 
 def _log_dirs(options: argparse.Namespace) -> None:
@@ -33,18 +39,6 @@ def _log_dirs(options: argparse.Namespace) -> None:
         for replica in log_dir.replicas
     ]
     replicas.sort(key=lambda entry: -entry[2].size)
-    rows = [
-        (broker, path, str(replica.partition), replica.size if screen.is_json else render_size(replica.size))
-        for broker, path, replica in replicas
-    ]
-    screen.table(("Broker", "Directory", "Partition", "Size"), rows)
-
-
-def render_size(size: int) -> str:
-    """A number of bytes with a unit people read."""
-    amount = float(size)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} TiB"
+    rows = [(broker, path, str(replica.partition), Bytes(replica.size)) for broker, path, replica in replicas]
+    total = Bytes(sum(replica.size for _, _, replica in replicas))
+    screen.table(("Broker", "Directory", "Partition", "Size"), rows, total=("total", "", len(rows), total))

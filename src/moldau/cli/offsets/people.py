@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.offsets.get import offsets_at
 from moldau.cli.offsets.selection import parse_time
 from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
@@ -13,19 +14,23 @@ from moldau.cli.topics.selection import matching
 from moldau.client.errors import ClientError
 from moldau.core.ids import TopicPartition
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 
 def main(argv: Sequence[str]) -> int:
-    parser = command_parser(
+    return run_command(parser(), argv, _offsets)
+
+
+def parser() -> CommandParser:
+    made = command_parser(
         "offsets",
         "Show the first and the next offset of each partition, and how many lie between.",
         ["moldau offsets orders", "moldau offsets 'orders.*' -o json", "moldau offsets orders --time 1700000000000"],
     )
-    parser.add_argument("topic", nargs="?", help="a topic, or a regular expression for several")
-    parser.add_argument("--time", help="the offset at a moment instead: ms since 1970, or max-timestamp")
-    add_connection(parser)
-    return run_command(parser, argv, _offsets)
+    made.add_argument("topic", nargs="?", help="a topic, or a regular expression for several")
+    made.add_argument("--time", help="the offset at a moment instead: ms since 1970, or max-timestamp")
+    add_connection(made)
+    return made
 
 
 def _offsets(options: argparse.Namespace) -> None:
@@ -46,7 +51,8 @@ def _offsets(options: argparse.Namespace) -> None:
         low, high = _shown(first.get(partition)), _shown(following.get(partition))
         span = high - low if low is not None and high is not None else None
         rows.append((*partition, low, high, span))
-    screen.table(("Topic", "Partition", "First", "Next", "Span"), rows)
+    total = ("total", len(rows), "", "", sum(row[-1] or 0 for row in rows))
+    screen.table(("Topic", "Partition", "First", "Next", "Span"), rows, total=total)
 
 
 def _shown(answer: int | ClientError | None) -> int | None:

@@ -96,6 +96,7 @@ class Trip:
             "enable.auto.commit": "false",
             "fetch.max.wait.ms": properties.get("fetch.max.wait.ms", "0"),
         }
+        self.done = 0
         self._topic = topic
         self._admin = Admin(properties["bootstrap.servers"], properties, report=report_client_log)
         self._producer, _ = build(
@@ -124,6 +125,7 @@ class Trip:
                 self._producer.flush(TIMEOUT_S)
                 self._await(value)
                 latencies.append((time.perf_counter() - began) * 1000)
+                self.done = number + 1
                 if number % REPORT_EVERY == 0 and not quiet:
                     say(f"{number}\t{latencies[-1]}")
         finally:

@@ -5,19 +5,28 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.people import add_connection, command_parser, properties_of, run_command, screen_for
 from moldau.cli.perf.statistics import percentile
+from moldau.cli.progress import counted, live_line
+from moldau.cli.tool import ToolError
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 DEFAULT_TOPIC = "moldau-perf"
 MEBIBYTE = 1024 * 1024
+PATIENCE_MS = 10_000
+"""How long no record may come before consuming ends."""
 
 
 def main(argv: Sequence[str]) -> int:
-    parser = command_parser(
+    return run_command(parser(), argv, lambda options: _VERBS[options.verb](options))
+
+
+def parser() -> CommandParser:
+    made = command_parser(
         "perf",
         "Measure how fast records go in, come out, and how long one takes there and back.",
         [
@@ -26,11 +35,10 @@ def main(argv: Sequence[str]) -> int:
             "moldau perf latency -n 5000 -o json",
         ],
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
-    produce = verbs.add_parser("produce", help="send records as fast as possible")
+    produce = made.add_verb("produce", help="send records as fast as possible")
     produce.add_argument("--rate", type=float, default=-1, help="records a second at most")
-    consume = verbs.add_parser("consume", help="read records as fast as possible")
-    latency = verbs.add_parser("latency", help="one record at a time, there and back")
+    consume = made.add_verb("consume", help="read records as fast as possible")
+    latency = made.add_verb("latency", help="one record at a time, there and back")
     for verb, default in ((produce, 1_000_000), (consume, 1_000_000), (latency, 10_000)):
         verb.add_argument("topic", nargs="?", default=DEFAULT_TOPIC, help=f"default: {DEFAULT_TOPIC}")
         verb.add_argument("-n", "--records", type=int, default=default, help=f"how many records (default: {default})")
@@ -38,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     for verb in (produce, latency):
         verb.add_argument("--size", type=int, default=100, help="bytes of each record (default: 100)")
         verb.add_argument("--acks", choices=("1", "all"), default="all", help="how many replicas must confirm")
-    return run_command(parser, argv, lambda options: _VERBS[options.verb](options))
+    return made
 
 
 def _produce(options: argparse.Namespace) -> int:
@@ -47,22 +55,13 @@ def _produce(options: argparse.Namespace) -> int:
 
     properties = {**properties_of(options), "acks": options.acks, "client.id": "moldau-perf"}
     run = Run(properties, options.topic, Payloads.of_size(options.size), records=options.records, rate=options.rate)
-    screen = screen_for(options)
-    if not screen.is_json:
-        return run.run()
-    with contextlib.redirect_stdout(io.StringIO()):
+    with _watched("producing", lambda: run.stats.records, options.records):
         code = run.run()
     stats = run.stats
-    ordered = sorted(stats.latencies_ms)
-    screen.document(
-        {
-            "records": stats.records,
-            "seconds": round(run.seconds, 3),
-            "records_per_second": round(stats.records / run.seconds, 1),
-            "mib_per_second": round(stats.records * options.size / run.seconds / MEBIBYTE, 2),
-            **_percentiles(ordered),
-        }
-    )
+    facts = _rates(stats.records, stats.records * options.size, run.seconds)
+    latencies = _percentiles(sorted(stats.latencies_ms))
+    text = f"{_in_words(facts)}; latency {_latencies_in_words(latencies)}"
+    screen_for(options).done(text, **facts, **latencies)
     return code
 
 
@@ -79,37 +78,63 @@ def _consume(options: argparse.Namespace) -> int:
         "enable.auto.commit": "false",
     }
     reading = Reading(
-        properties, [options.topic], is_member=False, wanted=options.records, timeout_ms=10_000, start=BEGINNING
+        properties, [options.topic], is_member=False, wanted=options.records, timeout_ms=PATIENCE_MS, start=BEGINNING
     )
-    screen = screen_for(options)
-    with contextlib.redirect_stdout(io.StringIO()) if screen.is_json else contextlib.nullcontext():
+    with _watched("consuming", lambda: reading.records, options.records):
         reading.run()
-    seconds = reading.ended - reading.began
-    facts = {
-        "records": reading.records,
-        "seconds": round(seconds, 3),
-        "records_per_second": round(reading.records / seconds, 1),
-        "mib_per_second": round(reading.bytes / seconds / MEBIBYTE, 2),
-    }
-    screen.done(
-        f"{reading.records} records in {seconds:.2f} s, {facts['records_per_second']} records/sec "
-        f"({facts['mib_per_second']} MiB/sec)",
-        **facts,
-    )
-    return 0 if reading.records >= options.records else 1
+    facts = _rates(reading.records, reading.bytes, reading.ended - reading.began)
+    screen_for(options).done(_in_words(facts), **facts)
+    if reading.records < options.records:
+        raise ToolError(
+            f"only {reading.records:,} of {options.records:,} records came, then none for {PATIENCE_MS // 1000} s; "
+            f"{options.topic} may hold no more: moldau perf produce {options.topic} -n {options.records} sends some"
+        )
+    return 0
 
 
 def _latency(options: argparse.Namespace) -> int:
     from moldau.cli.perf.latency import Trip
 
-    screen = screen_for(options)
     trip = Trip(properties_of(options), options.topic, options.acks)
-    with contextlib.redirect_stdout(io.StringIO()) if screen.is_json else contextlib.nullcontext():
+    with _watched("there and back", lambda: trip.done, options.records):
         ordered = trip.run(options.records, value=b"x" * options.size, quiet=True)
     facts = _percentiles(ordered)
-    words = ", ".join(f"{name.removesuffix('_ms')} {value} ms" for name, value in facts.items())
-    screen.done(f"{len(ordered)} records: {words}", records=len(ordered), **facts)
+    text = f"{len(ordered):,} records there and back: {_latencies_in_words(facts)}"
+    screen_for(options).done(text, records=len(ordered), **facts)
     return 0
+
+
+@contextlib.contextmanager
+def _watched(what: str, done: Callable[[], int], wanted: int) -> Iterator[None]:
+    """A line that tells how far it is, in place of the lines of Kafka's tools."""
+    with (
+        live_line(lambda seconds: f"{seconds:3.0f} s  {what} {counted(done(), wanted, seconds)}"),
+        contextlib.redirect_stdout(io.StringIO()),
+    ):
+        yield
+
+
+def _rates(records: int, size: int, seconds: float) -> dict[str, float]:
+    seconds = max(seconds, 1e-9)
+    return {
+        "records": records,
+        "seconds": round(seconds, 3),
+        "records_per_second": round(records / seconds, 1),
+        "mib_per_second": round(size / seconds / MEBIBYTE, 2),
+    }
+
+
+def _in_words(facts: Mapping[str, float]) -> str:
+    return (
+        f"{facts['records']:,} records in {facts['seconds']:.2f} s: {facts['records_per_second']:,.0f} records/s, "
+        f"{facts['mib_per_second']:,.1f} MiB/s"
+    )
+
+
+def _latencies_in_words(facts: Mapping[str, float]) -> str:
+    return ", ".join(
+        f"{name.removesuffix('_ms')} {value:,.{0 if value >= 100 else 2}f} ms" for name, value in facts.items()
+    )
 
 
 def _percentiles(ordered: Sequence[float]) -> dict[str, float]:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.server.background import start_in_background
 from moldau.cli.server.starting import (
     HELP_WORDS,
@@ -25,7 +26,7 @@ from moldau.core.errors import MoldauError
 from moldau.server.config import load_file, parse_overrides
 from moldau.server.registry import check, run
 
-__all__ = ["moldau_registry", "schema_registry_start"]
+__all__ = ["moldau_registry", "parser", "schema_registry_start"]
 
 PREFIX = "SCHEMA_REGISTRY_"
 
@@ -38,7 +39,7 @@ on the address that listeners names (http://0.0.0.0:8081 unless told). SIGTERM o
 
 def moldau_registry(arguments: Sequence[str] | None = None) -> int:
     """Run a registry; a file, the environment and options say where and over which brokers."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     overrides = list(options.override)
     if options.port is not None:
         overrides.append(f"listeners=http://{options.host}:{options.port}")
@@ -83,8 +84,8 @@ def _gathered(file: Path | None, environ: Mapping[str, str], overrides: Sequence
     return from_file | from_environment | parse_overrides(overrides)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> CommandParser:
+    made = CommandParser(
         prog="moldau registry",
         description="Run a schema registry that every Kafka client can use: Avro, JSON Schema and Protobuf, with\n"
         "compatibility checked at seven levels. Without arguments it listens on port 8081 and keeps its\n"
@@ -102,12 +103,12 @@ def _parser() -> argparse.ArgumentParser:
         "Several instances on one cluster elect a leader, which writes; the others forward to it.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_file_and_overrides(parser, file_help="a schema-registry.properties file")
-    parser.add_argument("-b", "--bootstrap-server", metavar="HOST:PORT", help="the brokers that hold the schemas")
-    parser.add_argument("--host", default="0.0.0.0", help="the address to listen on, with --port (default: all)")
-    parser.add_argument("--port", type=int, help="listen on this port (0 picks a free one and says which)")
-    add_check_and_log(parser)
-    return parser
+    add_file_and_overrides(made, file_help="a schema-registry.properties file")
+    made.add_argument("-b", "--bootstrap-server", metavar="HOST:PORT", help="the brokers that hold the schemas")
+    made.add_argument("--host", default="0.0.0.0", help="the address to listen on, with --port (default: all)")
+    made.add_argument("--port", type=int, help="listen on this port (0 picks a free one and says which)")
+    add_check_and_log(made)
+    return made
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.server.background import start_in_background
 from moldau.cli.server.starting import (
     HELP_WORDS,
@@ -24,14 +25,14 @@ from moldau.cli.server.starting import (
 from moldau.core.errors import MoldauError
 from moldau.server.config import gather, laptop_defaults
 
-__all__ = ["kafka_server_start", "moldau_server"]
+__all__ = ["kafka_server_start", "moldau_server", "parser"]
 
 _KAFKA_USAGE = "USAGE: kafka-server-start [-daemon] server.properties [--override property=value]*"
 
 
 def moldau_server(arguments: Sequence[str] | None = None) -> int:
     """Run a broker with sensible defaults; a file, the environment and overrides change them."""
-    options = _moldau_parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     overrides = list(options.override)
     if options.port is not None:
         overrides.append(f"listeners=PLAINTEXT://:{options.port}")
@@ -73,8 +74,8 @@ def _run(settings: dict[str, str], *, may_format: bool, check_only: bool, log_fo
     return run(settings, may_format=may_format, log_format=log_format)
 
 
-def _moldau_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> CommandParser:
+    made = CommandParser(
         prog="moldau server",
         description="Run a broker that every Kafka client can use. Without arguments it listens on port 9092 and "
         "keeps its log in a folder of yours, made on first use.",
@@ -85,11 +86,11 @@ def _moldau_parser() -> argparse.ArgumentParser:
         "  KAFKA_NUM_PARTITIONS=3 moldau server",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_file_and_overrides(parser, file_help="a server.properties file with Kafka's keys")
-    parser.add_argument("--port", type=int, help="listen on this port (0 picks a free one and says which)")
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="keep the log here")
-    add_check_and_log(parser)
-    return parser
+    add_file_and_overrides(made, file_help="a server.properties file with Kafka's keys")
+    made.add_argument("--port", type=int, help="listen on this port (0 picks a free one and says which)")
+    made.add_argument("--data", type=Path, metavar="FOLDER", help="keep the log here")
+    add_check_and_log(made)
+    return made
 
 
 if __name__ == "__main__":

@@ -7,20 +7,20 @@ import os
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import Any
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.connect import pairs
 from moldau.cli.people import DEFAULT_SERVERS, SERVERS_VARIABLE, command_parser, run_command
 from moldau.cli.tool import ToolError
 from moldau.client.connection import load_properties
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 TARGET = "a module or a .py file, and what in it is the topology: a function that returns one, or a builder"
 
 
 def main(argv: Sequence[str]) -> int:
-    return run_command(_parser(), argv, lambda options: _VERBS[options.verb](options))
+    return run_command(parser(), argv, lambda options: _VERBS[options.verb](options))
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -65,9 +65,12 @@ def _jars(options: argparse.Namespace) -> None:
 
 
 def _prepare(options: argparse.Namespace) -> None:
+    from moldau.cli.progress import Steps
     from moldau.cli.streams.preparing import prepare
 
-    prepare(lambda text: print(f"· {text}", file=sys.stderr, flush=True))
+    with Steps() as steps:
+        did_something = prepare(steps.begin)
+    print("Pipelines are ready to start." if did_something else "Nothing to do: everything was prepared before.")
 
 
 def _config(options: argparse.Namespace) -> dict[str, str]:
@@ -90,8 +93,8 @@ def _config(options: argparse.Namespace) -> dict[str, str]:
 _VERBS = {"run": _run, "describe": _describe, "reset": _reset, "jars": _jars, "prepare": _prepare}
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = command_parser(
+def parser() -> CommandParser:
+    made = command_parser(
         "streams",
         "Run a topology on Spark, look at it, or let an application begin anew.",
         [
@@ -102,9 +105,8 @@ def _parser() -> argparse.ArgumentParser:
             'spark-submit --jars "$(moldau streams jars)" word_count.py',
         ],
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
     run = _verb(
-        verbs,
+        made,
         "run",
         "run a topology until it is told to stop (Ctrl-C, SIGTERM)",
         "Run a topology on Spark until it is told to stop, with Ctrl-C or SIGTERM. Started again under the same "
@@ -119,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("-q", "--quiet", action="store_true", default=not sys.stderr.isatty(), help="no line of progress")
     _add_config(run)
     describe = _verb(
-        verbs,
+        made,
         "describe",
         "print a topology; nothing is run",
         "Print a topology, as Kafka Streams does or as a drawing. Needs no broker, no Spark and no Java.",
@@ -133,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
         "--format", choices=("text", "mermaid", "dot"), default="text", help="how to show it (default: text)"
     )
     reset = _verb(
-        verbs,
+        made,
         "reset",
         "forget an application's state, offsets and progress",
         "Forget an application's group, its progress, and its state on this machine: the next start reads its topics "
@@ -143,32 +145,31 @@ def _parser() -> argparse.ArgumentParser:
     reset.add_argument("--force", action="store_true", help="also where a killed one is still in the group")
     _add_config(reset)
     _verb(
-        verbs,
+        made,
         "prepare",
         "fetch what pipelines need, and make starts twice as fast; once is enough",
         "Fetch the jars of Spark's Kafka connector, and let Java note the classes of Spark: half a minute, once.",
         [],
     )
     _verb(
-        verbs,
+        made,
         "jars",
         "fetch the jars of Spark's Kafka connector, and print where they are",
         "Fetch the jars of Spark's Kafka connector where they are missing, and print their paths with commas between.",
         ['spark-submit --jars "$(moldau streams jars)" word_count.py'],
     )
-    return parser
+    return made
 
 
-def _verb(verbs: Any, name: str, short: str, description: str, examples: Sequence[str]) -> argparse.ArgumentParser:
+def _verb(made: CommandParser, name: str, short: str, description: str, examples: Sequence[str]) -> CommandParser:
     listed = "".join(f"\n  {example}" for example in examples)
-    made: argparse.ArgumentParser = verbs.add_parser(
+    return made.add_verb(
         name,
         help=short,
         description=textwrap.fill(description, width=100),
         epilog=f"examples:{listed}" if examples else None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    return made
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:

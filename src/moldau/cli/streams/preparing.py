@@ -29,17 +29,19 @@ PATIENCE_S = 120.0
 RECORDS = 100
 
 
-def prepare(say: Callable[[str], None]) -> None:
-    """Do what has not been done yet, and `say` what."""
-    if missing():
+def prepare(say: Callable[[str], None]) -> bool:
+    """Do what has not been done yet, and `say` what, step by step; False where there was nothing to do."""
+    lacks_jars, lacks_archive = bool(missing()), not archive_file().exists()
+    if lacks_jars:
         say("fetching Spark's Kafka connector")
         fetched()
-    if not archive_file().exists():
-        say("letting Java note the classes of Spark for faster starts, half a minute")
-        _record()
+    if lacks_archive:
+        say("starting a broker of its own")
+        _record(say)
+    return lacks_jars or lacks_archive
 
 
-def _record() -> None:
+def _record(say: Callable[[str], None]) -> None:
     from moldau.pipeline.runtime.engine import Engine
     from moldau.pipeline.spark.session import DEFAULTS, DRIVER_OPTIONS
 
@@ -50,19 +52,27 @@ def _record() -> None:
     ):
         created_topics(bootstrap, 2, INPUT, OUTPUT)
         _produce(bootstrap)
+        say("starting Spark, while Java notes its classes for faster starts (half a minute, once)")
         engine = Engine({DRIVER_OPTIONS: f"{DEFAULTS[DRIVER_OPTIONS]} {options}"})
         try:
-            _run_all(engine, bootstrap, folder)
+            engine.session()
+            _run_all(engine, bootstrap, folder, say)
         finally:
+            say("keeping what Java noted")
             engine.close()
 
 
-def _run_all(engine: Engine, bootstrap: str, folder: str) -> None:
+def _run_all(engine: Engine, bootstrap: str, folder: str, say: Callable[[str], None]) -> None:
     """Python state exactly once, native state and native expressions: between them they need nearly every class."""
     from moldau.streams import KafkaStreams
 
     exactly_once = {"processing.guarantee": "exactly_once_v2"}
-    for number, (topology, extra) in enumerate(((visits_per_page(1000), exactly_once), (_native_count(), {}))):
+    pipelines: tuple[tuple[Topology, dict[str, str]], ...] = (
+        (visits_per_page(1000), exactly_once),
+        (_native_count(), {}),
+    )
+    for number, (topology, extra) in enumerate(pipelines):
+        say(f"running pipeline {number + 1} of {len(pipelines)}")
         config = {
             "application.id": f"prepare-{number}",
             "bootstrap.servers": bootstrap,

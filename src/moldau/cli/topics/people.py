@@ -5,37 +5,65 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from moldau.cli.command_line import CommandParser
 from moldau.cli.connect import pairs
 from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
+from moldau.cli.screen import Bytes
 from moldau.cli.tool import ToolError
 from moldau.cli.topics.selection import INTERNAL_TOPICS, matching
+from moldau.cli.topics.totals import TopicTotals, sum_of_known, topic_totals
 from moldau.client.admin import Admin, TopicDescription
 from moldau.client.errors import ClientError
 from moldau.core.errors import ErrorCode
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 
 def main(argv: Sequence[str]) -> int:
-    return run_command(_parser(), argv, lambda options: _VERBS[options.verb](options))
+    return run_command(parser(), argv, lambda options: _VERBS[options.verb](options))
 
 
 def _list(options: argparse.Namespace) -> None:
     admin = admin_for(options)
     names = matching(admin.topic_names(), options.pattern, exclude_internal=not options.internal)
     topics = admin.describe_topics(names)
-    rows = [(t.name, len(t.partitions), t.replication_factor, _health(t)) for t in topics]
+    totals = topic_totals(admin, topics)
+    rows = [_row(topic, totals[topic.name]) for topic in topics]
     screen = screen_for(options)
-    screen.table(("Topic", "Partitions", "Replicas", "State"), rows)
-    if not rows:
-        screen.note("No topics yet. Make one with: moldau topics create <name>")
+    if not rows and not screen.is_json:
+        screen.note(_why_empty(options.pattern))
+        return
+    sums = (
+        f"total of {len(rows)}",
+        sum(len(topic.partitions) for topic in topics),
+        "",
+        sum_of_known([found.messages for found in totals.values()]),
+        _bytes(sum_of_known([found.size_bytes for found in totals.values()])),
+        "",
+    )
+    screen.table(("Topic", "Partitions", "Replicas", "Messages", "Size", "State"), rows, total=sums)
+
+
+def _row(topic: TopicDescription, totals: TopicTotals) -> tuple[object, ...]:
+    partitions, size = len(topic.partitions), _bytes(totals.size_bytes)
+    return (topic.name, partitions, topic.replication_factor, totals.messages, size, _health(topic))
+
+
+def _bytes(size: int | None) -> Bytes | None:
+    return None if size is None else Bytes(size)
+
+
+def _why_empty(pattern: str | None) -> str:
+    if pattern is not None:
+        return f"No topic matches {pattern}. `moldau topics` lists them all."
+    return "No topics yet. Make one with: moldau topics create <name>"
 
 
 def _create(options: argparse.Namespace) -> None:
     admin = admin_for(options)
     try:
         admin.create_topic(
-            options.topic,
+            options.name,
             partitions=options.partitions,
             replication_factor=options.replication_factor,
             configs=pairs(options.config, what="config"),
@@ -43,9 +71,9 @@ def _create(options: argparse.Namespace) -> None:
     except ClientError as error:
         if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS or not options.if_not_exists:
             raise
-        screen_for(options).done(f"{options.topic} is already there", topic=options.topic, created=False)
+        screen_for(options).done(f"{options.name} is already there", topic=options.name, created=False)
         return
-    screen_for(options).done(f"Created {options.topic}", topic=options.topic, created=True)
+    screen_for(options).done(f"Created {options.name}", topic=options.name, created=True)
 
 
 def _describe(options: argparse.Namespace) -> None:
@@ -108,37 +136,38 @@ def _health(topic: TopicDescription) -> str:
     return "internal" if topic.name in INTERNAL_TOPICS else "healthy"
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = command_parser(
+def parser() -> CommandParser:
+    made = command_parser(
         "topics",
         "List, create, describe, alter and delete topics.",
         [
-            "moldau topics list",
+            "moldau topics",
+            "moldau topics list 'orders.*'",
             "moldau topics create orders --partitions 3 --config retention.ms=3600000",
             "moldau topics describe orders -o json",
             "moldau topics alter orders --partitions 6",
             "moldau topics delete orders",
         ],
+        default_verb="list",
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
-    listing = verbs.add_parser("list", help="names, partitions and health")
+    listing = made.add_verb("list", help="names, partitions, messages, size on disk and health")
     listing.add_argument("pattern", nargs="?", help="a regular expression for names")
     listing.add_argument("--internal", action="store_true", help="also the topics of the cluster itself")
-    create = verbs.add_parser("create", help="make a topic")
-    create.add_argument("topic")
+    create = made.add_verb("create", help="make a topic")
+    create.add_argument("name", metavar="topic")
     create.add_argument("-p", "--partitions", type=int, help="how many partitions (default: the broker's)")
     create.add_argument("-r", "--replication-factor", type=int, help="on how many brokers (default: the broker's)")
     create.add_argument("-c", "--config", action="append", default=[], metavar="KEY=VALUE", help="a topic config")
     create.add_argument("--if-not-exists", action="store_true", help="be content when it is already there")
-    describe = verbs.add_parser("describe", help="partitions, leaders, replicas and configs")
+    describe = made.add_verb("describe", help="partitions, leaders, replicas and configs")
     describe.add_argument("topic")
-    alter = verbs.add_parser("alter", help="more partitions, other configs")
+    alter = made.add_verb("alter", help="more partitions, other configs")
     alter.add_argument("topic")
     alter.add_argument("-p", "--partitions", type=int, help="grow to this many partitions")
     alter.add_argument("-c", "--config", action="append", default=[], metavar="KEY=VALUE", help="set a config")
     alter.add_argument("--unset", action="append", default=[], metavar="KEY", help="unset a config")
-    delete = verbs.add_parser("delete", help="delete topics and their records")
+    delete = made.add_verb("delete", help="delete topics and their records")
     delete.add_argument("topics", nargs="+", metavar="topic")
     for verb in (listing, create, describe, alter, delete):
         add_connection(verb)
-    return parser
+    return made

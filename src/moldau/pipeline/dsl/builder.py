@@ -23,6 +23,7 @@ from moldau.pipeline.dsl.read_topics import reader_of
 from moldau.pipeline.dsl.stores import StoreBuilder
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import PythonFunction
+from moldau.pipeline.ir.missing_serdes import missing_serde
 from moldau.pipeline.ir.nodes import (
     GlobalStoreSource,
     GlobalTableSource,
@@ -150,11 +151,19 @@ class StreamsBuilder(Hinting):
         return self
 
     def build(self, config: Mapping[str, Any] | None = None) -> Topology:
-        """The topology as it was described so far; `config` is the application's, for `topology.optimization`."""
+        """The topology as it was described so far; `config` is the application's, for `topology.optimization`.
+
+        With a `config` that is the whole application's (it has an `application.id`), an operator without a serde is
+        refused here; otherwise where the settings are known, by `KafkaStreams` or `TopologyTestDriver`.
+        """
         wanted = optimizations((config or {}).get(SETTING))
         if not self._graph.nodes:
             raise TopologyError("this topology is empty: read a topic with stream, table or global_table first")
         nodes = rebuilt(self._graph.nodes, self._with_branches)
+        if config is not None and "application.id" in config:
+            refusal = missing_serde(nodes, config)
+            if refusal is not None:
+                raise refusal
         return Topology(dropping_null_keys(optimized(nodes, wanted)))
 
     def _with_branches(self, node: Node) -> tuple[Node, ...]:

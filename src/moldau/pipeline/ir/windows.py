@@ -12,6 +12,7 @@ class Window(NamedTuple):
     """A span of time in ms; a time window ends before `end`, a session or sliding window with it."""
 
     start: int
+    """The first moment, in ms since 1970; what `fetch_at` of a window store takes."""
     end: int
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import atexit
 import logging
+import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from moldau.pipeline.spark.session import close_session, is_alive, is_submitted, open_session, session_settings
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["Engine", "shared_engine"]
+
+CLEAR_LINE = "\r\x1b[2K"
 
 logger = logging.getLogger("moldau.streams")
 
@@ -52,8 +56,8 @@ class Engine:
                 close_session(self._spark)
                 self._spark = None
             if self._spark is None:
-                logger.info("starting Spark, which takes some seconds")
-                self._spark = open_session(self._settings)
+                with _told_of_start():
+                    self._spark = open_session(self._settings)
             return self._spark
 
     def has_lost_spark_for_good(self) -> bool:
@@ -67,6 +71,23 @@ class Engine:
             spark, self._spark = self._spark, None
             if spark is not None and self._is_ours:
                 close_session(spark)
+
+
+@contextmanager
+def _told_of_start() -> Iterator[None]:
+    """Say that Spark is being started: a line that goes again where a person looks, elsewhere one of the log."""
+    text = "starting Spark, which takes some seconds"
+    if not sys.stderr.isatty():
+        logger.info(text)
+        yield
+        return
+    sys.stderr.write(f"{text} …")
+    sys.stderr.flush()
+    try:
+        yield
+    finally:
+        sys.stderr.write(CLEAR_LINE)
+        sys.stderr.flush()
 
 
 _shared: Engine | None = None

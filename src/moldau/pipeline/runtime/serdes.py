@@ -8,6 +8,7 @@ from typing import Any
 
 from moldau.core.errors import InvalidConfigError
 from moldau.pipeline.ir.errors import TopologyError
+from moldau.pipeline.ir.missing_serdes import missing_serde
 from moldau.pipeline.ir.origin import callers_origin
 from moldau.pipeline.ir.serdes import (
     BooleanSerde,
@@ -63,11 +64,16 @@ _BY_WORD: Mapping[str, Callable[[], Serde]] = {
 
 
 def with_serdes_of(topology: Topology, config: Mapping[str, Any]) -> Topology:
-    """A topology whose serdes are those of the settings where it names none, and know the settings where they ask."""
+    """A topology whose serdes are those of the settings where it names none, and know the settings where they ask.
+
+    Raises `MissingSerdeError` where neither names one.
+    """
     if not isinstance(topology, Topology):
         hint = "; call its build()" if hasattr(topology, "build") else ", which StreamsBuilder.build() makes"
         raise TopologyError(f"a topology is wanted here, not {type(topology).__name__}{hint}", callers_origin())
     key, value = default_serde(config, "key"), default_serde(config, "value")
+    if (refusal := missing_serde(topology.nodes, config)) is not None:
+        raise refusal
     return topology.with_default_serdes(key=key, value=value).with_configured_serdes(config)
 
 

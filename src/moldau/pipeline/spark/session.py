@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from moldau.pipeline.spark.jars import fetched
 from moldau.pipeline.spark.java import found_java
 from moldau.pipeline.spark.launch_output import LaunchOutput
 from moldau.pipeline.spark.masters import LOCAL_MASTER, check_master, cluster_settings, is_local_master
+from moldau.pipeline.spark.scratch import Scratch, open_scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,6 +77,7 @@ Nothing depends on it, and neither on anything else that Java does once Spark is
 """
 
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
+LOCAL_DIRS = "SPARK_LOCAL_DIRS"
 
 DEFAULTS: Mapping[str, str] = {
     **QUERY_DEFAULTS,
@@ -169,7 +172,7 @@ def _started(settings: Mapping[str, str]) -> SparkSession:
     wanted = dict(settings) if is_submitted() else with_connector(settings)
     output = LaunchOutput()
     try:
-        with output.captured():
+        with output.captured(), _temporary_files(wanted) as wanted:
             SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(wanted.items())))
         if is_submitted():
             wanted = _as_submitted(wanted, dict(SparkConf().getAll()))
@@ -182,6 +185,53 @@ def _started(settings: Mapping[str, str]) -> SparkSession:
     finally:
         output.release()
     return spark
+
+
+_scratch: Scratch | None = None
+"""Where the Java process of this Python process keeps its temporary files."""
+
+
+@contextmanager
+def _temporary_files(settings: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """The settings of a Java process that is started inside the block, and keeps its files in a folder of its own.
+
+    What the user has set stays: `spark.local.dir`, SPARK_LOCAL_DIRS, `-Djava.io.tmpdir`. The variable, and not the
+    setting, since that would go to the machines of a cluster too.
+    """
+    global _scratch
+    from pyspark import SparkContext
+
+    if is_submitted() or SparkContext._gateway is not None:
+        yield dict(settings)
+        return
+    _scratch = scratch = open_scratch()
+    if scratch is None:
+        yield dict(settings)
+        return
+    wanted, folder = dict(settings), str(scratch.folder)
+    options = wanted.get(DRIVER_OPTIONS, "")
+    if "java.io.tmpdir" not in options and not set(folder) & set(" \t\"'"):
+        wanted[DRIVER_OPTIONS] = f"{options} -Djava.io.tmpdir={folder}".strip()
+        if not scratch.has_room_for_sockets:
+            wanted.setdefault("spark.python.unix.domain.socket.dir", tempfile.gettempdir())
+    sets_variable = LOCAL_DIRS not in os.environ and "spark.local.dir" not in settings
+    if sets_variable:
+        os.environ[LOCAL_DIRS] = folder
+    try:
+        yield wanted
+        process = getattr(SparkContext._gateway, "proc", None)
+        if process is not None:
+            scratch.note_java(process.pid)
+    finally:
+        if sets_variable:
+            os.environ.pop(LOCAL_DIRS, None)
+
+
+def _remove_temporary_files() -> None:
+    global _scratch
+    scratch, _scratch = _scratch, None
+    if scratch is not None:
+        scratch.close()
 
 
 def with_connector(settings: Mapping[str, str]) -> dict[str, str]:
@@ -248,6 +298,7 @@ def close_session(spark: SparkSession) -> None:
             process.wait()
     SparkContext._gateway = None
     SparkContext._jvm = None
+    _remove_temporary_files()
 
 
 def is_alive(spark: SparkSession) -> bool:

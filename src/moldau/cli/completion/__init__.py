@@ -1,0 +1,1 @@
+"""The Tab key: what may follow the words typed so far."""
