@@ -14,15 +14,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from tests.integration.server_process import ServerProcess, wait_until
+from tests.integration.server_process import ServerProcess, free_port, wait_until
 
 KAFKA_START = ("-m", "moldau.cli.server.start")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def server(data: Path, *arguments: str, **environment: str) -> ServerProcess:
@@ -153,17 +147,6 @@ def test_a_server_properties_file_starts_as_it_is(tmp_path: Path) -> None:
         produce(running.bootstrap_servers, "two", "x")
         assert "[KafkaServer id=7] started" in running.output
         assert (tmp_path / "log/two-1").is_dir()
-
-
-def test_a_file_of_zookeepers_time_formats_its_folder(tmp_path: Path) -> None:
-    file = tmp_path / "server.properties"
-    file.write_text(
-        f"broker.id=0\nlisteners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path / 'log'}\n"
-        "zookeeper.connect=localhost:2181\nzookeeper.connection.timeout.ms=18000\n"
-    )
-    with ServerProcess([str(file)], program=KAFKA_START) as running:
-        produce(running.bootstrap_servers, "old", "x")
-        assert "[KafkaServer id=0] started" in running.output
 
 
 def test_kafka_server_stop_finds_what_it_started(tmp_path: Path) -> None:

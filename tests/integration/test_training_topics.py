@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.integration.cli_commands import Terminal
+from tests.integration.registration import RegistrationPoint
 from tests.integration.server_process import wait_until
 
 from moldau.testing import Broker
@@ -28,8 +29,9 @@ ZOOKEEPER_WARNING = (
 @pytest.fixture(scope="module")
 def terminal() -> Iterator[Terminal]:
     # The notes' server.properties: broker.id=0, one partition unless told otherwise; the cleaner looks more often.
-    with Broker({"node.id": "0", "num.partitions": "1", "log.cleaner.backoff.ms": "200"}) as broker:
-        yield Terminal(broker)
+    settings = {"node.id": "0", "num.partitions": "1", "log.cleaner.backoff.ms": "200"}
+    with RegistrationPoint() as point, Broker(settings | point.broker_settings) as broker:
+        yield Terminal(broker, zookeeper_port=point.port)
 
 
 def described(topic: str, partitions: int, configs: str = "") -> str:

@@ -46,6 +46,8 @@ TOOLS = {
     "kafka-verifiable-producer": "moldau.cli.verifiable.producer:main",
     "schema-registry-start": "moldau.cli.registry.start:schema_registry_start",
     "schema-registry-stop": "moldau.cli.registry.stop:schema_registry_stop",
+    "zookeeper-server-start": "moldau.cli.server.zookeeper:zookeeper_server_start",
+    "zookeeper-server-stop": "moldau.cli.server.zookeeper:zookeeper_server_stop",
 }
 
 

@@ -84,7 +84,7 @@ def load_file(path: Path) -> dict[str, str]:
     try:
         return parse_properties(path.read_text("utf-8"))
     except FileNotFoundError:
-        raise StartupError(f"{path}: no such file; give the path of a server.properties file") from None
+        raise StartupError(f"{path}: no such file; give the path of a properties file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise StartupError(f"{path}: cannot be read as a properties file ({error})") from None
 

@@ -27,8 +27,13 @@ def metadata_directory(config: BrokerConfig) -> str:
     return os.path.abspath(chosen) if chosen else log_directories(config)[0]
 
 
-def adopt(files: Files, directories: Sequence[str], node_id: int, *, may_format: bool) -> dict[str, MetaProperties]:
-    """Load each directory's identity, formatting new ones where allowed; all must be of one node and cluster."""
+def adopt(
+    files: Files, directories: Sequence[str], node_id: int, *, may_format: bool, cluster_id: str | None = None
+) -> dict[str, MetaProperties]:
+    """Load each directory's identity, formatting new ones where allowed; all must be of one node and cluster.
+
+    A node whose directories are all new takes `cluster_id`, or a new one.
+    """
     known = {path: load_meta_properties(files, path) for path in directories}
     formatted = {path: meta for path, meta in known.items() if meta is not None}
     missing = [path for path in directories if path not in formatted]
@@ -37,7 +42,9 @@ def adopt(files: Files, directories: Sequence[str], node_id: int, *, may_format:
             f"{missing[0]} is not formatted; run kafka-storage format -t $(kafka-storage random-uuid) -c <file>, "
             "or set moldau.auto.format=true"
         )
-    cluster_id = check_agreement(formatted, node_id) if formatted else render_uuid(random_uuid())
+    if formatted:
+        cluster_id = check_agreement(formatted, node_id)
+    cluster_id = cluster_id or render_uuid(random_uuid())
     for path in missing:
         try:
             formatted[path] = save_meta_properties(files, path, cluster_id, node_id)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -33,12 +34,14 @@ from moldau.net.replies import CloseConnectionError, Handled
 from moldau.net.server import Server
 from moldau.server.controller_start import StartedController, start_controller
 from moldau.server.directories import adopt, log_directories, metadata_directory
-from moldau.server.listeners import Listening, listen
+from moldau.server.listeners import Listening, configured_endpoints, listen
 from moldau.server.maintenance import Maintenance
+from moldau.server.membership import ClusterMembership, registration_servers
 from moldau.server.schema_ids import RegistryAddress, RegistrySchemaIds
 
 if TYPE_CHECKING:
     from moldau.log.cleaner import Cleaner, CleanerSettings
+    from moldau.log.meta_properties import MetaProperties
     from moldau.log.partition_log import PartitionLog
     from moldau.net.connection import Connection
     from moldau.server.http import MetricsServer
@@ -91,6 +94,7 @@ class Node:
         self._data_plane: DataPlane | None = None
         self._coordinators: Coordinators | None = None
         self._cleaner: Cleaner | None = None
+        self._membership: ClusterMembership | None = None
         self._schema_ids = RegistrySchemaIds(self._registry_address)
         self._listening: dict[str, Listening] = {}
         self.state = BrokerState.NOT_RUNNING
@@ -118,7 +122,7 @@ class Node:
         logs = self._logs = self._log_manager(directories)
         logs.lock()
         all_directories = list(dict.fromkeys([metadata_directory(config), *directories]))
-        identities = adopt(self._files, all_directories, config.node_id, may_format=self._may_format)
+        identities = await self._identities(all_directories, directories)
         started = self._controller = start_controller(
             self._current_config, files=self._files, clock=self._clock, events=logs.events
         )
@@ -129,10 +133,9 @@ class Node:
         # From here to the end nothing awaits: the first client to be accepted finds everything in place.
         server = self._server = Server(self._loop, _refuse, Limits.of(config.value))
         self._listening = listen(server, config)
-        own = [identities[path].directory_id for path in identities if path in directories]
         logs.broker_epoch = started.join(
             [one.endpoint for one in self._listening.values()],
-            [directory_id for directory_id in own if directory_id is not None],
+            _directory_ids(identities, directories),
             config.value("broker.rack"),
         )
         cluster_id = next(iter(identities.values())).cluster_id
@@ -140,8 +143,29 @@ class Node:
         self._serve(broker, server, started, topic_configs)
         self._start_upkeep(logs, started)
         self._connect_metrics(broker, server, started)
+        if self._membership is not None:
+            await self._membership.serve([one.registered_endpoint for one in self._listening.values()])
         self.state = BrokerState.RUNNING
         self._log_start(broker, took_s=time.monotonic() - began)
+
+    async def _identities(self, all_directories: list[str], log_dirs: list[str]) -> dict[str, MetaProperties]:
+        """Whose the directories are; a node without a controller of its own first learns from its cluster."""
+        node_id, cluster_id = self._config.node_id, None
+        servers = registration_servers(self._config)
+        if servers:
+            self._membership = ClusterMembership(self._config, servers, self._clock)
+            cluster_id = await self._membership.find()
+        identities = adopt(self._files, all_directories, node_id, may_format=self._may_format, cluster_id=cluster_id)
+        if self._membership is not None:
+            own_id = next(iter(identities.values())).cluster_id
+            endpoints = configured_endpoints(self._config)
+            await self._membership.register(own_id, _directory_ids(identities, log_dirs), endpoints)
+        return identities
+
+    def give_up_start(self) -> None:
+        """The process is asked to stop: a start that waits for others ends with a `StartupError`."""
+        if self._membership is not None:
+            self._membership.give_up()
 
     def _new_broker(
         self, cluster_id: str, started: StartedController, logs: LogManager, topic_configs: TopicConfigs
@@ -299,6 +323,8 @@ class Node:
             return
         was_running = self.state == BrokerState.RUNNING
         self.state = BrokerState.SHUTTING_DOWN
+        if self._membership is not None:
+            await self._membership.leave()
         if self._server is not None:
             self._server.drain()
         if self._coordinators is not None:
@@ -324,6 +350,11 @@ class Node:
         self.state = BrokerState.NOT_RUNNING
         if was_running:
             _logger.info("[KafkaServer id=%d] shut down completed", self._config.node_id)
+
+
+def _directory_ids(identities: Mapping[str, MetaProperties], log_dirs: Sequence[str]) -> list[uuid.UUID]:
+    own = [identities[path].directory_id for path in identities if path in log_dirs]
+    return [directory_id for directory_id in own if directory_id is not None]
 
 
 def _flush(log: PartitionLog) -> None:

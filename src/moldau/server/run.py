@@ -50,6 +50,7 @@ async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
 
     def request_stop(name: str) -> None:
         _logger.info("received %s, shutting down", name)
+        node.give_up_start()
         if not stop.done():
             stop.set_result(0)
 
@@ -59,13 +60,15 @@ async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
         logging.shutdown()
         os._exit(1)
 
+    node = Node(config, may_format=may_format, on_fatal=fail)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, request_stop, number.name)
-    node = Node(config, may_format=may_format, on_fatal=fail)
     try:
         await node.start()
     except StartupError:
         await node.stop()
+        if stop.done():
+            return 0
         raise
     gc.collect()
     gc.freeze()

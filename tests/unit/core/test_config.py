@@ -141,6 +141,16 @@ def test_a_zookeeper_file_makes_a_broker_of_the_quorum_at_those_addresses() -> N
     assert config.value("process.roles") == ["broker"]
     assert config.value("controller.quorum.bootstrap.servers") == ["a:2181", "b:2181"]
     assert config.value("broker.session.timeout.ms") == 18_000
+    assert config.value("initial.broker.registration.timeout.ms") == 18_000
+
+
+@pytest.mark.parametrize(("given", "patience_ms"), [({}, 18_000), ({"zookeeper.connection.timeout.ms": "6000"}, 6000)])
+def test_how_long_a_broker_tries_to_register_is_zookeepers_connection_timeout(
+    given: dict[str, str], patience_ms: int
+) -> None:
+    config = BrokerConfig({"broker.id": "0", "zookeeper.connect": "localhost"} | given)
+    assert config.value("controller.quorum.bootstrap.servers") == ["localhost:2181"]
+    assert config.value("initial.broker.registration.timeout.ms") == patience_ms
 
 
 def test_old_host_and_port_keys_become_listeners() -> None:
