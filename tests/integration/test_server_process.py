@@ -124,6 +124,49 @@ def test_metrics_and_health_answer_over_http(tmp_path: Path) -> None:
         assert "kafka_server_brokertopicmetrics_messagesin_total 10" in text
 
 
+def test_without_configuration_only_this_machine_can_connect(tmp_path: Path) -> None:
+    with server(tmp_path / "log") as running:
+        bound = listening_hosts(running)
+        assert bound == {"127.0.0.1"}
+        assert "only this machine can connect; --host 0.0.0.0 or listeners opens it to others" in running.output
+        assert f"data in {tmp_path / 'log'}" in running.output
+        assert "metrics are off" in running.output
+
+
+def test_it_can_be_opened_and_tells_each_client_an_address_that_works(tmp_path: Path) -> None:
+    with server(tmp_path / "log", "--host", "0.0.0.0") as running:
+        assert listening_hosts(running) == {"0.0.0.0"}
+        assert "only this machine" not in running.output
+        for host in ("127.0.0.1", "127.0.0.2"):
+            metadata = AdminClient({"bootstrap.servers": f"{host}:{running.port}"}).list_topics(timeout=10)
+            assert [broker.host for broker in metadata.brokers.values()] == [host]
+
+
+def test_the_metrics_port_is_this_machines_too(tmp_path: Path) -> None:
+    port = free_port()
+    with server(tmp_path / "log", "--host", "0.0.0.0", "--override", f"metrics.http.port={port}") as running:
+        assert listening_hosts(running) == {"0.0.0.0", "127.0.0.1"}
+        assert f"metrics at http://127.0.0.1:{port}/metrics" in running.output
+
+
+def test_a_file_without_listeners_keeps_kafkas_rule(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=1\n")
+    with server(tmp_path / "log", str(file)) as running:
+        assert listening_hosts(running) == {"0.0.0.0"}
+
+
+def listening_hosts(running: ServerProcess) -> set[str]:
+    """The addresses on which the process accepts connections, as the kernel tells."""
+    assert running.port
+    assert running.process is not None
+    folder = Path(f"/proc/{running.process.pid}")
+    inodes = {os.readlink(one) for one in (folder / "fd").iterdir()}
+    rows = [line.split() for line in (folder / "net/tcp").read_text().splitlines()[1:]]
+    listening = [row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
+    return {socket.inet_ntoa(bytes.fromhex(one)[::-1]) for one in listening}
+
+
 def test_logs_can_be_json(tmp_path: Path) -> None:
     with server(tmp_path / "log", "--log-format", "json") as running:
         wait_until(lambda: "Kafka Server started" in running.output, what="the start")

@@ -23,6 +23,7 @@ from moldau.broker.metric_sources import Parts, connect_metrics
 from moldau.broker.metrics import Metrics
 from moldau.broker.partitions import Partitions
 from moldau.broker.topic_configs import TopicConfigs
+from moldau.core.addresses import is_loopback
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError
@@ -198,6 +199,7 @@ class Node:
         server.handle = data_plane.router.handle
 
     def _log_start(self, broker: Broker, *, took_s: float) -> None:
+        self._log_places()
         _logger.info("[KafkaServer id=%d] started", broker.node_id)
         _logger.info(
             "Kafka Server started: %s, cluster %s, %d partitions, after %d ms",
@@ -206,6 +208,19 @@ class Node:
             len(broker.logs),
             took_s * 1000,
         )
+
+    def _log_places(self) -> None:
+        """Where things are, for whoever looks for them later."""
+        config = self._config
+        _logger.info("data in %s", ", ".join(log_directories(config)))
+        if self._metrics_server is not None:
+            host = config.value("metrics.http.host")
+            shown = f"[{host}]" if ":" in host else host or "0.0.0.0"
+            _logger.info("metrics at http://%s:%d/metrics, health at /healthz", shown, self.metrics_port)
+        elif not config.value("metrics.http.port"):
+            _logger.info("metrics are off; metrics.http.port turns them on")
+        if all(is_loopback(one.host) for one in self._listening.values()):
+            _logger.info("only this machine can connect; --host 0.0.0.0 or listeners opens it to others")
 
     def _current_config(self) -> BrokerConfig:
         """With the dynamic settings, once the broker knows them."""
