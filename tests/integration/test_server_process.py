@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 from tests.integration.server_process import ServerProcess, free_port, wait_until
 
 KAFKA_START = ("-m", "moldau.cli.server.start")
@@ -165,6 +166,38 @@ def listening_hosts(running: ServerProcess) -> set[str]:
     rows = [line.split() for line in (folder / "net/tcp").read_text().splitlines()[1:]]
     listening = [row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
     return {socket.inet_ntoa(bytes.fromhex(one)[::-1]) for one in listening}
+
+
+def test_the_log_tells_what_happens_to_topics_groups_and_segments(tmp_path: Path) -> None:
+    rounds = ["log.retention.check.interval.ms=100", "log.initial.task.delay.ms=100", "num.partitions=2"]
+    overrides = [word for one in rounds for word in ("--override", one)]
+    with server(tmp_path / "log", *overrides, "--override", "group.initial.rebalance.delay.ms=0") as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
+        admin.create_topics([NewTopic("short", 1, 1, config={"retention.ms": "1"})])["short"].result(30)
+        produce(running.bootstrap_servers, "short", "x")
+        produce(running.bootstrap_servers, "made-by-its-producer", "x")
+        consumer = Consumer({"bootstrap.servers": running.bootstrap_servers, "group.id": "readers"})
+        consumer.subscribe(["made-by-its-producer"])
+        wait_until(lambda: consumer.poll(0.1) or consumer.assignment(), what="an assignment")
+        consumer.close()
+        admin.delete_topics(["short"])["short"].result(30)
+        for expected in (
+            r"created topic short with 1 partition \(id \S+\), retention.ms=1 ",
+            r"created topic made-by-its-producer with 2 partitions ",
+            r"short-0: deleting 1 segment \(\d+ bytes\) below offset 1: their records are older than retention.ms=1 ",
+            r"group readers: rebalance of generation 0 with 1 member begins: rdkafka-\S+ joins ",
+            r"group readers: generation 1 has 1 member, protocol range ",
+            r"group readers: rebalance of generation 1 with 0 members begins: rdkafka-\S+ left ",
+            r"group readers: generation 2 is empty ",
+            r"deleted topic short \(id \S+\) ",
+        ):
+            wait_until(lambda: len(re.findall(f"INFO {expected}", running.output)) == 1, what=expected)  # noqa: B023
+        assert running.process is not None
+        running.process.kill()
+        running.wait()
+    with server(tmp_path / "log") as again:
+        assert again.port
+        assert re.search(r"the last run did not end in order: \d+ partitions recovered in \d+ ms", again.output)
 
 
 def test_logs_can_be_json(tmp_path: Path) -> None:

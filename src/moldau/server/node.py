@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+import moldau
 from moldau.broker.context import Broker
 from moldau.broker.coordinators import Coordinators
 from moldau.broker.data_plane import DataPlane
@@ -39,6 +41,7 @@ from moldau.server.listeners import Listening, configured_endpoints, listen
 from moldau.server.maintenance import Maintenance
 from moldau.server.membership import ClusterMembership, registration_servers
 from moldau.server.schema_ids import RegistryAddress, RegistrySchemaIds
+from moldau.server.topic_changes import log_topic_changes
 
 if TYPE_CHECKING:
     from moldau.log.cleaner import Cleaner, CleanerSettings
@@ -129,7 +132,11 @@ class Node:
         )
         topic_configs = logs.config_of = TopicConfigs(config, started.controller.image)
         self.state = BrokerState.RECOVERY
+        recovery_began = time.monotonic()
         await self._loop.run_in_executor(None, logs.open)
+        if len(logs) and not all(directory.is_clean for directory in logs.directories):
+            took_ms = (time.monotonic() - recovery_began) * 1000
+            _logger.info("the last run did not end in order: %d partitions recovered in %d ms", len(logs), took_ms)
 
         # From here to the end nothing awaits: the first client to be accepted finds everything in place.
         server = self._server = Server(self._loop, _refuse, Limits.of(config.value))
@@ -192,6 +199,7 @@ class Node:
         publisher.on_config(lambda changed: setattr(server, "limits", Limits.of(changed.value)))
         data_plane = self._data_plane = DataPlane(broker, self._loop, self._on_fatal)
         publisher.start(started.controller.image)
+        started.controller.subscribe(log_topic_changes)
         started.controller.subscribe(publisher)
         coordinators = self._coordinators = Coordinators(broker, self._loop)
         coordinators.start()
@@ -202,11 +210,12 @@ class Node:
         self._log_places()
         _logger.info("[KafkaServer id=%d] started", broker.node_id)
         _logger.info(
-            "Kafka Server started: %s, cluster %s, %d partitions, after %d ms",
+            "Kafka Server started: %s, cluster %s, %d partitions, after %d ms (moldau %s)",
             ", ".join(f"{name}://{one.host}:{one.port}" for name, one in self._listening.items()),
             broker.cluster_id,
             len(broker.logs),
             took_s * 1000,
+            moldau.__version__,
         )
 
     def _log_places(self) -> None:
@@ -329,7 +338,9 @@ class Node:
             # Clients matter more than metrics: a second broker on the machine must not need a flag to start.
             self._metrics_server = None
             _logger.warning(
-                "metrics are off: cannot listen on port %d (%s); set metrics.http.port", port, error.strerror
+                "metrics are off: cannot listen on port %d (%s); set metrics.http.port",
+                port,
+                os.strerror(error.errno) if error.errno else error,
             )
 
     async def stop(self) -> None:
