@@ -201,3 +201,21 @@ def test_the_employee_salary_example(terminal: Terminal) -> None:
         return terminal.output(f"{consume} --timeout-ms 500") == "C,1000\nA,2000\nB,2000\nb,3000\n"
 
     wait_until(compacted, what="compaction")
+
+
+def test_tools_of_older_courses_find_the_broker_through_zookeepers_address(terminal: Terminal) -> None:
+    zookeeper = "--zookeeper localhost:2181/kafka"
+    terminal.output(f"kafka-topics {zookeeper} --create --topic older --partitions 1 --replication-factor 1")
+    terminal.output("kafka-console-producer --broker-list localhost:9092 --topic older", stdin="one\ntwo\n")
+    consume = f"kafka-console-consumer {zookeeper} --topic older --from-beginning --max-messages 2"
+    assert terminal.output(f"{consume} --new-consumer --consumer-property group.id=older-group") == "one\ntwo\n"
+    assert "older-group" in terminal.output(f"kafka-consumer-groups {zookeeper} --list").splitlines()
+    check = f"kafka-run-class kafka.tools.ConsumerOffsetChecker {zookeeper} --group older-group"
+    assert "older-group     older" in terminal.output(check)
+    replay = f"kafka-replay-log-producer --broker-list localhost:9092 {zookeeper} --inputtopic older"
+    assert "Replayed 2 messages" in terminal.output(f"{replay} --outputtopic older-copy")
+    alter = f"kafka-topics.sh {zookeeper} --alter --topic older"
+    assert "Adding partitions succeeded!" in terminal.output(f"{alter} --partitions 40")
+    assert "Updated config for topic older." in terminal.output(f"{alter} --config retention.ms=5000")
+    listed = terminal.output(f"kafka-run-class kafka.admin.ListTopicCommand {zookeeper} --topic older")
+    assert "PartitionCount: 40" in listed

@@ -14,7 +14,7 @@ from moldau.core.ids import random_uuid, render_uuid
 from moldau.log.files import Files
 from moldau.log.meta_properties import MetaProperties, check_agreement, load_meta_properties, save_meta_properties
 
-__all__ = ["adopt", "log_directories", "metadata_directory"]
+__all__ = ["adopt", "log_directories", "metadata_directory", "node_id_for"]
 
 
 def log_directories(config: BrokerConfig) -> list[str]:
@@ -25,6 +25,21 @@ def metadata_directory(config: BrokerConfig) -> str:
     """Where the metadata log lies: `metadata.log.dir`, or the first log directory."""
     chosen: str | None = config.value("metadata.log.dir")
     return os.path.abspath(chosen) if chosen else log_directories(config)[0]
+
+
+def node_id_for(config: BrokerConfig, files: Files | None = None) -> int:
+    """The number of a node whose file gives none: the one its directories have, or the first above the reserved ones.
+
+    Only files of ZooKeeper's time may leave it out (`broker.id.generation.enable`).
+    """
+    if not config.is_generated_id_allowed:
+        raise StartupError("node.id is missing; each node of a cluster has a number of its own, for example node.id=1")
+    for path in log_directories(config):
+        known = load_meta_properties(files or Files(), path)
+        if known is not None:
+            return known.node_id
+    first: int = config.value("reserved.broker.max.id") + 1
+    return first
 
 
 def adopt(

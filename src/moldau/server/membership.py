@@ -180,7 +180,7 @@ class ClusterMembership:
         )
         cluster = await client.send(ApiKey.DESCRIBE_CLUSTER, question)
         if cluster.error_code:
-            raise MalformedResponseError(f"{client.address} answered {ErrorCode(cluster.error_code).name}")
+            raise MalformedResponseError(f"{client.address} answered {_error(cluster).name}")
         return cluster
 
     async def _register(self) -> ErrorCode:
@@ -205,11 +205,11 @@ class ClusterMembership:
         )
         if reply.error_code == ErrorCode.NONE:
             self._broker_epoch = reply.broker_epoch
-        return ErrorCode(reply.error_code)
+        return _error(reply)
 
     async def _heartbeat(self) -> ErrorCode:
         reply = await self._point.send(ApiKey.BROKER_HEARTBEAT, self._heartbeat_request())
-        return ErrorCode(reply.error_code)
+        return _error(reply)
 
     def _heartbeat_request(self, *, want_shut_down: bool = False) -> Message:
         return Message(
@@ -295,6 +295,14 @@ def _other_of(cluster: Message) -> _Other | None:
     for one in cluster.brokers:
         return _Other(one.broker_id, f"{one.host}:{one.port}", not one.is_fenced)
     return None
+
+
+def _error(reply: Message) -> ErrorCode:
+    """A code from a later release than ours is an error all the same."""
+    try:
+        return ErrorCode(reply.error_code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def _reason(trouble: Exception | None) -> str:

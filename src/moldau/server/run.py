@@ -13,6 +13,7 @@ from typing import Any
 
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError
+from moldau.server.directories import node_id_for
 from moldau.server.log_output import configure_logging
 from moldau.server.running import announced
 
@@ -26,7 +27,8 @@ _GC_THRESHOLDS = (50_000, 20, 20)
 
 def check(settings: Mapping[str, str]) -> BrokerConfig:
     """Read and check the settings; raises with one clear line."""
-    return BrokerConfig(settings)
+    config = BrokerConfig(settings)
+    return config if config.node_id >= 0 else BrokerConfig(settings, node_id=node_id_for(config))
 
 
 def run(settings: Mapping[str, str], *, may_format: bool, log_format: str) -> int:

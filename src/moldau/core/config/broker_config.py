@@ -109,6 +109,11 @@ class BrokerConfig:
         return value
 
     @property
+    def is_generated_id_allowed(self) -> bool:
+        """Whether a node without a number may be given one: a broker of ZooKeeper's time."""
+        return self.value("process.roles") == ["broker"] and bool(self.value("broker.id.generation.enable"))
+
+    @property
     def listeners(self) -> tuple[Listener, ...]:
         return parse_listeners("listeners", self.value("listeners"), ports_unique=True)
 

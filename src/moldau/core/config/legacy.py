@@ -78,6 +78,9 @@ def _quorum_from_zookeeper(settings: dict[str, str]) -> None:
         return
     servers, _, _chroot = connect.partition("/")
     settings["process.roles"] = "broker"
+    if settings.get("broker.id", "").strip() == "-1":
+        # Asks for a number, as leaving it out does.
+        del settings["broker.id"]
     settings.setdefault("controller.quorum.bootstrap.servers", ",".join(_with_port(one) for one in servers.split(",")))
     settings.setdefault("controller.listener.names", "CONTROLLER")
     if session_timeout is not None:
