@@ -219,3 +219,15 @@ def test_tools_of_older_courses_find_the_broker_through_zookeepers_address(termi
     assert "Updated config for topic older." in terminal.output(f"{alter} --config retention.ms=5000")
     listed = terminal.output(f"kafka-run-class kafka.admin.ListTopicCommand {zookeeper} --topic older")
     assert "PartitionCount: 40" in listed
+
+
+def test_zookeepers_shell_tells_brokers_and_topics(terminal: Terminal) -> None:
+    shell = "zookeeper-shell localhost:2181"
+    assert terminal.output(f"{shell} ls /brokers/ids") == "Connecting to " + terminal.command(shell)[-1] + "\n[0]\n"
+    typed = terminal.output(shell, stdin="get /brokers/ids/0\n\nls /\nquit\nls /never\n").splitlines()
+    assert '"endpoints":["PLAINTEXT://' in typed[1]
+    assert typed[2:] == ["[brokers, cluster, controller]"]
+    for command, answer in (("ls /nowhere", "Node does not exist: /nowhere"), ("delete /brokers", "nothing can be")):
+        refused = terminal.run(f"{shell} {command}")
+        assert refused.returncode == 1
+        assert answer in refused.stderr

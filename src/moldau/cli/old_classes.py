@@ -234,9 +234,6 @@ REPLACED: Mapping[str, str] = {
         "there are no state-change logs to merge: leaders and replicas change by records of the metadata log, which "
         "`kafka-dump-log --cluster-metadata-decoder --files <log.dirs>/__cluster_metadata-0/<segment>.log` prints"
     ),
-    "org.apache.zookeeper.ZooKeeperMain": (
-        "there is no ZooKeeper to look into; `kafka-cluster list-endpoints` shows the brokers and `kafka-topics "
-        "--describe` the topics"
-    ),
+    "org.apache.zookeeper.ZooKeeperMain": "there is no ZooKeeper; `zookeeper-shell` answers `ls` and `get`",
 }
 """What to use instead, as the end of a sentence that names the class."""

@@ -10,7 +10,7 @@ import pytest
 from moldau.cli.old_classes import REPLACED, SUCCESSORS
 from moldau.cli.run_class import CLASSES
 from moldau.cli.run_class import main as run_class
-from moldau.cli.tools import TOOLS
+from moldau.cli.tools import TOOLS, tool_main
 
 SYSTEM_TOOLS = (
     "kafka.tools.ConsumerOffsetChecker",
@@ -105,6 +105,14 @@ def test_offsets_are_moved_for_the_group_of_the_file(tmp_path: Path) -> None:
 def test_a_wrong_call_of_it_is_one_clear_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run_class(["kafka.tools.UpdateOffsetsInZK", *words]) == 1
     assert "consumer.properties" in (error := capsys.readouterr().err) or "/no/such/file" in error
+
+
+@pytest.mark.parametrize("name", ["kafka-acls", "kafka-preferred-replica-election", "kafka-reassign-partitions"])
+def test_commands_that_one_broker_has_no_use_for_say_so(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tool_main(name)(["--zookeeper", "localhost:2181"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"{name}: ")
+    assert len(error.splitlines()) == 1
 
 
 @pytest.mark.parametrize("name", sorted(REPLACED))
