@@ -23,7 +23,7 @@ from moldau.net.request_client import RequestClient
 from moldau.protocol.api import ApiKey, MalformedResponseError
 from moldau.protocol.messages import Message
 
-__all__ = ["ClusterMembership", "registration_servers"]
+__all__ = ["ClusterMembership"]
 
 _logger = logging.getLogger("moldau.server.ClusterMembership")
 
@@ -32,16 +32,6 @@ GOODBYE_S: Final = 2.0
 BROKERS = 1
 _TROUBLE = (OSError, MalformedResponseError)
 _RETRIED = (ErrorCode.DUPLICATE_BROKER_REGISTRATION, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_CONTROLLER)
-
-
-def registration_servers(config: BrokerConfig) -> list[str]:
-    """Where this node has to register, as host:port; empty for a node that is its own controller."""
-    roles = config.value("process.roles")
-    if not roles or "controller" in roles:
-        return []
-    voters = [voter.partition("@")[2] for voter in config.value("controller.quorum.voters")]
-    servers: list[str] = config.value("controller.quorum.bootstrap.servers") or voters
-    return servers
 
 
 class _Other(NamedTuple):

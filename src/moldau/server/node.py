@@ -39,7 +39,6 @@ from moldau.server.controller_start import StartedController, start_controller
 from moldau.server.directories import adopt, log_directories, metadata_directory
 from moldau.server.listeners import Listening, configured_endpoints, listen
 from moldau.server.maintenance import Maintenance
-from moldau.server.membership import ClusterMembership, registration_servers
 from moldau.server.schema_ids import RegistryAddress, RegistrySchemaIds
 from moldau.server.topic_changes import log_topic_changes
 
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from moldau.log.partition_log import PartitionLog
     from moldau.net.connection import Connection
     from moldau.server.http import MetricsServer
+    from moldau.server.membership import ClusterMembership
 
 __all__ = ["BrokerState", "Node"]
 
@@ -159,8 +159,10 @@ class Node:
     async def _identities(self, all_directories: list[str], log_dirs: list[str]) -> dict[str, MetaProperties]:
         """Whose the directories are; a node without a controller of its own first learns from its cluster."""
         node_id, cluster_id = self._config.node_id, None
-        servers = registration_servers(self._config)
-        if servers:
+        if servers := self._config.registration_servers:
+            # Imported here: a node that is its own controller starts without this code.
+            from moldau.server.membership import ClusterMembership
+
             self._membership = ClusterMembership(self._config, servers, self._clock)
             cluster_id = await self._membership.find()
         identities = adopt(self._files, all_directories, node_id, may_format=self._may_format, cluster_id=cluster_id)

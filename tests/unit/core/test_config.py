@@ -261,3 +261,17 @@ def test_topic_overrides_are_checked(overrides: dict[str, str | None], line: str
 )
 def test_lists_are_split_at_commas_and_trimmed(text: str, values: list[str]) -> None:
     assert parse_value("k", ConfigType.LIST, text) == values
+
+
+@pytest.mark.parametrize(
+    ("settings", "servers"),
+    [
+        ({}, []),
+        ({"process.roles": "broker,controller", "controller.quorum.bootstrap.servers": "a:9093"}, []),
+        ({"process.roles": "broker", "controller.quorum.bootstrap.servers": "a:9093,b:9093"}, ["a:9093", "b:9093"]),
+        ({"process.roles": "broker", "controller.quorum.voters": "1@a:9093"}, ["a:9093"]),
+        ({"zookeeper.connect": "a:2181,b/kafka"}, ["a:2181", "b:2181"]),
+    ],
+)
+def test_a_node_without_a_controller_of_its_own_registers(settings: dict[str, str], servers: list[str]) -> None:
+    assert BrokerConfig(settings | {"controller.listener.names": "CONTROLLER"}).registration_servers == servers
