@@ -1,7 +1,7 @@
 """Commands as people type them, run beside a broker.
 
 Addresses of the trainings (`192.168.1.100:9092`, `0.0.0.0:2181`) stand for the local machine: `Terminal` puts
-the broker's port in their place. Start at `Terminal.run`.
+the broker's port in their place, or that of a registration point in place of 2181. Start at `Terminal.run`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from moldau.testing import Broker
 
 __all__ = ["Running", "Terminal", "run_line"]
 
-_ADDRESS = re.compile(r"(?P<host>0\.0\.0\.0|localhost|127\.0\.0\.1|192\.168\.1\.100):(?:2181|9092)\b")
+_ADDRESS = re.compile(r"(?P<host>0\.0\.0\.0|localhost|127\.0\.0\.1|192\.168\.1\.100):(?P<port>2181|9092)\b")
 TIMEOUT_S = 60
 
 
@@ -51,8 +51,8 @@ def _run(command: list[str], stdin: str) -> subprocess.CompletedProcess[str]:
 class Terminal:
     """Runs command lines against one broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._port = broker.port
+    def __init__(self, broker: Broker, *, zookeeper_port: int | None = None) -> None:
+        self._ports = {"9092": broker.port, "2181": zookeeper_port or broker.port}
 
     def run(self, line: str, *, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Type a line, wait for its end."""
@@ -80,7 +80,7 @@ class Terminal:
 
     def _local(self, address: re.Match[str]) -> str:
         host = "localhost" if address["host"] == "192.168.1.100" else address["host"]
-        return f"{host}:{self._port}"
+        return f"{host}:{self._ports[address['port']]}"
 
 
 class Running:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -13,16 +14,10 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from tests.integration.server_process import ServerProcess, wait_until
+from confluent_kafka.admin import AdminClient, NewTopic
+from tests.integration.server_process import ServerProcess, free_port, wait_until
 
 KAFKA_START = ("-m", "moldau.cli.server.start")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def server(data: Path, *arguments: str, **environment: str) -> ServerProcess:
@@ -130,6 +125,81 @@ def test_metrics_and_health_answer_over_http(tmp_path: Path) -> None:
         assert "kafka_server_brokertopicmetrics_messagesin_total 10" in text
 
 
+def test_without_configuration_only_this_machine_can_connect(tmp_path: Path) -> None:
+    with server(tmp_path / "log") as running:
+        bound = listening_hosts(running)
+        assert bound == {"127.0.0.1"}
+        assert "only this machine can connect; --host 0.0.0.0 or listeners opens it to others" in running.output
+        assert f"data in {tmp_path / 'log'}" in running.output
+        assert "metrics are off" in running.output
+
+
+def test_it_can_be_opened_and_tells_each_client_an_address_that_works(tmp_path: Path) -> None:
+    with server(tmp_path / "log", "--host", "0.0.0.0") as running:
+        assert listening_hosts(running) == {"0.0.0.0"}
+        assert "only this machine" not in running.output
+        for host in ("127.0.0.1", "127.0.0.2"):
+            metadata = AdminClient({"bootstrap.servers": f"{host}:{running.port}"}).list_topics(timeout=10)
+            assert [broker.host for broker in metadata.brokers.values()] == [host]
+
+
+def test_the_metrics_port_is_this_machines_too(tmp_path: Path) -> None:
+    port = free_port()
+    with server(tmp_path / "log", "--host", "0.0.0.0", "--override", f"metrics.http.port={port}") as running:
+        assert listening_hosts(running) == {"0.0.0.0", "127.0.0.1"}
+        assert f"metrics at http://127.0.0.1:{port}/metrics" in running.output
+
+
+def test_a_file_without_listeners_keeps_kafkas_rule(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=1\n")
+    with server(tmp_path / "log", str(file)) as running:
+        assert listening_hosts(running) == {"0.0.0.0"}
+
+
+def listening_hosts(running: ServerProcess) -> set[str]:
+    """The addresses on which the process accepts connections, as the kernel tells."""
+    assert running.port
+    assert running.process is not None
+    folder = Path(f"/proc/{running.process.pid}")
+    inodes = {os.readlink(one) for one in (folder / "fd").iterdir()}
+    rows = [line.split() for line in (folder / "net/tcp").read_text().splitlines()[1:]]
+    listening = [row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
+    return {socket.inet_ntoa(bytes.fromhex(one)[::-1]) for one in listening}
+
+
+def test_the_log_tells_what_happens_to_topics_groups_and_segments(tmp_path: Path) -> None:
+    rounds = ["log.retention.check.interval.ms=100", "log.initial.task.delay.ms=100", "num.partitions=2"]
+    overrides = [word for one in rounds for word in ("--override", one)]
+    with server(tmp_path / "log", *overrides, "--override", "group.initial.rebalance.delay.ms=0") as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
+        admin.create_topics([NewTopic("short", 1, 1, config={"retention.ms": "1"})])["short"].result(30)
+        produce(running.bootstrap_servers, "short", "x")
+        produce(running.bootstrap_servers, "made-by-its-producer", "x")
+        consumer = Consumer({"bootstrap.servers": running.bootstrap_servers, "group.id": "readers"})
+        consumer.subscribe(["made-by-its-producer"])
+        wait_until(lambda: consumer.poll(0.1) or consumer.assignment(), what="an assignment")
+        consumer.close()
+        admin.delete_topics(["short"])["short"].result(30)
+        for expected in (
+            r"created topic short with 1 partition \(id \S+\), retention.ms=1 ",
+            r"created topic made-by-its-producer with 2 partitions ",
+            r"short-0: deleting 1 segment \(\d+ bytes\) below offset 1: their records are older than retention.ms=1 ",
+            r"group readers: rebalance of generation 0 with 1 member begins: rdkafka-\S+ joins ",
+            r"group readers: generation 1 has 1 member, protocol range ",
+            r"group readers: rebalance of generation 1 with 0 members begins: rdkafka-\S+ left ",
+            r"group readers: generation 2 is empty ",
+            r"deleted topic short \(id \S+\) ",
+        ):
+            wait_until(lambda: len(re.findall(f"INFO {expected}", running.output)) == 1, what=expected)  # noqa: B023
+        assert running.process is not None
+        running.process.kill()
+        running.wait()
+    with server(tmp_path / "log") as again:
+        assert again.port
+        assert re.search(r"the last run did not end in order: \d+ partitions recovered in \d+ ms", again.output)
+
+
 def test_logs_can_be_json(tmp_path: Path) -> None:
     with server(tmp_path / "log", "--log-format", "json") as running:
         wait_until(lambda: "Kafka Server started" in running.output, what="the start")
@@ -153,17 +223,6 @@ def test_a_server_properties_file_starts_as_it_is(tmp_path: Path) -> None:
         produce(running.bootstrap_servers, "two", "x")
         assert "[KafkaServer id=7] started" in running.output
         assert (tmp_path / "log/two-1").is_dir()
-
-
-def test_a_file_of_zookeepers_time_formats_its_folder(tmp_path: Path) -> None:
-    file = tmp_path / "server.properties"
-    file.write_text(
-        f"broker.id=0\nlisteners=PLAINTEXT://127.0.0.1:0\nlog.dirs={tmp_path / 'log'}\n"
-        "zookeeper.connect=localhost:2181\nzookeeper.connection.timeout.ms=18000\n"
-    )
-    with ServerProcess([str(file)], program=KAFKA_START) as running:
-        produce(running.bootstrap_servers, "old", "x")
-        assert "[KafkaServer id=0] started" in running.output
 
 
 def test_kafka_server_stop_finds_what_it_started(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.integration.cli_commands import Terminal
+from tests.integration.registration import RegistrationPoint
 from tests.integration.server_process import wait_until
 
 from moldau.testing import Broker
@@ -28,8 +29,9 @@ ZOOKEEPER_WARNING = (
 @pytest.fixture(scope="module")
 def terminal() -> Iterator[Terminal]:
     # The notes' server.properties: broker.id=0, one partition unless told otherwise; the cleaner looks more often.
-    with Broker({"node.id": "0", "num.partitions": "1", "log.cleaner.backoff.ms": "200"}) as broker:
-        yield Terminal(broker)
+    settings = {"node.id": "0", "num.partitions": "1", "log.cleaner.backoff.ms": "200"}
+    with RegistrationPoint() as point, Broker(settings | point.broker_settings) as broker:
+        yield Terminal(broker, zookeeper_port=point.port)
 
 
 def described(topic: str, partitions: int, configs: str = "") -> str:
@@ -199,3 +201,33 @@ def test_the_employee_salary_example(terminal: Terminal) -> None:
         return terminal.output(f"{consume} --timeout-ms 500") == "C,1000\nA,2000\nB,2000\nb,3000\n"
 
     wait_until(compacted, what="compaction")
+
+
+def test_tools_of_older_courses_find_the_broker_through_zookeepers_address(terminal: Terminal) -> None:
+    zookeeper = "--zookeeper localhost:2181/kafka"
+    terminal.output(f"kafka-topics {zookeeper} --create --topic older --partitions 1 --replication-factor 1")
+    terminal.output("kafka-console-producer --broker-list localhost:9092 --topic older", stdin="one\ntwo\n")
+    consume = f"kafka-console-consumer {zookeeper} --topic older --from-beginning --max-messages 2"
+    assert terminal.output(f"{consume} --new-consumer --consumer-property group.id=older-group") == "one\ntwo\n"
+    assert "older-group" in terminal.output(f"kafka-consumer-groups {zookeeper} --list").splitlines()
+    check = f"kafka-run-class kafka.tools.ConsumerOffsetChecker {zookeeper} --group older-group"
+    assert "older-group     older" in terminal.output(check)
+    replay = f"kafka-replay-log-producer --broker-list localhost:9092 {zookeeper} --inputtopic older"
+    assert "Replayed 2 messages" in terminal.output(f"{replay} --outputtopic older-copy")
+    alter = f"kafka-topics.sh {zookeeper} --alter --topic older"
+    assert "Adding partitions succeeded!" in terminal.output(f"{alter} --partitions 40")
+    assert "Updated config for topic older." in terminal.output(f"{alter} --config retention.ms=5000")
+    listed = terminal.output(f"kafka-run-class kafka.admin.ListTopicCommand {zookeeper} --topic older")
+    assert "PartitionCount: 40" in listed
+
+
+def test_zookeepers_shell_tells_brokers_and_topics(terminal: Terminal) -> None:
+    shell = "zookeeper-shell localhost:2181"
+    assert terminal.output(f"{shell} ls /brokers/ids") == "Connecting to " + terminal.command(shell)[-1] + "\n[0]\n"
+    typed = terminal.output(shell, stdin="get /brokers/ids/0\n\nls /\nquit\nls /never\n").splitlines()
+    assert '"endpoints":["PLAINTEXT://' in typed[1]
+    assert typed[2:] == ["[brokers, cluster, controller]"]
+    for command, answer in (("ls /nowhere", "Node does not exist: /nowhere"), ("delete /brokers", "nothing can be")):
+        refused = terminal.run(f"{shell} {command}")
+        assert refused.returncode == 1
+        assert answer in refused.stderr

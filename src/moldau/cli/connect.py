@@ -1,17 +1,16 @@
 """How a tool finds its cluster: the options every admin tool shares, old spellings included.
 
-`--zookeeper` comes from the time when tools spoke to ZooKeeper; whoever answers there must speak
-Kafka's protocol. Start at `open_admin`.
+`--zookeeper` comes from the time when tools spoke to ZooKeeper: what `zookeeper-server-start` runs there knows the
+brokers. Start at `open_admin`.
 """
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from moldau.cli.options import Option, Parsed, UsageError
-from moldau.cli.tool import ToolError, log_line
+from moldau.cli.tool import log_line
 from moldau.client.connection import load_properties, normalize_servers
 
 if TYPE_CHECKING:
@@ -48,19 +47,18 @@ CONSUMER_CONFIG = Option("consumer.config", "A file of consumer properties.", "f
 PRODUCER_CONFIG = Option("producer.config", "A file of producer properties.", "file", aliases=("command-config",))
 ZOOKEEPER = Option(
     "zookeeper",
-    "From the ZooKeeper days: the host:port of the controller or of a broker. Output takes the old form.",
+    "From the ZooKeeper days: the host:port where brokers register, or of a broker. Output takes the old form.",
     "host:port",
 )
 CLIENT_LOG = "org.apache.kafka.clients.NetworkClient"
-PROBE_TIMEOUT_S = 5.0
 
 
 def bootstrap_servers(parsed: Parsed) -> str:
     """The cluster's address from `--bootstrap-server` or `--zookeeper`, checked and normalized."""
     if parsed.has("zookeeper") and not parsed.has("bootstrap-server"):
-        servers = normalize_servers(parsed.value("zookeeper"))
-        _probe(servers, parsed.value("zookeeper"))
-        return servers
+        from moldau.client.registration_point import brokers_behind
+
+        return brokers_behind(",".join([parsed.value("zookeeper"), *parsed.words_after("zookeeper")]))
     if not parsed.has("bootstrap-server"):
         raise UsageError('Missing required argument "[bootstrap-server]"')
     return normalize_servers(",".join([parsed.value("bootstrap-server"), *parsed.words_after("bootstrap-server")]))
@@ -88,18 +86,3 @@ def pairs(texts: list[str], *, what: str = "command line properties") -> dict[st
             raise UsageError(f"Invalid {what}: {text} (write key=value)")
         found[key.strip()] = value
     return found
-
-
-def _probe(servers: str, written: str) -> None:
-    """Fail at once, with advice, when nobody listens at a ZooKeeper address."""
-    for server in servers.split(","):
-        host, _, port = server.rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=PROBE_TIMEOUT_S).close()
-        except OSError:
-            continue
-        return
-    raise ToolError(
-        f"nothing answers at {written}. A cluster without ZooKeeper is reached through its brokers: "
-        "write --bootstrap-server localhost:9092 (or give that address to --zookeeper), with the server running"
-    )

@@ -1,4 +1,7 @@
-"""kafka-run-class: the tools by the names of the Java classes that implement them in Kafka."""
+"""kafka-run-class: the tools by the names of the Java classes that implement them in Kafka.
+
+Tools of Kafka 0.8 that have other options today, or none, are in `cli.old_classes`.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ CLASSES = {
     "kafka.admin.DeleteRecordsCommand": "kafka-delete-records",
     "kafka.admin.LogDirsCommand": "kafka-log-dirs",
     "kafka.admin.TopicCommand": "kafka-topics",
+    "kafka.consumer.ConsoleConsumer": "kafka-console-consumer",
+    "kafka.producer.ConsoleProducer": "kafka-console-producer",
     "kafka.tools.ClusterTool": "kafka-cluster",
     "kafka.tools.ConsoleConsumer": "kafka-console-consumer",
     "kafka.tools.ConsoleProducer": "kafka-console-producer",
@@ -28,6 +33,7 @@ CLASSES = {
     "kafka.tools.ReplayLogProducer": "kafka-replay-log-producer",
     "kafka.tools.StorageTool": "kafka-storage",
     "kafka.tools.StreamsResetter": "kafka-streams-application-reset",
+    "org.apache.kafka.clients.tools.ProducerPerformance": "kafka-producer-perf-test",
     "org.apache.kafka.tools.BrokerApiVersionsCommand": "kafka-broker-api-versions",
     "org.apache.kafka.tools.ClusterTool": "kafka-cluster",
     "org.apache.kafka.tools.ConfigCommand": "kafka-configs",
@@ -48,6 +54,7 @@ CLASSES = {
     "org.apache.kafka.tools.VerifiableProducer": "kafka-verifiable-producer",
     "org.apache.kafka.tools.consumer.ConsoleConsumer": "kafka-console-consumer",
     "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand": "kafka-consumer-groups",
+    "org.apache.zookeeper.server.quorum.QuorumPeerMain": "zookeeper-server-start",
 }
 
 
@@ -61,11 +68,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     class_name, arguments = words[0], words[1:]
     # A Scala object's class ends in a dollar sign.
-    tool = CLASSES.get(class_name.removesuffix("$"))
-    if tool is None:
-        print(f"Error: Could not find or load main class {class_name}", file=sys.stderr)
+    known_as = class_name.removesuffix("$")
+    tool = CLASSES.get(known_as)
+    return tool_main(tool)(arguments) if tool is not None else _run_old(known_as, class_name, arguments)
+
+
+def _run_old(known_as: str, class_name: str, arguments: Sequence[str]) -> int:
+    from moldau.cli.old_classes import REPLACED, SUCCESSORS
+
+    successor = SUCCESSORS.get(known_as)
+    if successor is not None:
+        return successor.main(arguments)
+    advice = REPLACED.get(known_as)
+    if advice is not None:
+        print(f"{class_name} is not here: {advice}", file=sys.stderr)
         return 1
-    return tool_main(tool)(arguments)
+    print(f"Error: Could not find or load main class {class_name}", file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ __all__ = ["TOOLS", "tool_main"]
 Main = Callable[[Sequence[str] | None], int]
 
 TOOLS = {
+    "kafka-acls": "moldau.cli.not_yet:acls",
     "kafka-avro-console-consumer": "moldau.cli.console.schema_tools:avro_consumer",
     "kafka-avro-console-producer": "moldau.cli.console.schema_tools:avro_producer",
     "kafka-broker-api-versions": "moldau.cli.cluster.api_versions:main",
@@ -31,9 +32,11 @@ TOOLS = {
     "kafka-json-schema-console-consumer": "moldau.cli.console.schema_tools:json_schema_consumer",
     "kafka-json-schema-console-producer": "moldau.cli.console.schema_tools:json_schema_producer",
     "kafka-log-dirs": "moldau.cli.log_dirs.describe:main",
+    "kafka-preferred-replica-election": "moldau.cli.not_yet:preferred_replica_election",
     "kafka-producer-perf-test": "moldau.cli.perf.producer:main",
     "kafka-protobuf-console-consumer": "moldau.cli.console.schema_tools:protobuf_consumer",
     "kafka-protobuf-console-producer": "moldau.cli.console.schema_tools:protobuf_producer",
+    "kafka-reassign-partitions": "moldau.cli.not_yet:reassign_partitions",
     "kafka-replay-log-producer": "moldau.cli.replay.command:main",
     "kafka-run-class": "moldau.cli.run_class:main",
     "kafka-server-start": "moldau.cli.server.start:kafka_server_start",
@@ -46,6 +49,9 @@ TOOLS = {
     "kafka-verifiable-producer": "moldau.cli.verifiable.producer:main",
     "schema-registry-start": "moldau.cli.registry.start:schema_registry_start",
     "schema-registry-stop": "moldau.cli.registry.stop:schema_registry_stop",
+    "zookeeper-server-start": "moldau.cli.server.zookeeper:zookeeper_server_start",
+    "zookeeper-server-stop": "moldau.cli.server.zookeeper:zookeeper_server_stop",
+    "zookeeper-shell": "moldau.cli.server.zookeeper_shell:main",
 }
 
 

@@ -209,7 +209,8 @@ class MetadataLog:
         if snapshots and self.partition.size_in_bytes > self._keep_bytes:
             covered = snapshots[:SNAPSHOTS_KEPT][-1].end_offset
             following = [segment.base_offset for segment in self.partition.segments[1:]]
-            self.partition.delete_segments(sum(base <= covered for base in following), self._clock.now_ms())
+            count = sum(base <= covered for base in following)
+            self.partition.delete_segments(count, self._clock.now_ms(), "a snapshot has what they say")
             self.partition.delete_retired(FOREVER)
 
 

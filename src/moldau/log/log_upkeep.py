@@ -18,7 +18,7 @@ from moldau.log.errors import FatalDiskError, OffsetOutOfRangeError, StorageErro
 from moldau.log.leader_epochs import LeaderEpochs
 from moldau.log.log_state import LogState, base_offset_of
 from moldau.log.producer_state import ProducerStates
-from moldau.log.retention import SegmentFacts, deletable
+from moldau.log.retention import Deletable, SegmentFacts, deletable
 from moldau.log.segment import Segment
 
 __all__ = ["PASSING", "LogUpkeep"]
@@ -216,8 +216,8 @@ class LogUpkeep(LogState):
             self.log_start_offset = offset
         self._epoch_file.truncate_start(offset)
 
-    def deletable_segments(self, now_ms: int) -> int:
-        """How many leading segments retention lets go; all of them only after a roll."""
+    def deletable_segments(self, now_ms: int) -> Deletable:
+        """Which leading segments retention lets go; all of them only after a roll."""
         segments = self.segments
         ends = [segment.base_offset for segment in segments[1:]] + [self.log_end_offset]
         facts = [
@@ -237,14 +237,21 @@ class LogUpkeep(LogState):
             now_ms=now_ms,
         )
 
-    def delete_segments(self, count: int, now_ms: int) -> None:
+    def delete_segments(self, count: int, now_ms: int, reason: str = "nobody needs them") -> None:
         """Take the first `count` segments out of the log; their files go after `file.delete.delay.ms`."""
         with self._lock:
             count = min(count, len(self.segments) - 1)
             gone, self.segments = self.segments[:count], self.segments[count:]
             first_offset = self.segments[0].base_offset
         if gone:
-            log.info("%s: deleting %d segments below offset %d", self.topic_partition, len(gone), first_offset)
+            log.info(
+                "%s: deleting %s (%d bytes) below offset %d: %s",
+                self.topic_partition,
+                "1 segment" if len(gone) == 1 else f"{len(gone)} segments",
+                sum(segment.size for segment in gone),
+                first_offset,
+                reason,
+            )
             self._move_start(first_offset)
             self._retire(gone, now_ms)
 

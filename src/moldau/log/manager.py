@@ -444,12 +444,12 @@ class LogManager:
 
     def _retain(self, partition_log: PartitionLog, now_ms: int) -> None:
         partition_log.expire_producers(now_ms, self.producer_id_expiration_ms)
-        count = partition_log.deletable_segments(now_ms)
+        count, reason = partition_log.deletable_segments(now_ms)
         if count and count == len(partition_log.segments):
             # Only the loop thread may roll, so it does this one's deletion as well.
-            self._call_on_loop(lambda: _roll_and_delete(partition_log, count, now_ms))
+            self._call_on_loop(lambda: _roll_and_delete(partition_log, count, now_ms, reason))
         elif count:
-            partition_log.delete_segments(count, now_ms)
+            partition_log.delete_segments(count, now_ms, reason)
         partition_log.release_idle()
 
     def flush_round(self, now_ms: int) -> None:
@@ -521,7 +521,7 @@ def _close(partition_log: PartitionLog) -> None:
         partition_log.abandon()
 
 
-def _roll_and_delete(partition_log: PartitionLog, count: int, now_ms: int) -> None:
+def _roll_and_delete(partition_log: PartitionLog, count: int, now_ms: int, reason: str) -> None:
     if not partition_log.is_closed and partition_log.offline_error is None:
         partition_log.roll(now_ms)
-        partition_log.delete_segments(count, now_ms)
+        partition_log.delete_segments(count, now_ms, reason)

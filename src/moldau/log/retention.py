@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from moldau.log.config import LogConfig
 
-__all__ = ["SegmentFacts", "deletable", "expired", "outgrown", "superseded"]
+__all__ = ["Deletable", "SegmentFacts", "deletable", "expired", "outgrown", "superseded"]
 
 
 class SegmentFacts(NamedTuple):
@@ -24,6 +24,13 @@ class SegmentFacts(NamedTuple):
     size: int
 
 
+class Deletable(NamedTuple):
+    """How many leading segments may go, and the rule that says so, in words for the log."""
+
+    segments: int
+    reason: str
+
+
 def deletable(
     segments: Sequence[SegmentFacts],
     newest_timestamp_ms: Callable[[int], int],
@@ -32,8 +39,8 @@ def deletable(
     log_start_offset: int,
     high_watermark: int,
     now_ms: int,
-) -> int:
-    """How many leading segments may go, by any rule; all of them means that a new one must be rolled first.
+) -> Deletable:
+    """Which leading segments may go, by the rule that lets go of most; all means that a new one must be rolled first.
 
     `newest_timestamp_ms` tells the time of a segment's newest record, or of its file where no record has one;
     it may have to read, and is asked for no more segments than needed.
@@ -42,11 +49,17 @@ def deletable(
     replicated = len(list(takewhile(lambda segment: segment.end_offset <= high_watermark, segments)))
     if replicated == len(segments) and segments and segments[-1].size == 0:
         replicated -= 1
-    wanted = superseded(segments, log_start_offset)
+    wanted = Deletable(
+        superseded(segments, log_start_offset), f"they lie below the log start offset {log_start_offset}"
+    )
     if config.is_deleted:
-        wanted = max(wanted, outgrown(segments, config.retention_bytes))
-        wanted = max(wanted, expired(len(segments), newest_timestamp_ms, config.retention_ms, now_ms=now_ms))
-    return min(wanted, replicated)
+        too_large = outgrown(segments, config.retention_bytes)
+        if too_large > wanted.segments:
+            wanted = Deletable(too_large, f"the log has more than retention.bytes={config.retention_bytes}")
+        too_old = expired(len(segments), newest_timestamp_ms, config.retention_ms, now_ms=now_ms)
+        if too_old > wanted.segments:
+            wanted = Deletable(too_old, f"their records are older than retention.ms={config.retention_ms}")
+    return wanted._replace(segments=min(wanted.segments, replicated))
 
 
 def superseded(segments: Sequence[SegmentFacts], log_start_offset: int) -> int:

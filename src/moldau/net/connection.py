@@ -21,7 +21,7 @@ from moldau.net.replies import CloseConnectionError, FileRange, FileReply, Reply
 if TYPE_CHECKING:
     from moldau.net.server import Server
 
-__all__ = ["Connection"]
+__all__ = ["Connection", "oversize_reason"]
 
 log = logging.getLogger(__name__)
 
@@ -194,7 +194,7 @@ class Connection:
                 (size,) = _frame_length(view, position)
                 stop = position + 4 + size
                 if size < 0 or size > largest:
-                    raise CloseConnectionError(f"a request claims {size} bytes, the limit is {largest}")
+                    raise CloseConnectionError(oversize_reason(size, largest))
                 if stop > end:
                     break
                 reply = handle(self, view, position + 4, stop)
@@ -467,3 +467,13 @@ class Connection:
                 slot.on_close()
         self._leftover = b""
         self._out.clear()
+
+
+def oversize_reason(size: int, largest: int) -> str:
+    """Text where a length is expected was meant for another port: say so instead of a strange number."""
+    start = size.to_bytes(4, "big", signed=True)
+    if start.isascii() and start.decode().isprintable():
+        return f"it does not speak Kafka's protocol: its first bytes are the text {start.decode()!r}"
+    if start.startswith(b"\x16\x03"):
+        return "it begins a TLS handshake, and this listener is PLAINTEXT"
+    return f"a request claims {size} bytes, the limit is {largest}"

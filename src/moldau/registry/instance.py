@@ -12,6 +12,7 @@ import time
 from moldau.client.admin import Admin
 from moldau.client.connection import normalize_servers
 from moldau.client.errors import ClientError
+from moldau.core.addresses import is_loopback
 from moldau.core.errors import StartupError
 from moldau.http.serving import HttpServer
 from moldau.registry.app import build_app
@@ -55,6 +56,16 @@ class RegistryInstance:
         return f"http://{f'[{local}]' if ':' in local else local}:{self.port}"
 
     @property
+    def reach(self) -> str:
+        """Who can connect, for the log."""
+        host = self.settings.listener.host
+        if host in ("", "0.0.0.0", "::"):
+            return "listens on every interface"
+        if is_loopback(host):
+            return "this machine only; --host 0.0.0.0 or listeners opens it to others"
+        return f"listens on {host}"
+
+    @property
     def port(self) -> int:
         return 0 if self._server is None else self._server.port
 
@@ -81,7 +92,7 @@ class RegistryInstance:
         self._registry = Registry(settings, store, election)
         election.start()
         await self._server.start(build_app(self._registry, forward=self._forwarding()))
-        _logger.info("schema registry started: %s (%d subjects)", self.url, len(store.state.subjects()))
+        _logger.info("schema registry started: %s (%s), %d subjects", self.url, self.reach, len(store.state.subjects()))
 
     async def stop(self) -> None:
         """Leave the election first, so that another instance leads while requests under way are finished.

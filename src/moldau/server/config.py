@@ -10,11 +10,23 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from moldau.core.config.listeners import Listener, parse_listeners
 from moldau.core.config.providers import substituted
 from moldau.core.errors import StartupError
 from moldau.core.properties import parse_properties
 
-__all__ = ["data_folder", "gather", "laptop_defaults", "load_file", "parse_overrides", "settings_from_environment"]
+__all__ = [
+    "LOOPBACK",
+    "data_folder",
+    "gather",
+    "laptop_defaults",
+    "load_file",
+    "parse_overrides",
+    "settings_from_environment",
+    "with_address",
+]
+
+LOOPBACK = "127.0.0.1"
 
 _PREFIX = "KAFKA_"
 
@@ -60,18 +72,37 @@ def gather(
     return substituted(settings, environ)
 
 
-def laptop_defaults(environ: Mapping[str, str]) -> dict[str, str]:
-    """What `moldau server` without a file starts with: one node that is broker and controller, on 9092."""
-    return {
+def laptop_defaults(environ: Mapping[str, str], file: Path | None = None) -> dict[str, str]:
+    """What `moldau server` starts with: one node that is broker and controller, on 9092.
+
+    Nobody has to log in, so without a file only this machine can connect; a file keeps Kafka's rule, which is every
+    interface. A file of ZooKeeper's time says itself who the broker is and where it registers.
+    """
+    given: Mapping[str, str] = {} if file is None else load_file(file)
+    defaults = {
         "process.roles": "broker,controller",
         "node.id": "1",
-        "listeners": "PLAINTEXT://:9092",
+        "listeners": f"PLAINTEXT://{LOOPBACK if file is None else ''}:9092",
         "log.dirs": str(data_folder(environ)),
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
         "metrics.http.port": "9404",
     }
+    retired = {"broker.id": "node.id", "zookeeper.connect": "process.roles", "port": "listeners"}
+    return {key: text for key, text in defaults.items() if key not in {retired.get(name) for name in given}}
+
+
+def with_address(settings: Mapping[str, str], host: str | None, port: int | None) -> dict[str, str]:
+    """The same settings listening on another host, another port, or both."""
+    if host is None and port is None:
+        return dict(settings)
+    listeners = parse_listeners("listeners", (settings.get("listeners") or "PLAINTEXT://:9092").split(","))
+    if port is not None:
+        listeners = (Listener("PLAINTEXT", listeners[0].host, port),)
+    if host is not None:
+        listeners = tuple(one._replace(host=host.strip("[]")) for one in listeners)
+    return {**settings, "listeners": ",".join(str(one) for one in listeners)}
 
 
 def data_folder(environ: Mapping[str, str]) -> Path:
@@ -84,7 +115,7 @@ def load_file(path: Path) -> dict[str, str]:
     try:
         return parse_properties(path.read_text("utf-8"))
     except FileNotFoundError:
-        raise StartupError(f"{path}: no such file; give the path of a server.properties file") from None
+        raise StartupError(f"{path}: no such file; give the path of a properties file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise StartupError(f"{path}: cannot be read as a properties file ({error})") from None
 

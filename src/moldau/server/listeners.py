@@ -11,7 +11,7 @@ from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError
 from moldau.net.server import Server
 
-__all__ = ["Listening", "listen"]
+__all__ = ["Listening", "configured_endpoints", "listen"]
 
 _ANY_HOST = ("", "0.0.0.0", "::")
 _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
@@ -34,9 +34,21 @@ class Listening:
     @property
     def endpoint(self) -> Endpoint:
         """How this listener stands in the cluster's metadata."""
+        told = self.registered_endpoint
+        return told if told.host else told._replace(host=socket.gethostname())
+
+    @property
+    def registered_endpoint(self) -> Endpoint:
+        """What a registration point is told. No host: whatever address of ours the client can reach."""
         one = self.listener
-        protocol = _SECURITY_PROTOCOLS[one.security_protocol]
-        return Endpoint(one.name, one.advertised_host or socket.gethostname(), one.advertised_port, protocol)
+        return Endpoint(one.name, one.advertised_host, one.advertised_port, _SECURITY_PROTOCOLS[one.security_protocol])
+
+
+def configured_endpoints(config: BrokerConfig) -> list[Endpoint]:
+    """The same before anything is bound: a port may still be 0."""
+    return [
+        Endpoint(one.name, "" if one.host in _ANY_HOST else one.host, one.port) for one in config.advertised_listeners
+    ]
 
 
 def listen(server: Server, config: BrokerConfig) -> dict[str, Listening]:

@@ -19,8 +19,15 @@ class KafkaTextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
         level = _LEVEL_NAMES.get(record.levelname, record.levelname)
-        line = f"[{stamp},{int(record.msecs):03d}] {level} {record.getMessage()} ({record.name})"
+        line = f"[{stamp},{int(record.msecs):03d}] {level} {_on_one_line(record.getMessage())} ({record.name})"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def _on_one_line(message: str) -> str:
+    """Names that clients choose must not begin a line that looks like ours, or move a terminal's cursor."""
+    if message.isprintable():
+        return message
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in message)
 
 
 class JsonFormatter(logging.Formatter):

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+import moldau
 from moldau.broker.context import Broker
 from moldau.broker.coordinators import Coordinators
 from moldau.broker.data_plane import DataPlane
@@ -23,6 +26,7 @@ from moldau.broker.metrics import Metrics
 from moldau.broker.offline_partitions import OfflinePartitions
 from moldau.broker.partitions import Partitions
 from moldau.broker.topic_configs import TopicConfigs
+from moldau.core.addresses import is_loopback
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError
@@ -35,15 +39,18 @@ from moldau.net.server import Server
 from moldau.server.controller_start import StartedController, start_controller
 from moldau.server.descriptors import DescriptorWatch, current_budget
 from moldau.server.directories import adopt, log_directories, metadata_directory
-from moldau.server.listeners import Listening, listen
+from moldau.server.listeners import Listening, configured_endpoints, listen
 from moldau.server.maintenance import Maintenance
 from moldau.server.schema_ids import RegistryAddress, RegistrySchemaIds
+from moldau.server.topic_changes import log_topic_changes
 
 if TYPE_CHECKING:
     from moldau.log.cleaner import Cleaner, CleanerSettings
+    from moldau.log.meta_properties import MetaProperties
     from moldau.log.partition_log import PartitionLog
     from moldau.net.connection import Connection
     from moldau.server.http import MetricsServer
+    from moldau.server.membership import ClusterMembership
 
 __all__ = ["BrokerState", "Node"]
 
@@ -95,6 +102,7 @@ class Node:
         self._cleaner: Cleaner | None = None
         self._offline: OfflinePartitions | None = None
         self._descriptors: DescriptorWatch | None = None
+        self._membership: ClusterMembership | None = None
         self._schema_ids = RegistrySchemaIds(self._registry_address)
         self._listening: dict[str, Listening] = {}
         self.state = BrokerState.NOT_RUNNING
@@ -122,23 +130,26 @@ class Node:
         logs = self._logs = self._log_manager(directories)
         logs.lock()
         all_directories = list(dict.fromkeys([metadata_directory(config), *directories]))
-        identities = adopt(self._files, all_directories, config.node_id, may_format=self._may_format)
+        identities = await self._identities(all_directories, directories)
         started = self._controller = start_controller(
             self._current_config, files=self._files, clock=self._clock, events=logs.events
         )
         topic_configs = logs.config_of = TopicConfigs(config, started.controller.image)
         self.state = BrokerState.RECOVERY
+        recovery_began = time.monotonic()
         await self._loop.run_in_executor(None, logs.open)
+        if len(logs) and not all(directory.is_clean for directory in logs.directories):
+            took_ms = (time.monotonic() - recovery_began) * 1000
+            _logger.info("the last run did not end in order: %d partitions recovered in %d ms", len(logs), took_ms)
 
         # From here to the end nothing awaits: the first client to be accepted finds everything in place.
         server = self._server = Server(
             self._loop, _refuse, Limits.of(config.value), descriptors=lambda: current_budget().connections
         )
         self._listening = listen(server, config)
-        own = [identities[path].directory_id for path in identities if path in directories]
         logs.broker_epoch = started.join(
             [one.endpoint for one in self._listening.values()],
-            [directory_id for directory_id in own if directory_id is not None],
+            _directory_ids(identities, directories),
             config.value("broker.rack"),
         )
         cluster_id = next(iter(identities.values())).cluster_id
@@ -149,8 +160,31 @@ class Node:
         )
         self._start_upkeep(logs, started)
         self._connect_metrics(broker, server, started)
+        if self._membership is not None:
+            await self._membership.serve([one.registered_endpoint for one in self._listening.values()])
         self.state = BrokerState.RUNNING
         self._log_start(broker, took_s=time.monotonic() - began)
+
+    async def _identities(self, all_directories: list[str], log_dirs: list[str]) -> dict[str, MetaProperties]:
+        """Whose the directories are; a node without a controller of its own first learns from its cluster."""
+        node_id, cluster_id = self._config.node_id, None
+        if servers := self._config.registration_servers:
+            # Imported here: a node that is its own controller starts without this code.
+            from moldau.server.membership import ClusterMembership
+
+            self._membership = ClusterMembership(self._config, servers, self._clock)
+            cluster_id = await self._membership.find()
+        identities = adopt(self._files, all_directories, node_id, may_format=self._may_format, cluster_id=cluster_id)
+        if self._membership is not None:
+            own_id = next(iter(identities.values())).cluster_id
+            endpoints = configured_endpoints(self._config)
+            await self._membership.register(own_id, _directory_ids(identities, log_dirs), endpoints)
+        return identities
+
+    def give_up_start(self) -> None:
+        """The process is asked to stop: a start that waits for others ends with a `StartupError`."""
+        if self._membership is not None:
+            self._membership.give_up()
 
     def _new_broker(
         self, cluster_id: str, started: StartedController, logs: LogManager, topic_configs: TopicConfigs
@@ -177,6 +211,7 @@ class Node:
         publisher.on_config(lambda changed: setattr(server, "limits", Limits.of(changed.value)))
         data_plane = self._data_plane = DataPlane(broker, self._loop, self._on_fatal)
         publisher.start(started.controller.image)
+        started.controller.subscribe(log_topic_changes)
         started.controller.subscribe(publisher)
         coordinators = self._coordinators = Coordinators(broker, self._loop)
         coordinators.start()
@@ -188,14 +223,29 @@ class Node:
             self._coordinators.on_restored(topic)
 
     def _log_start(self, broker: Broker, *, took_s: float) -> None:
+        self._log_places()
         _logger.info("[KafkaServer id=%d] started", broker.node_id)
         _logger.info(
-            "Kafka Server started: %s, cluster %s, %d partitions, after %d ms",
+            "Kafka Server started: %s, cluster %s, %d partitions, after %d ms (moldau %s)",
             ", ".join(f"{name}://{one.host}:{one.port}" for name, one in self._listening.items()),
             broker.cluster_id,
             len(broker.logs),
             took_s * 1000,
+            moldau.__version__,
         )
+
+    def _log_places(self) -> None:
+        """Where things are, for whoever looks for them later."""
+        config = self._config
+        _logger.info("data in %s", ", ".join(log_directories(config)))
+        if self._metrics_server is not None:
+            host = config.value("metrics.http.host")
+            shown = f"[{host}]" if ":" in host else host or "0.0.0.0"
+            _logger.info("metrics at http://%s:%d/metrics, health at /healthz", shown, self.metrics_port)
+        elif not config.value("metrics.http.port"):
+            _logger.info("metrics are off; metrics.http.port turns them on")
+        if all(is_loopback(one.host) for one in self._listening.values()):
+            _logger.info("only this machine can connect; --host 0.0.0.0 or listeners opens it to others")
 
     def _current_config(self) -> BrokerConfig:
         """With the dynamic settings, once the broker knows them."""
@@ -304,7 +354,9 @@ class Node:
             # Clients matter more than metrics: a second broker on the machine must not need a flag to start.
             self._metrics_server = None
             _logger.warning(
-                "metrics are off: cannot listen on port %d (%s); set metrics.http.port", port, error.strerror
+                "metrics are off: cannot listen on port %d (%s); set metrics.http.port",
+                port,
+                os.strerror(error.errno) if error.errno else error,
             )
 
     def _offline_reasons(self) -> dict[str, str]:
@@ -318,6 +370,8 @@ class Node:
             return
         was_running = self.state == BrokerState.RUNNING
         self.state = BrokerState.SHUTTING_DOWN
+        if self._membership is not None:
+            await self._membership.leave()
         if self._server is not None:
             self._server.drain()
         if self._coordinators is not None:
@@ -347,6 +401,11 @@ class Node:
         self.state = BrokerState.NOT_RUNNING
         if was_running:
             _logger.info("[KafkaServer id=%d] shut down completed", self._config.node_id)
+
+
+def _directory_ids(identities: Mapping[str, MetaProperties], log_dirs: Sequence[str]) -> list[uuid.UUID]:
+    own = [identities[path].directory_id for path in identities if path in log_dirs]
+    return [directory_id for directory_id in own if directory_id is not None]
 
 
 def _flush(log: PartitionLog) -> None:

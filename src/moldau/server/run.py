@@ -13,6 +13,7 @@ from typing import Any
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError
 from moldau.server.descriptors import raise_limit
+from moldau.server.directories import node_id_for
 from moldau.server.log_output import configure_logging
 from moldau.server.running import announced
 
@@ -26,7 +27,8 @@ _GC_THRESHOLDS = (50_000, 20, 20)
 
 def check(settings: Mapping[str, str]) -> BrokerConfig:
     """Read and check the settings; raises with one clear line."""
-    return BrokerConfig(settings)
+    config = BrokerConfig(settings)
+    return config if config.node_id >= 0 else BrokerConfig(settings, node_id=node_id_for(config))
 
 
 def run(settings: Mapping[str, str], *, may_format: bool, log_format: str) -> int:
@@ -50,6 +52,7 @@ async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
 
     def request_stop(name: str) -> None:
         _logger.info("received %s, shutting down", name)
+        node.give_up_start()
         if not stop.done():
             stop.set_result(0)
 
@@ -59,13 +62,15 @@ async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
         logging.shutdown()
         os._exit(1)
 
+    node = Node(config, may_format=may_format, on_fatal=fail)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, request_stop, number.name)
-    node = Node(config, may_format=may_format, on_fatal=fail)
     try:
         await node.start()
     except StartupError:
         await node.stop()
+        if stop.done():
+            return 0
         raise
     gc.collect()
     gc.freeze()

@@ -141,6 +141,16 @@ def test_a_zookeeper_file_makes_a_broker_of_the_quorum_at_those_addresses() -> N
     assert config.value("process.roles") == ["broker"]
     assert config.value("controller.quorum.bootstrap.servers") == ["a:2181", "b:2181"]
     assert config.value("broker.session.timeout.ms") == 18_000
+    assert config.value("initial.broker.registration.timeout.ms") == 18_000
+
+
+@pytest.mark.parametrize(("given", "patience_ms"), [({}, 18_000), ({"zookeeper.connection.timeout.ms": "6000"}, 6000)])
+def test_how_long_a_broker_tries_to_register_is_zookeepers_connection_timeout(
+    given: dict[str, str], patience_ms: int
+) -> None:
+    config = BrokerConfig({"broker.id": "0", "zookeeper.connect": "localhost"} | given)
+    assert config.value("controller.quorum.bootstrap.servers") == ["localhost:2181"]
+    assert config.value("initial.broker.registration.timeout.ms") == patience_ms
 
 
 def test_old_host_and_port_keys_become_listeners() -> None:
@@ -251,3 +261,17 @@ def test_topic_overrides_are_checked(overrides: dict[str, str | None], line: str
 )
 def test_lists_are_split_at_commas_and_trimmed(text: str, values: list[str]) -> None:
     assert parse_value("k", ConfigType.LIST, text) == values
+
+
+@pytest.mark.parametrize(
+    ("settings", "servers"),
+    [
+        ({}, []),
+        ({"process.roles": "broker,controller", "controller.quorum.bootstrap.servers": "a:9093"}, []),
+        ({"process.roles": "broker", "controller.quorum.bootstrap.servers": "a:9093,b:9093"}, ["a:9093", "b:9093"]),
+        ({"process.roles": "broker", "controller.quorum.voters": "1@a:9093"}, ["a:9093"]),
+        ({"zookeeper.connect": "a:2181,b/kafka"}, ["a:2181", "b:2181"]),
+    ],
+)
+def test_a_node_without_a_controller_of_its_own_registers(settings: dict[str, str], servers: list[str]) -> None:
+    assert BrokerConfig(settings | {"controller.listener.names": "CONTROLLER"}).registration_servers == servers

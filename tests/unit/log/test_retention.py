@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moldau.log.config import LogConfig
 from moldau.log.flush_policy import is_flush_due
-from moldau.log.retention import SegmentFacts, deletable
+from moldau.log.retention import Deletable, SegmentFacts, deletable
 
 SEGMENTS = [SegmentFacts(0, 10, 100), SegmentFacts(10, 20, 100), SegmentFacts(20, 25, 50)]
 NEWEST_MS = [1000, 2000, 3000]
@@ -19,6 +19,18 @@ def count(
     now_ms: int = 3000,
     **config: object,
 ) -> int:
+    return decision(segments, newest_ms, start=start, high_watermark=high_watermark, now_ms=now_ms, **config).segments
+
+
+def decision(
+    segments: list[SegmentFacts] = SEGMENTS,
+    newest_ms: list[int] = NEWEST_MS,
+    *,
+    start: int = 0,
+    high_watermark: int = 25,
+    now_ms: int = 3000,
+    **config: object,
+) -> Deletable:
     settings = LogConfig(**{"retention_ms": -1, "retention_bytes": -1, **config})  # type: ignore[arg-type]
     return deletable(
         segments,
@@ -84,3 +96,10 @@ def test_a_flush_is_due_by_messages_or_by_time() -> None:
     assert is_flush_due(config, unflushed_messages=10, ms_since_flush=0)
     assert is_flush_due(config, unflushed_messages=1, ms_since_flush=1000)
     assert not is_flush_due(config, unflushed_messages=0, ms_since_flush=10**9)
+
+
+def test_the_reason_is_the_rule_that_lets_go_of_most() -> None:
+    assert decision(retention_ms=999).reason == "their records are older than retention.ms=999"
+    assert decision(retention_bytes=150).reason == "the log has more than retention.bytes=150"
+    assert decision(retention_ms=1500, retention_bytes=0).reason == "the log has more than retention.bytes=0"
+    assert decision(start=10).reason == "they lie below the log start offset 10"

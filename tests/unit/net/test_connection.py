@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from moldau.net.connection import Connection
+from moldau.net.connection import Connection, oversize_reason
 from moldau.net.limits import Limits
 from moldau.net.replies import CloseConnectionError, FileReply, Handled, ReplySlot
 from moldau.net.server import Server
@@ -317,3 +317,16 @@ def test_connections_over_the_rate_wait_for_the_next_second() -> None:
             assert server.tick >= 1
 
     run(story)
+
+
+@pytest.mark.parametrize(
+    ("start", "reason"),
+    [
+        (b"GET ", "it does not speak Kafka's protocol: its first bytes are the text 'GET '"),
+        (b"\x16\x03\x01\x02", "it begins a TLS handshake, and this listener is PLAINTEXT"),
+        (b"\x7f\xff\xff\xff", "a request claims 2147483647 bytes, the limit is 100"),
+        (b"\xff\xff\xff\xff", "a request claims -1 bytes, the limit is 100"),
+    ],
+)
+def test_a_stranger_at_the_port_is_named_for_what_it_is(start: bytes, reason: str) -> None:
+    assert oversize_reason(int.from_bytes(start, "big", signed=True), 100) == reason

@@ -6,8 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError
-from moldau.server.config import data_folder, gather, load_file, parse_overrides, settings_from_environment
+from moldau.server.config import (
+    data_folder,
+    gather,
+    laptop_defaults,
+    load_file,
+    parse_overrides,
+    settings_from_environment,
+    with_address,
+)
 
 
 @pytest.mark.parametrize(
@@ -62,3 +71,35 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_data_folder_follows_the_desktop_convention() -> None:
     assert data_folder({"HOME": "/h"}) == Path("/h/.local/share/moldau/log")
     assert data_folder({"HOME": "/h", "XDG_DATA_HOME": "/d"}) == Path("/d/moldau/log")
+
+
+def test_without_a_file_only_this_machine_can_connect(tmp_path: Path) -> None:
+    assert laptop_defaults({})["listeners"] == "PLAINTEXT://127.0.0.1:9092"
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=3\n")
+    assert laptop_defaults({}, file)["listeners"] == "PLAINTEXT://:9092"
+
+
+@pytest.mark.parametrize(
+    ("listeners", "host", "port", "expected"),
+    [
+        ("PLAINTEXT://127.0.0.1:9092", None, None, "PLAINTEXT://127.0.0.1:9092"),
+        ("PLAINTEXT://127.0.0.1:9092", "0.0.0.0", None, "PLAINTEXT://0.0.0.0:9092"),
+        ("PLAINTEXT://127.0.0.1:9092", None, 0, "PLAINTEXT://127.0.0.1:0"),
+        ("PLAINTEXT://127.0.0.1:9092", "::1", 1, "PLAINTEXT://[::1]:1"),
+        ("PLAINTEXT://:9092,CONTROLLER://:9093", "[::]", None, "PLAINTEXT://[::]:9092,CONTROLLER://[::]:9093"),
+        ("PLAINTEXT://:9092,CONTROLLER://:9093", None, 1, "PLAINTEXT://:1"),
+    ],
+)
+def test_host_and_port_change_where_it_listens(
+    listeners: str, host: str | None, port: int | None, expected: str
+) -> None:
+    assert with_address({"listeners": listeners, "a": "b"}, host, port) == {"listeners": expected, "a": "b"}
+
+
+def test_a_file_of_zookeepers_time_says_itself_who_the_broker_is(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("broker.id=0\nzookeeper.connect=localhost:2181\n")
+    config = BrokerConfig(gather(defaults=laptop_defaults({}, file), file=file, environ={}, overrides=[]))
+    assert config.node_id == 0
+    assert config.value("process.roles") == ["broker"]

@@ -45,3 +45,12 @@ def test_exceptions_stay_on_their_json_line() -> None:
     except ValueError:
         logging.getLogger("moldau").exception("failed")
     assert "ValueError: boom" in json.loads(stream.getvalue())["exception"]
+
+
+def test_a_name_with_line_ends_cannot_begin_a_line_of_its_own() -> None:
+    stream = io.StringIO()
+    configure_logging("text", stream=stream)
+    logging.getLogger("moldau.x").info("group %s: joined", "a\n[2026-01-01 00:00:00,000] FATAL \x1b[2J")
+    assert len(stream.getvalue().splitlines()) == 1
+    assert "group a\\n[2026" in stream.getvalue()
+    assert "\x1b" not in stream.getvalue()

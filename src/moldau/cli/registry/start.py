@@ -23,7 +23,7 @@ from moldau.cli.server.starting import (
     overrides_in,
 )
 from moldau.core.errors import MoldauError
-from moldau.server.config import load_file, parse_overrides
+from moldau.server.config import LOOPBACK, load_file, parse_overrides
 from moldau.server.registry import check, run
 
 __all__ = ["moldau_registry", "parser", "schema_registry_start"]
@@ -34,15 +34,18 @@ _USAGE = """\
 USAGE: schema-registry-start [-daemon] [schema-registry.properties] [--override property=value]*
 
 Runs a schema registry over the brokers that kafkastore.bootstrap.servers names (localhost:9092 unless told),
-on the address that listeners names (http://0.0.0.0:8081 unless told). SIGTERM or schema-registry-stop ends it."""
+on the address that listeners names: every interface and port 8081 unless the file tells, this machine alone without
+a file. SIGTERM or schema-registry-stop ends it."""
+
+_DEFAULT_PORT = 8081
 
 
 def moldau_registry(arguments: Sequence[str] | None = None) -> int:
     """Run a registry; a file, the environment and options say where and over which brokers."""
     options = parser().parse_args(arguments)
     overrides = list(options.override)
-    if options.port is not None:
-        overrides.append(f"listeners=http://{options.host}:{options.port}")
+    if options.host is not None or options.port is not None:
+        overrides.append(f"listeners={_listener(options.file, options.host, options.port)}")
     if options.bootstrap_server is not None:
         overrides.append(f"kafkastore.bootstrap.servers={options.bootstrap_server}")
     return _run(options.file, overrides, check_only=options.check_config, log_format=options.log_format)
@@ -73,6 +76,12 @@ def _run(file: Path | None, overrides: Sequence[str], *, check_only: bool, log_f
         return fail(error)
 
 
+def _listener(file: Path | None, host: str | None, port: int | None) -> str:
+    """Nobody has to log in, so without a file only this machine can connect; a file keeps Confluent's rule."""
+    host = (host or ("0.0.0.0" if file is not None else LOOPBACK)).strip("[]")
+    return f"http://{f'[{host}]' if ':' in host else host}:{_DEFAULT_PORT if port is None else port}"
+
+
 def _gathered(file: Path | None, environ: Mapping[str, str], overrides: Sequence[str]) -> dict[str, str]:
     """File, then environment (`SCHEMA_REGISTRY_HOST_NAME` sets `host.name`), then overrides: the later wins."""
     from_environment = {
@@ -80,7 +89,7 @@ def _gathered(file: Path | None, environ: Mapping[str, str], overrides: Sequence
         for name, text in environ.items()
         if name.startswith(PREFIX) and not name.endswith(("_OPTS", "_HOME"))
     }
-    from_file = load_file(file) if file is not None else {}
+    from_file = load_file(file) if file is not None else {"listeners": _listener(None, None, None)}
     return from_file | from_environment | parse_overrides(overrides)
 
 
@@ -88,11 +97,12 @@ def parser() -> CommandParser:
     made = CommandParser(
         prog="moldau registry",
         description="Run a schema registry that every Kafka client can use: Avro, JSON Schema and Protobuf, with\n"
-        "compatibility checked at seven levels. Without arguments it listens on port 8081 and keeps its\n"
-        "schemas in the topic _schemas of the brokers at localhost:9092.",
+        "compatibility checked at seven levels. Without arguments it listens on port 8081 of this machine\n"
+        "and keeps its schemas in the topic _schemas of the brokers at localhost:9092.",
         epilog="examples:\n"
         "  moldau registry\n"
         "  moldau registry --port 18081 --bootstrap-server localhost:19092\n"
+        "  moldau registry --host 0.0.0.0                 # for other machines too; nobody has to log in\n"
         "  moldau registry schema-registry.properties --override schema.compatibility.level=full\n"
         "  SCHEMA_REGISTRY_HOST_NAME=registry-1 moldau registry\n\n"
         "then, in another terminal:\n"
@@ -105,7 +115,10 @@ def parser() -> CommandParser:
     )
     add_file_and_overrides(made, file_help="a schema-registry.properties file")
     made.add_argument("-b", "--bootstrap-server", metavar="HOST:PORT", help="the brokers that hold the schemas")
-    made.add_argument("--host", default="0.0.0.0", help="the address to listen on, with --port (default: all)")
+    made.add_argument(
+        "--host",
+        help="listen on this address (0.0.0.0 for every interface; default: this machine only, without a file)",
+    )
     made.add_argument("--port", type=int, help="listen on this port (0 picks a free one and says which)")
     add_check_and_log(made)
     return made

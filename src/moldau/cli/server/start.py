@@ -23,7 +23,7 @@ from moldau.cli.server.starting import (
     overrides_in,
 )
 from moldau.core.errors import MoldauError
-from moldau.server.config import gather, laptop_defaults
+from moldau.server.config import gather, laptop_defaults, with_address
 
 __all__ = ["kafka_server_start", "moldau_server", "parser"]
 
@@ -34,14 +34,12 @@ def moldau_server(arguments: Sequence[str] | None = None) -> int:
     """Run a broker with sensible defaults; a file, the environment and overrides change them."""
     options = parser().parse_args(arguments)
     overrides = list(options.override)
-    if options.port is not None:
-        overrides.append(f"listeners=PLAINTEXT://:{options.port}")
     if options.data is not None:
         overrides.append(f"log.dirs={options.data}")
     try:
-        settings = gather(
-            defaults=laptop_defaults(os.environ), file=options.file, environ=os.environ, overrides=overrides
-        )
+        defaults = laptop_defaults(os.environ, options.file)
+        settings = gather(defaults=defaults, file=options.file, environ=os.environ, overrides=overrides)
+        settings = with_address(settings, options.host, options.port)
         return _run(settings, may_format=True, check_only=options.check_config, log_format=options.log_format)
     except MoldauError as error:
         return fail(error)
@@ -77,16 +75,21 @@ def _run(settings: dict[str, str], *, may_format: bool, check_only: bool, log_fo
 def parser() -> CommandParser:
     made = CommandParser(
         prog="moldau server",
-        description="Run a broker that every Kafka client can use. Without arguments it listens on port 9092 and "
-        "keeps its log in a folder of yours, made on first use.",
+        description="Run a broker that every Kafka client can use. Without arguments it listens on port 9092 of this "
+        "machine and keeps its log in a folder of yours, made on first use.",
         epilog="examples:\n"
         "  moldau server\n"
         "  moldau server --port 19092 --data ./log\n"
+        "  moldau server --host 0.0.0.0                   # for other machines too; nobody has to log in\n"
         "  moldau server server.properties --override log.retention.hours=24\n"
         "  KAFKA_NUM_PARTITIONS=3 moldau server",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_file_and_overrides(made, file_help="a server.properties file with Kafka's keys")
+    made.add_argument(
+        "--host",
+        help="listen on this address (0.0.0.0 for every interface; default: this machine only, without a file)",
+    )
     made.add_argument("--port", type=int, help="listen on this port (0 picks a free one and says which)")
     made.add_argument("--data", type=Path, metavar="FOLDER", help="keep the log here")
     add_check_and_log(made)

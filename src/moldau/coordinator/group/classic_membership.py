@@ -21,6 +21,7 @@ from moldau.coordinator.group.classic_rebalance import (
 )
 from moldau.coordinator.group.errors import RefusedError
 from moldau.coordinator.group.group import Group
+from moldau.coordinator.group.rebalance_log import some_of
 from moldau.coordinator.group.requests import (
     HeartbeatRequest,
     JoinReply,
@@ -81,7 +82,7 @@ class ClassicMembership(ClassicRebalance):
         member = group.members.get(member_id)
         if member is not None:
             self.remove(group, member, outcome)
-            self.after_removal(group, now_ms, outcome)
+            self.after_removal(group, now_ms, outcome, f"the group is full without {member_id}")
 
     def _group_to_join(self, request: JoinRequest) -> ClassicGroup:
         settings = self._settings()
@@ -148,7 +149,7 @@ class ClassicMembership(ClassicRebalance):
         group.add(_member(member_id, request, ticket, is_new=True))
         group.has_newcomers = True
         self._deadlines.set((SESSION, group.group_id, member_id), now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS)
-        self.rebalance_or_complete(group, now_ms, outcome)
+        self.rebalance_or_complete(group, now_ms, outcome, f"{member_id} joins")
 
     def _rejoin(self, group: ClassicGroup, request: JoinRequest, ticket: Ticket, now_ms: int, outcome: Outcome) -> None:
         """Somebody with a member id: given out a moment ago, or of an earlier generation."""
@@ -162,7 +163,8 @@ class ClassicMembership(ClassicRebalance):
         is_changed = member.protocols != request.protocols
         if group.state is PREPARING or is_changed or (is_leader and group.state is STABLE):
             self._update(group, member, request, ticket, outcome)
-            self.rebalance_or_complete(group, now_ms, outcome)
+            change = "joins with another subscription" if is_changed else "joins again"
+            self.rebalance_or_complete(group, now_ms, outcome, f"{member.member_id} {change}")
             return
         # It missed the reply to its last join, or asks without need: tell it what the others know.
         self.touch(group, member, now_ms)
@@ -199,7 +201,7 @@ class ClassicMembership(ClassicRebalance):
         outcome.reply(old.awaiting_sync, SyncReply(ErrorCode.FENCED_INSTANCE_ID))
         self._deadlines.cancel((SESSION, group.group_id, old.member_id))
         group.replace(old, new)
-        self.rebalance_or_complete(group, now_ms, outcome)
+        self.rebalance_or_complete(group, now_ms, outcome, f"{new.member_id} replaces {old.member_id}")
 
     def _keeps_its_protocol(self, group: ClassicGroup, old: ClassicMember, new: ClassicMember) -> bool:
         members = [new if one is old else one for one in group.members.values()]
@@ -316,8 +318,9 @@ class ClassicMembership(ClassicRebalance):
             outcome.reply(ticket, LeaveReply(refused.error))
             return outcome
         results = [(one, self._leave(group, one, outcome)) for one in members]
-        if any(error is ErrorCode.NONE for _, error in results):
-            self.after_removal(group, now_ms, outcome)
+        gone = [one.member_id or one.group_instance_id or "" for one, error in results if error is ErrorCode.NONE]
+        if gone:
+            self.after_removal(group, now_ms, outcome, f"{some_of(gone)} left")
         outcome.reply(ticket, LeaveReply(ErrorCode.NONE, tuple(results)))
         return outcome
 

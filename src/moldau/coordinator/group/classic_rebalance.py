@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from moldau.coordinator.group.classic_group import ClassicGroup, ClassicMember, ClassicState, voted_protocol
+from moldau.coordinator.group.rebalance_log import log_generation, log_rebalance, some_of
 from moldau.coordinator.group.requests import JoinReply, SyncReply
 from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.runtime.deadlines import Deadlines
@@ -32,14 +33,15 @@ class ClassicRebalance:
 
     # --- the join phase ---------------------------------------------------------------------------------
 
-    def rebalance_or_complete(self, group: ClassicGroup, now_ms: int, outcome: Outcome) -> None:
+    def rebalance_or_complete(self, group: ClassicGroup, now_ms: int, outcome: Outcome, reason: str) -> None:
         if group.state is not PREPARING:
-            self.prepare(group, now_ms, outcome)
+            self.prepare(group, now_ms, outcome, reason)
         elif group.has_all_joined and not group.is_initial:
             self._complete(group, now_ms, outcome)
 
-    def prepare(self, group: ClassicGroup, now_ms: int, outcome: Outcome) -> None:
-        """Begin a join phase: everybody has to come back."""
+    def prepare(self, group: ClassicGroup, now_ms: int, outcome: Outcome, reason: str) -> None:
+        """Begin a join phase: everybody has to come back. `reason` is for the log."""
+        log_rebalance(group, reason)
         if group.state is COMPLETING:
             self._fail_syncs(group, now_ms, outcome)
         group.pending_sync.clear()
@@ -95,11 +97,13 @@ class ClassicRebalance:
                     {}, {}, generation_id=group.generation_id + 1, protocol_name=None, leader=None, now_ms=now_ms
                 )
             )
+            log_generation(group, group.generation_id + 1)
             return
         self.completed += 1
         group.generation_id += 1
         group.protocol_name = voted_protocol(group.members.values(), group.members.get(group.leader or ""))
         group.state = COMPLETING
+        log_generation(group, group.generation_id)
         for member in group.members.values():
             if member.awaiting_join is None:
                 continue
@@ -136,9 +140,10 @@ class ClassicRebalance:
         outcome = Outcome()
         if group.state not in (COMPLETING, STABLE) or not group.pending_sync:
             return outcome
-        for member_id in sorted(group.pending_sync):
+        silent = sorted(group.pending_sync)
+        for member_id in silent:
             self.remove(group, group.members[member_id], outcome)
-        self.prepare(group, now_ms, outcome)
+        self.prepare(group, now_ms, outcome, f"{some_of(silent)} did not ask for an assignment")
         return outcome
 
     # --- members ----------------------------------------------------------------------------------------
@@ -158,7 +163,7 @@ class ClassicRebalance:
             return outcome
         else:
             self.remove(group, member, outcome)
-        self.after_removal(group, now_ms, outcome)
+        self.after_removal(group, now_ms, outcome, f"the session of {member_id} has expired")
         return outcome
 
     def remove(self, group: ClassicGroup, member: ClassicMember, outcome: Outcome) -> None:
@@ -168,9 +173,9 @@ class ClassicRebalance:
         self._deadlines.cancel((SESSION, group.group_id, member.member_id))
         group.remove(member)
 
-    def after_removal(self, group: ClassicGroup, now_ms: int, outcome: Outcome) -> None:
+    def after_removal(self, group: ClassicGroup, now_ms: int, outcome: Outcome, reason: str) -> None:
         if group.state is not EMPTY:
-            self.rebalance_or_complete(group, now_ms, outcome)
+            self.rebalance_or_complete(group, now_ms, outcome, reason)
 
     def start_sessions(self, group: ClassicGroup, now_ms: int) -> None:
         """After a restart members have a whole session to be heard again."""

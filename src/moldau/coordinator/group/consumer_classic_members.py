@@ -27,6 +27,7 @@ from moldau.coordinator.group.consumer_migration import (
 )
 from moldau.coordinator.group.errors import RefusedError
 from moldau.coordinator.group.group import Group
+from moldau.coordinator.group.rebalance_log import log_epoch, some_of
 from moldau.coordinator.group.requests import (
     HeartbeatRequest,
     JoinReply,
@@ -132,6 +133,8 @@ class ConsumerClassicMembers:
         around = self._consumer.around(now_ms)
         is_other = before.metadata.subscribed_topic_names != metadata.subscribed_topic_names
         advance(draft, around, has_changed=before.metadata is NOT_TOLD or is_other)
+        change = f"{member_id} joins" if before.metadata is NOT_TOLD else "its topics or subscriptions have changed"
+        log_epoch(group, draft.group, change)
         if self._consumer.has_downgraded(outcome := Outcome(), draft, now_ms):
             # The last member of the new protocol was replaced by this one: it comes back to a classic group.
             outcome.reply(ticket, JoinReply(ErrorCode.REBALANCE_IN_PROGRESS, request.member_id))
@@ -208,6 +211,7 @@ class ConsumerClassicMembers:
             except RefusedError as refused:
                 results.append((leaving, refused.error))
         if gone:
+            log_epoch(group, draft.group, f"{some_of(gone)} left")
             self._consumer.finish_removal(outcome, draft, gone, now_ms)
         outcome.reply(ticket, LeaveReply(ErrorCode.NONE, tuple(results)))
         return outcome

@@ -23,6 +23,7 @@ from moldau.coordinator.group.consumer_settings import ConsumerSettings
 from moldau.coordinator.group.consumer_topics import Topics
 from moldau.coordinator.group.errors import RefusedError
 from moldau.coordinator.group.group import Group
+from moldau.coordinator.group.rebalance_log import log_epoch
 from moldau.coordinator.group.requests import JoinReply, SyncReply
 from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.runtime.deadlines import Deadlines
@@ -106,6 +107,8 @@ class ConsumerMembership:
         draft = Draft(group)
         member = heartbeat(draft, request, member_id, self.around(now_ms))
         outcome.records += draft.encoded()
+        change = f"{member_id} joins" if before is None else "its topics or subscriptions have changed"
+        log_epoch(group, draft.group, change)
         self._note(group.group_id, before, member, now_ms)
         is_told = request.member_epoch == JOINING or request.is_full
         has_changed = before is None or before.assigned != member.assigned
@@ -119,8 +122,10 @@ class ConsumerMembership:
         )
 
     def _leave(self, request: ConsumerHeartbeat, now_ms: int, outcome: Outcome) -> ConsumerHeartbeatReply:
-        draft = Draft(self._consumer_group(request.group_id))
+        group = self._consumer_group(request.group_id)
+        draft = Draft(group)
         member_id = leave(draft, request, self.around(now_ms))
+        log_epoch(group, draft.group, f"{member_id} left")
         if request.member_epoch == LEAVING:
             self.finish_removal(outcome, draft, [member_id], now_ms)
         else:
@@ -207,7 +212,7 @@ class ConsumerMembership:
             group = self._groups[group_id]
             assert isinstance(group, ClassicGroup)
             self._classic.start_sessions(group, now_ms)
-            self._classic.prepare(group, now_ms, Outcome())
+            self._classic.prepare(group, now_ms, Outcome(), "only members of the classic protocol are left")
 
         outcome.then = settle
         return True
@@ -252,5 +257,7 @@ class ConsumerMembership:
         self._deadlines.set((kind, group.group_id, member.member_id), now_ms + RETRY_MS)
         draft = Draft(group)
         remove_member(draft, member.member_id, self.around(now_ms))
+        trouble = "has expired" if kind == CONSUMER_SESSION else "ended: it did not take the next step in time"
+        log_epoch(group, draft.group, f"the session of {member.member_id} {trouble}")
         self.finish_removal(outcome, draft, [member.member_id], now_ms)
         return outcome

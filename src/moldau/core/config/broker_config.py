@@ -109,6 +109,21 @@ class BrokerConfig:
         return value
 
     @property
+    def registration_servers(self) -> list[str]:
+        """Where this node has to register, as host:port; empty for a node that is its own controller."""
+        roles = self.value("process.roles")
+        if not roles or "controller" in roles:
+            return []
+        voters = [voter.partition("@")[2] for voter in self.value("controller.quorum.voters")]
+        servers: list[str] = self.value("controller.quorum.bootstrap.servers")
+        return servers or voters
+
+    @property
+    def is_generated_id_allowed(self) -> bool:
+        """Whether a node without a number may be given one: a broker of ZooKeeper's time."""
+        return self.value("process.roles") == ["broker"] and bool(self.value("broker.id.generation.enable"))
+
+    @property
     def listeners(self) -> tuple[Listener, ...]:
         return parse_listeners("listeners", self.value("listeners"), ports_unique=True)
 

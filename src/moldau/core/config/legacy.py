@@ -1,7 +1,8 @@
 """Files written for older Kafkas: what their settings mean here.
 
 A file with `zookeeper.connect` and no `process.roles` describes a broker of a ZooKeeper cluster; its
-addresses are taken for those of the controller quorum. Other retired keys are translated where they
+addresses are taken for those of the controller quorum, and `zookeeper.connection.timeout.ms` for how long the broker
+tries to register there. Other retired keys are translated where they
 have a meaning and warned about where not. Start at `modernised`.
 """
 
@@ -35,6 +36,8 @@ JAVA_PLUGINS = (
     "create.topic.policy.class.name",
     "alter.config.policy.class.name",
 )
+DEFAULT_CONNECTION_TIMEOUT_MS = "18000"
+ZOOKEEPER_PORT = 2181
 ADDRESS_KEYS = ("host.name", "port", "advertised.host.name", "advertised.port")
 
 
@@ -75,10 +78,17 @@ def _quorum_from_zookeeper(settings: dict[str, str]) -> None:
         return
     servers, _, _chroot = connect.partition("/")
     settings["process.roles"] = "broker"
-    settings.setdefault("controller.quorum.bootstrap.servers", servers.strip())
+    if settings.get("broker.id", "").strip() == "-1":
+        # Asks for a number, as leaving it out does.
+        del settings["broker.id"]
+    settings.setdefault("controller.quorum.bootstrap.servers", ",".join(_with_port(one) for one in servers.split(",")))
     settings.setdefault("controller.listener.names", "CONTROLLER")
     if session_timeout is not None:
         settings.setdefault("broker.session.timeout.ms", session_timeout)
-    if connection_timeout is not None and connection_timeout.strip().isdigit():
-        patience_ms = max(int(connection_timeout), 60_000)
-        settings.setdefault("initial.broker.registration.timeout.ms", str(patience_ms))
+    patience_ms = connection_timeout or session_timeout or DEFAULT_CONNECTION_TIMEOUT_MS
+    settings.setdefault("initial.broker.registration.timeout.ms", patience_ms)
+
+
+def _with_port(server: str) -> str:
+    server = server.strip()
+    return server if not server or ":" in server else f"{server}:{ZOOKEEPER_PORT}"

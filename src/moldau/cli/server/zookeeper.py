@@ -1,0 +1,60 @@
+"""`zookeeper-server-start` and `zookeeper-server-stop`: the registration point of a cluster, by ZooKeeper's name.
+
+Courses start it before the broker; brokers whose file says `zookeeper.connect` register there, and tools find them
+with `--zookeeper`. What it does is `server.registration_point`. Start at `zookeeper_server_start`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from moldau.cli.server.background import start_in_background
+from moldau.cli.server.starting import HELP_WORDS, daemon_and_rest, fail, overrides_in
+from moldau.cli.server.stop import stop_all
+from moldau.core.errors import MoldauError
+from moldau.server.config import load_file, parse_overrides
+from moldau.server.running import running_servers
+
+__all__ = ["zookeeper_server_start", "zookeeper_server_stop"]
+
+ROLE = "registration-point"
+"""By which the process is found among the running ones."""
+
+_USAGE = "USAGE: zookeeper-server-start [-daemon] zookeeper.properties [--override property=value]*"
+
+
+def zookeeper_server_start(arguments: Sequence[str] | None = None) -> int:
+    """Run a registration point with the `dataDir` and `clientPort` of a zookeeper.properties file."""
+    in_background, words = daemon_and_rest(arguments)
+    if not words or words[0] in HELP_WORDS:
+        print(_USAGE, file=sys.stderr)
+        return 1
+    if in_background:
+        return start_in_background("moldau.cli.server.zookeeper", words, "zookeeper.out")
+    try:
+        return _run(Path(words[0]), overrides_in(words[1:]))
+    except MoldauError as error:
+        return fail(error)
+
+
+def zookeeper_server_stop(arguments: Sequence[str] | None = None) -> int:
+    """Send SIGTERM to each registration point of this user; brokers serve on without it."""
+    parser = argparse.ArgumentParser(prog="zookeeper-server-stop", description=zookeeper_server_stop.__doc__)
+    parser.parse_args(arguments)
+    return stop_all([server for server in running_servers() if ROLE in server.process_roles], "zookeeper server")
+
+
+def _run(file: Path, overrides: Sequence[str]) -> int:
+    from moldau.server.registration_point import RegistrationPoint
+    from moldau.server.registration_settings import RegistrationSettings
+    from moldau.server.services import run_services
+
+    settings = RegistrationSettings.of(load_file(file) | parse_overrides(overrides))
+    return run_services(lambda: [RegistrationPoint(settings)], roles=(ROLE,))
+
+
+if __name__ == "__main__":
+    sys.exit(zookeeper_server_start())

@@ -1,0 +1,59 @@
+"""Topics that come, grow and go, as lines of the server's log. Start at `log_topic_changes`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from moldau.controller.replay import ImageDelta
+from moldau.core.ids import render_uuid
+
+__all__ = ["log_topic_changes"]
+
+_logger = logging.getLogger("moldau.server.topics")
+
+FEW = 20
+"""Up to here each topic of a change has a line of its own."""
+
+
+async def log_topic_changes(delta: ImageDelta) -> None:
+    """A subscriber of the controller: told of every committed change."""
+    for line in topic_changes(delta):
+        _logger.info(line)
+
+
+def topic_changes(delta: ImageDelta) -> list[str]:
+    """What happened to topics in a change: a line each, or one for all where they are many."""
+    deleted = {topic.name for topic in delta.deleted_topics}
+    changed = sorted({one.topic for one in delta.partitions})
+    before = delta.before.topics
+    created = [name for name in changed if name in deleted or name not in before]
+    lines = _told(
+        [
+            (topic.name, f"deleted topic {topic.name} (id {render_uuid(topic.topic_id)})")
+            for topic in delta.deleted_topics
+        ],
+        "deleted",
+    )
+    lines += _told([(name, _creation(delta, name)) for name in created], "created")
+    for name in changed:
+        count = len(delta.image.topics[name].partitions)
+        if name not in created and count > len(before[name].partitions):
+            lines.append(f"topic {name} has {count} partitions, {len(before[name].partitions)} before")
+    return lines
+
+
+def _creation(delta: ImageDelta, name: str) -> str:
+    topic = delta.image.topics[name]
+    count = len(topic.partitions)
+    configs = delta.image.topic_config(name)
+    overrides = "".join(f", {key}={value}" for key, value in sorted(configs.items()))
+    partitions = "1 partition" if count == 1 else f"{count} partitions"
+    return f"created topic {name} with {partitions} (id {render_uuid(topic.topic_id)}){overrides}"
+
+
+def _told(topics: Sequence[tuple[str, str]], verb: str) -> list[str]:
+    if len(topics) <= FEW:
+        return [line for _, line in topics]
+    first = ", ".join(name for name, _ in topics[:3])
+    return [f"{verb} {len(topics)} topics: {first} and {len(topics) - 3} more"]
