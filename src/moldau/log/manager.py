@@ -149,8 +149,11 @@ class LogManager:
         """Open every partition found on disk, recovering those that were not closed in order."""
         self.lock()
         for directory in self.directories:
-            directory.load()
-            found = self._found(directory)
+            try:
+                directory.load()
+                found = self._found(directory)
+            except OSError as error:
+                raise StartupError(f"cannot read log directory {directory.path}: {error}") from error
             if directory.is_clean or self._recovery_threads <= 1 or len(found) < 2:
                 logs = [self._opened(directory, *partition) for partition in found]
             else:
@@ -215,8 +218,13 @@ class LogManager:
             self._in_threads(PartitionLog.close, dirty, _CLOSING_THREADS)
         for partition_log in self:
             partition_log.close()
-        self.checkpoint()
+        saved = self.checkpoint()
         for directory in self.directories:
+            if directory not in saved:
+                # The marker says that the recovery points are the logs' ends, and those on disk are older.
+                log.error("%s: no clean-shutdown marker, the next start recovers", directory.path)
+                directory.unlock()
+                continue
             try:
                 save_clean_shutdown(self.files, directory.path, self.broker_epoch)
             except OSError as error:
@@ -316,7 +324,7 @@ class LogManager:
             if partition_log.offline_error is None and not partition_log.is_closed:
                 try:
                     self._retain(partition_log, now_ms)
-                except OSError as error:
+                except (OSError, StorageError) as error:
                     log.error("%s: retention failed, will try again: %s", partition_log.topic_partition, error)
         self.delete_retired(now_ms)
 
@@ -339,18 +347,28 @@ class LogManager:
                 unflushed_messages=partition_log.unflushed_messages,
                 ms_since_flush=monotonic_ms - partition_log.last_flush_ms,
             ):
-                partition_log.flush()
+                try:
+                    partition_log.flush()
+                except StorageError as error:
+                    log.error("%s; will try again", error)
 
     def delete_retired(self, now_ms: int) -> None:
         """Unlink deleted segments and partitions whose delay has passed."""
         for partition_log in self:
-            partition_log.delete_retired(now_ms)
+            try:
+                partition_log.delete_retired(now_ms)
+            except OSError as error:
+                log.error("%s: cannot delete old files, will try again: %s", partition_log.topic_partition, error)
         for entry in [entry for entry in list(self._doomed) if entry[0] <= now_ms]:
             self.files.remove_directory(entry[1])
             self._doomed.remove(entry)
 
-    def checkpoint(self) -> None:
-        """Save what is kept behind, then recovery points, log starts and high watermarks."""
+    def checkpoint(self) -> list[LogDirectory]:
+        """Save what is kept behind, then recovery points, log starts and high watermarks.
+
+        Return the directories whose recovery points are on disk.
+        """
+        saved = []
         for partition_log in self:
             partition_log.save()
         for directory in self.directories:
@@ -359,19 +377,23 @@ class LogManager:
             self._save(directory, LOG_START_OFFSETS, starts)
             # Without its recovery point, a partition is recovered by the next start even after a clean end.
             points = {entry.topic_partition: entry.recovery_point for entry in logs if not entry.needs_recovery}
-            self._save(directory, RECOVERY_POINTS, points)
+            if self._save(directory, RECOVERY_POINTS, points):
+                saved.append(directory)
         self.checkpoint_high_watermarks()
+        return saved
 
     def checkpoint_high_watermarks(self) -> None:
         for directory in self.directories:
             marks = {entry.topic_partition: entry.high_watermark for entry in self._logs_in(directory)}
             self._save(directory, HIGH_WATERMARKS, marks)
 
-    def _save(self, directory: LogDirectory, name: str, offsets: dict[TopicPartition, int]) -> None:
+    def _save(self, directory: LogDirectory, name: str, offsets: dict[TopicPartition, int]) -> bool:
         try:
             directory.save(name, offsets)
         except OSError as error:
             log.error("cannot write %s, will try again: %s", os.path.join(directory.path, name), error)
+            return False
+        return True
 
     def _logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
         if len(self.directories) == 1:
