@@ -171,6 +171,8 @@ class LogUpkeep(LogState):
                 self._snapshots.keep(self.log_end_offset, self._producers)
             self._save("a producer snapshot", self._snapshots.save)
             self.needs_recovery |= not self._save("the leader epochs", self._epoch_file.save)
+            # A clean start takes the recovery point for the log's end; something may have kept it back.
+            self.needs_recovery |= self.recovery_point != self.log_end_offset
         self.abandon()
 
     def _flushed(self) -> bool:

@@ -20,13 +20,16 @@ from typing import Any, Final, NamedTuple
 
 from moldau.log.files import Files
 
-__all__ = ["FailingFiles", "Fault"]
+__all__ = ["FailingFiles", "Fault", "KilledError"]
 
 SHORT_WRITE: Final = -1
 """No error at all: half of the bytes are written, as the system call may."""
 
 SHORT_THEN_FULL: Final = -2
 """Half of the bytes are written, and the write of the rest finds the disk full."""
+
+DIES: Final = -3
+"""The process ends in this call, a write with half of its bytes written."""
 
 _OPENING: Final = (errno.EMFILE, errno.ENOSPC, errno.EIO)
 _CHANGING: Final = (errno.ENOSPC, errno.EIO)
@@ -42,6 +45,12 @@ _ERRORS: Final[dict[str, tuple[int, ...]]] = {
 }
 """What each call may fail with; all others only with EIO."""
 
+_NAMES: Final = {SHORT_WRITE: "short", SHORT_THEN_FULL: "short-ENOSPC", DIES: "dies"}
+
+
+class KilledError(BaseException):
+    """Nobody catches this, as nobody survives a kill."""
+
 
 class Fault(NamedTuple):
     number: int
@@ -50,23 +59,17 @@ class Fault(NamedTuple):
     call: str
 
     def __str__(self) -> str:
-        if self.error == SHORT_WRITE:
-            error = "short"
-        elif self.error == SHORT_THEN_FULL:
-            error = "short-ENOSPC"
-        else:
-            error = errno.errorcode[self.error]
-        return f"{self.number}-{self.call}-{error}"
+        return f"{self.number}-{self.call}-{_NAMES.get(self.error) or errno.errorcode[self.error]}"
 
 
 class FailingFiles(Files):
-    def __init__(self, fault: Fault | None = None) -> None:
+    def __init__(self, fault: Fault | None = None, *, is_counting: bool = True) -> None:
         self.fault = fault
         self.calls: list[str] = []
         """The calls made so far, each with the file it was made for."""
         self.has_failed = False
         self._is_full = False
-        self._is_counting = True
+        self._is_counting = is_counting
         self.system = _System(self)  # type: ignore[assignment]
 
     def possible_faults(self) -> Iterator[Fault]:
@@ -76,20 +79,32 @@ class FailingFiles(Files):
             for error in _ERRORS.get(call, (errno.EIO,)):
                 yield Fault(number, error, call)
 
+    def possible_deaths(self) -> Iterator[Fault]:
+        """Every call made so far as the one in which the process ends."""
+        for number, made in enumerate(self.calls, 1):
+            yield Fault(number, DIES, made.split(" ")[0])
+
+    def start(self) -> None:
+        """Count and fail from here on: the scenario begins."""
+        self._is_counting = True
+
     def stop(self) -> None:
         """Neither count nor fail from here on: the scenario is over, what follows looks at its results."""
         self._is_counting = False
 
     def write(self, fd: int, data: Any) -> int:  # type: ignore[override]
         error = self.before("write", fd)
-        if error == SHORT_WRITE or error == SHORT_THEN_FULL:
-            self._is_full = error == SHORT_THEN_FULL
-            return os.write(fd, memoryview(data)[: max(1, len(data) // 2)])
-        self._raise(error, "write")
-        return os.write(fd, data)
+        if error not in _NAMES:
+            fail_with(error, "write")
+            return os.write(fd, data)
+        written = os.write(fd, memoryview(data)[: max(1, len(data) // 2)])
+        if error == DIES:
+            raise KilledError
+        self._is_full = error == SHORT_THEN_FULL
+        return written
 
     def pread(self, fd: int, length: int, position: int) -> bytes:  # type: ignore[override]
-        self._raise(self.before("pread", fd), "pread")
+        fail_with(self.before("pread", fd), "pread")
         return os.pread(fd, length, position)
 
     def before(self, call: str, target: Any) -> int:
@@ -108,9 +123,12 @@ class FailingFiles(Files):
         self.has_failed = True
         return self.fault.error
 
-    def _raise(self, error: int, call: str) -> None:
-        if error:
-            raise OSError(error, os.strerror(error), call)
+
+def fail_with(error: int, target: str) -> None:
+    if error == DIES:
+        raise KilledError
+    if error:
+        raise OSError(error, os.strerror(error), target)
 
 
 class _System:
@@ -126,8 +144,7 @@ class _System:
             error = self._files.before(call, target)
             if call == "close":
                 real(target)  # Linux closes the file whatever it says.
-            if error:
-                raise OSError(error, os.strerror(error), str(target))
+            fail_with(error, str(target))
             if call not in {"close", "fsync", "fdatasync"}:
                 return real(target, *arguments, **options)
             return None

@@ -8,8 +8,9 @@ ask for with the model. Start at `World.produce`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,18 @@ from moldau.log.partition_log import LogEvents, PartitionLog
 from moldau.log.producer_state import ProducerState
 from moldau.protocol.record_batch import BatchHeader
 from moldau.protocol.records import decode_records
-from moldau.testing.failing_files import FailingFiles
+from moldau.testing.failing_files import FailingFiles, Fault, KilledError
 
 CHANCES = 4
 """A step fails at most twice on its own account: the failure, and the start after it is another attempt."""
 
 
-class Crash(BaseException):
-    """The process is gone; nobody catches this but the world."""
+def one_per_call(faults: Iterable[Fault]) -> list[Fault]:
+    """For each call one of its errors, another one for the next call."""
+    errors: dict[int, list[Fault]] = {}
+    for fault in faults:
+        errors.setdefault(fault.number, []).append(fault)
+    return [some[number % len(some)] for number, some in errors.items()]
 
 
 @dataclass
@@ -59,7 +64,13 @@ class World:
     epoch: int = 0
     restarts: int = 0
     jobs: list[Callable[[], None]] = field(default_factory=list)
+    may_be_offline: bool = False
+    """Whether one failure may be more than the log can work on with; a start must be enough then."""
     _has_been_killed: bool = False
+    _is_writing: bool = False
+    _was_writing: bool = False
+    """Whether the last process ended in the middle of a change."""
+    _is_copy_checked: bool = False
     _manager: LogManager | None = None
     _payloads: int = 0
 
@@ -82,6 +93,9 @@ class World:
         return log
 
     def _start(self) -> None:
+        has_to_look = self.files.has_failed and not self._was_writing and not self._is_copy_checked
+        if has_to_look and self.directory.exists():
+            self._check_copy()
         events = LogEvents(
             on_roll=lambda log, segment: self.jobs.append(lambda: log.finish_roll(segment)),
             on_flush_due=lambda log: self.jobs.append(lambda: log.flush() and None),
@@ -91,7 +105,7 @@ class World:
         )
         try:
             manager.open()
-        except StartupError:
+        except (StartupError, KilledError):
             manager.abandon()
             return
         self._manager = manager
@@ -102,10 +116,23 @@ class World:
             log.begin_leader_epoch(self.epoch)
             log.high_watermark = log.log_end_offset
 
+    def _check_copy(self) -> None:
+        """Open a copy of what the failure left; in the original, looking would read what is not read otherwise."""
+        self._is_copy_checked = True
+        copy = self.directory.with_suffix(".copy")
+        shutil.copytree(self.directory, copy)
+        files = FailingFiles(is_counting=False)
+        twin = replace(self, directory=copy, files=files, jobs=[], sequences=dict(self.sequences))
+        twin._manager = None
+        twin._compare()
+        twin.kill()
+        shutil.rmtree(copy)
+
     def kill(self) -> None:
         """End the process as kill -9 does: the files stay as they are."""
         if self._manager is not None:
             self._manager.abandon()
+            self._was_writing = self._is_writing
         self._manager = None
         self.jobs.clear()
         self.restarts += 1
@@ -115,23 +142,32 @@ class World:
         for _ in range(CHANCES):
             try:
                 return step()
-            except FatalDiskError:
+            except (FatalDiskError, KilledError):
                 self.kill()
             except StorageError:
                 self._after_error()
         raise AssertionError("still failing, though the fault is gone")
 
+    def change(self, step: Callable[[], Any]) -> Any:
+        """Attempt a step that writes or cuts records: until it is done, a start may find it done or not."""
+        self._is_writing = True
+        try:
+            return self.attempt(step)
+        finally:
+            self._is_writing = False
+
     def background(self, step: Callable[[], Any]) -> None:
         """Do a step as the maintenance thread does, which logs what goes wrong and lives on."""
         try:
             step()
-        except FatalDiskError:
+        except (FatalDiskError, KilledError):
             self.kill()
         except (StorageError, OSError):
             self._after_error()
 
     def _after_error(self) -> None:
         is_offline = self._manager is not None and any(log.offline_error is not None for log in self._manager)
+        assert self.may_be_offline or not is_offline
         if is_offline or (self.is_killed_at_failure and not self._has_been_killed):
             self._has_been_killed = True
             self.kill()
@@ -154,7 +190,7 @@ class World:
             )
             return self._append(batch)
 
-        base_offset = self.attempt(send)
+        base_offset = self.change(send)
         self.sequences[producer_id] = sequence + count
         self.written.append(Written(base_offset, producer_id, payload, self.epoch, is_transactional))
 
@@ -165,7 +201,7 @@ class World:
                 return self.log.log_end_offset - 1  # there since before a crash
             return self._append(marker(producer_id, commit=is_commit))
 
-        base_offset = self.attempt(write)
+        base_offset = self.change(write)
         self.written.append(Written(base_offset, producer_id, b"", self.epoch, True, True, is_commit))
 
     def _append(self, batch: bytearray) -> int:
@@ -199,27 +235,37 @@ class World:
             self.background(self.jobs.pop(0))
 
     def checkpoint(self) -> None:
-        self.background(lambda: self.manager.checkpoint())
+        self.background(self.manager.checkpoint)
 
     def flush(self) -> None:
-        self.attempt(lambda: self.log.flush())
+        self.attempt(lambda: self.log.flush())  # noqa: PLW0108 - another attempt may find another log
 
     def truncate(self, offset: int) -> None:
         def cut() -> None:
             self.log.truncate_to(offset)
 
-        self.attempt(cut)
-        gone = [one for one in self.written if one.base_offset >= offset]
-        self.written = self.written[: len(self.written) - len(gone)]
+        self.may_be_offline = True
+        self.change(cut)
+        self.may_be_offline = False
+        self.written = [one for one in self.written if one.base_offset < offset]
+        producers = [one.producer_id for one in self.written]
+        self.sequences = {each: producers.count(each) for each in set(producers)}
+
+    def delete_records(self, offset: int) -> None:
+        """What a DeleteRecords request asks for, and the round that removes the files."""
+        self.attempt(lambda: self.log.advance_log_start(offset))
+        self.log_start_offset = offset
+        self.background(lambda: self.manager.retention_round(NOW_MS))
 
     def stop_and_start(self) -> None:
         """An orderly end."""
         try:
             self.manager.close()
-        except FatalDiskError:
+        except (FatalDiskError, KilledError):
             self.kill()
-        self._manager = None
+        self._manager, self._was_writing = None, False
         self.jobs.clear()
+        _ = self.manager
 
     # --- looking ----------------------------------------------------------------------------------------
 
@@ -239,6 +285,9 @@ class World:
 
     def _compare(self) -> None:
         log = self.log
+        # A start may find records again that were deleted since the last checkpoint.
+        start = log.log_start_offset
+        assert start <= self.log_start_offset
         found = [
             (header.base_offset, header.producer_id, header.is_control, b"" if header.is_control else _value(batch))
             for header, batch in batches_of(log)
@@ -246,15 +295,15 @@ class World:
         expected = [
             (one.base_offset, one.producer_id, one.is_marker, one.payload)
             for one in self.written
-            if one.base_offset >= self.log_start_offset
+            if one.base_offset >= start
         ]
         assert found == expected
-        assert _values_committed(log) == self._committed()
+        assert _values_committed(log) == self._committed(start)
         for producer_id, sequence in self.sequences.items():
             producer = log.producers.get(producer_id)
             assert producer_id < 0 or (producer is not None and producer.next_sequence == sequence)
         for one in self.written:
-            if not one.is_marker and one.base_offset >= self.log_start_offset:
+            if not one.is_marker and one.base_offset >= start:
                 timestamp = NOW_MS + int(one.payload[8:12])
                 assert log.offset_for_timestamp(timestamp)[1] == one.base_offset  # type: ignore[index]
         for segment in log.segments:
@@ -263,11 +312,11 @@ class World:
         for header, _ in batches_of(log):
             assert epochs.epoch_of(header.base_offset) == header.partition_leader_epoch
 
-    def _committed(self) -> list[bytes]:
+    def _committed(self, start: int) -> list[bytes]:
         """What a reader of committed data must see."""
         visible = []
         for index, one in enumerate(self.written):
-            if one.is_marker or one.base_offset < self.log_start_offset:
+            if one.is_marker or one.base_offset < start:
                 continue
             ends = [
                 later
