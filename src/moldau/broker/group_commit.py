@@ -2,7 +2,8 @@
 
 While one round of syncs runs in a thread of its own, appends go on and whoever needs the disk lines up for the next
 one; it covers everything appended before it began. The logs of a round are synced side by side, because file systems
-commit such syncs together. A sync that fails is fatal and acknowledges nothing. Start at `GroupCommit.flush_then`.
+commit such syncs together. A sync that fails is fatal and acknowledges nothing; one that could not even begin, because
+there was no file descriptor left, is tried again until it can. Start at `GroupCommit.flush_then`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from moldau.log.errors import StorageError
+
 if TYPE_CHECKING:
     from moldau.log.partition_log import PartitionLog
 
@@ -23,6 +26,9 @@ __all__ = ["GroupCommit"]
 log = logging.getLogger(__name__)
 
 HELPERS = 7
+
+RETRY_S = 1.0
+"""How often a sync is tried that needs a file descriptor and gets none."""
 
 Round = tuple[set["PartitionLog"], list[Callable[[], None]]]
 
@@ -39,6 +45,7 @@ class GroupCommit:
         self._rounds: queue.SimpleQueue[Round | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._helpers: ThreadPoolExecutor | None = None
+        self._is_closing = threading.Event()
         self.rounds = 0
         """Syncs so far, each for any number of produces."""
 
@@ -66,12 +73,24 @@ class GroupCommit:
         while (round_ := self._rounds.get()) is not None:
             logs, callbacks = round_
             try:
-                self._flush_all(logs)
+                self._flush_patiently(logs)
             except Exception as error:
                 log.critical("a group commit failed, nothing in it is acknowledged: %s", error)
                 self._on_fatal(error)
                 continue
             self._loop.call_soon_threadsafe(self._finish_round, callbacks)
+
+    def _flush_patiently(self, logs: set[PartitionLog]) -> None:
+        """Nobody is answered before the disk has everything, however long that takes."""
+        while True:
+            try:
+                self._flush_all(logs)
+                return
+            except StorageError as error:
+                if self._is_closing.is_set():
+                    raise
+                log.error("a group commit has to wait: %s", error)
+                self._is_closing.wait(RETRY_S)
 
     def _flush_all(self, logs: set[PartitionLog]) -> None:
         first, *others = logs
@@ -92,6 +111,7 @@ class GroupCommit:
 
     def close(self) -> None:
         """Sync for everybody who waits, then end the thread. Nobody may ask for more."""
+        self._is_closing.set()
         if self._thread is not None:
             if self._waiting:
                 self._begin_round()

@@ -1,9 +1,9 @@
 """The one place that touches the disk.
 
 Everything in `log` goes through a `Files`, so that a test can lose power (`testing.power_loss`), fill the
-disk or fail any single system call (`testing.failing_files`) without patching anything. Errors leave as plain `OSError`: what they mean is for the
-caller to say. `write` and `pread` are the system calls themselves, because appends pay for every layer.
-Start at `Files`.
+disk or fail any single system call (`testing.failing_files`) without patching anything. Errors leave as
+plain `OSError`: what they mean is for the caller to say. `write` and `pread` are the system calls themselves,
+because appends pay for every layer. Start at `Files`.
 """
 
 from __future__ import annotations

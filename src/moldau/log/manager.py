@@ -218,7 +218,7 @@ class LogManager:
             self._in_threads(PartitionLog.close, dirty, _CLOSING_THREADS)
         for partition_log in self:
             partition_log.close()
-        saved = self.checkpoint()
+        saved = self._checkpointed()
         for directory in self.directories:
             if directory not in saved:
                 # The marker says that the recovery points are the logs' ends, and those on disk are older.
@@ -363,11 +363,12 @@ class LogManager:
             self.files.remove_directory(entry[1])
             self._doomed.remove(entry)
 
-    def checkpoint(self) -> list[LogDirectory]:
-        """Save what is kept behind, then recovery points, log starts and high watermarks.
+    def checkpoint(self) -> None:
+        """Save what is kept behind, then recovery points, log starts and high watermarks."""
+        self._checkpointed()
 
-        Return the directories whose recovery points are on disk.
-        """
+    def _checkpointed(self) -> list[LogDirectory]:
+        """Save the checkpoints; return the directories whose recovery points are on disk."""
         saved = []
         for partition_log in self:
             partition_log.save()

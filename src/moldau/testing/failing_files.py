@@ -31,10 +31,10 @@ SHORT_THEN_FULL: Final = -2
 DIES: Final = -3
 """The process ends in this call, a write with half of its bytes written."""
 
-_OPENING: Final = (errno.EMFILE, errno.ENOSPC, errno.EIO)
 _CHANGING: Final = (errno.ENOSPC, errno.EIO)
 _ERRORS: Final[dict[str, tuple[int, ...]]] = {
-    "open": _OPENING,
+    "open": (errno.EMFILE, errno.EIO),
+    "create": (errno.EMFILE, errno.ENOSPC, errno.EIO),
     "listdir": (errno.EMFILE, errno.EIO),
     "scandir": (errno.EMFILE, errno.EIO),
     "write": (SHORT_WRITE, SHORT_THEN_FULL, *_CHANGING),
@@ -43,7 +43,7 @@ _ERRORS: Final[dict[str, tuple[int, ...]]] = {
     "fdatasync": _CHANGING,
     "fsync": _CHANGING,
 }
-"""What each call may fail with; all others only with EIO."""
+"""What each call may fail with; all others only with EIO. `create` is an `open` that may make the file."""
 
 _NAMES: Final = {SHORT_WRITE: "short", SHORT_THEN_FULL: "short-ENOSPC", DIES: "dies"}
 
@@ -92,7 +92,7 @@ class FailingFiles(Files):
         """Neither count nor fail from here on: the scenario is over, what follows looks at its results."""
         self._is_counting = False
 
-    def write(self, fd: int, data: Any) -> int:  # type: ignore[override]
+    def write(self, fd: int, data: Any) -> int:
         error = self.before("write", fd)
         if error not in _NAMES:
             fail_with(error, "write")
@@ -103,7 +103,7 @@ class FailingFiles(Files):
         self._is_full = error == SHORT_THEN_FULL
         return written
 
-    def pread(self, fd: int, length: int, position: int) -> bytes:  # type: ignore[override]
+    def pread(self, fd: int, length: int, position: int) -> bytes:
         fail_with(self.before("pread", fd), "pread")
         return os.pread(fd, length, position)
 
@@ -141,7 +141,8 @@ class _System:
         real = getattr(os, call)
 
         def counted(target: Any, *arguments: Any, **options: Any) -> Any:
-            error = self._files.before(call, target)
+            is_creation = call == "open" and arguments[0] & os.O_CREAT
+            error = self._files.before("create" if is_creation else call, target)
             if call == "close":
                 real(target)  # Linux closes the file whatever it says.
             fail_with(error, str(target))

@@ -55,14 +55,14 @@ def rolls(world: World) -> None:
 
 def transactions(world: World) -> None:
     """Aborted and committed transactions side by side, over several segments, with markers last of all."""
-    for number in range(3):
+    for is_commit in (False, True):
         world.produce(1, is_transactional=True)
         world.produce(2, is_transactional=True)
         world.produce(3)
-        world.end_transaction(1, is_commit=number == 1)
+        world.end_transaction(1, is_commit=is_commit)
         world.maintain()
         world.produce(2, is_transactional=True)
-        world.end_transaction(2, is_commit=number == 2)
+        world.end_transaction(2, is_commit=not is_commit)
         world.checkpoint()
     world.produce(1, is_transactional=True)
     world.stop_and_start()

@@ -1,4 +1,4 @@
-"""What several of the log's tests need."""
+"""What several parts' tests need."""
 
 from __future__ import annotations
 
