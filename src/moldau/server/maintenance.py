@@ -14,7 +14,7 @@ from collections.abc import Callable
 from itertools import count
 
 from moldau.core.clock import Clock
-from moldau.log.errors import FatalDiskError
+from moldau.log.errors import FatalDiskError, StorageError
 
 __all__ = ["Maintenance", "Schedule"]
 
@@ -110,5 +110,7 @@ class Maintenance:
             job()
         except FatalDiskError as error:
             self._on_fatal(error)
+        except StorageError as error:
+            _logger.error("a maintenance job failed, another will make up for it: %s", error)
         except Exception:
             _logger.exception("a maintenance job failed; it is tried again at its next turn")

@@ -4,7 +4,10 @@ import asyncio
 import threading
 from typing import Any
 
+import pytest
+
 from moldau.broker.group_commit import GroupCommit
+from moldau.log.errors import StorageError
 
 
 class SlowLog:
@@ -66,6 +69,27 @@ def test_a_failed_sync_acknowledges_nothing_and_is_fatal() -> None:
             await asyncio.sleep(0.001)
         await asyncio.sleep(0.01)
         assert (done, fatal) == ([], [log.error])
+        commit.close()
+
+    asyncio.run(story())
+
+
+def test_a_sync_that_finds_no_descriptor_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moldau.broker.group_commit.RETRY_S", 0.001)
+
+    class Crowded(SlowLog):
+        def flush(self) -> None:
+            self.flushes += 1
+            if self.flushes < 4:
+                raise StorageError("no descriptor left")
+
+    async def story() -> None:
+        fatal: list[BaseException] = []
+        commit, log, done = GroupCommit(asyncio.get_running_loop(), fatal.append), Crowded(), []
+        commit.flush_then([log], lambda: done.append(log.flushes))  # type: ignore[list-item]
+        while not done:
+            await asyncio.sleep(0.001)
+        assert (done, fatal) == ([4], [])
         commit.close()
 
     asyncio.run(story())
