@@ -90,8 +90,7 @@ class PartitionLog(LogUpkeep):
             position = active.size
             end = position + length + LOG_OVERHEAD
 
-        is_marker = header[5] & CONTROL_BIT and header[9] >= 0
-        marker = read_marker(batch, BatchHeader._make(header)) if is_marker else None
+        marker = read_marker(batch, BatchHeader._make(header)) if header[5] & CONTROL_BIT else None
         _STAMP.pack_into(batch, 0, base_offset, length, leader_epoch)
         try:
             written = self._write(active.fd, batch)
@@ -110,7 +109,7 @@ class PartitionLog(LogUpkeep):
         active.tail.append(base_offset << 32 | position)
         active.size = end
         if header[9] >= 0:
-            if is_marker:
+            if header[5] & CONTROL_BIT:
                 track_marker(self.producers, active, marker, header, base_offset, now_ms)
             else:
                 self._producers.update(header, base_offset, now_ms)  # type: ignore[union-attr]  # loaded with `active`
