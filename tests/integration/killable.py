@@ -60,6 +60,11 @@ class KillableProcess:
         self._signal(signal.SIGCONT)
 
     @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def exit_code(self) -> int | None:
         """`None` while it runs, and when it was killed on purpose."""
         return self._process.poll() if self._process is not None else None

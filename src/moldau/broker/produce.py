@@ -63,6 +63,10 @@ class _Call:
         return [item for item in self.items if item.outcome is None]
 
 
+class _UnforeseenError(MoldauError):
+    """An append that failed for no reason we know; nothing of it was kept."""
+
+
 class CarefulProduce:
     """One per broker."""
 
@@ -359,6 +363,10 @@ def _append(item: ProduceItem, call: _Call) -> None:
         item.outcome = ProducedPartition(item.index, 0, base_offset, append_time_ms, partition_log.log_start_offset)
     except MoldauError as error:
         item.error = error
+    except Exception as error:
+        # The other batches of the request were appended and have to be published and answered.
+        log.exception("%s: an append failed in a way nobody foresaw", partition.topic_partition)
+        item.error = _UnforeseenError(f"{partition.topic_partition}: {error}")
 
 
 def _close_on_failure(call: _Call) -> None:

@@ -7,6 +7,7 @@ business (`broker.transactions`) or an operator's (WriteTxnMarkers). Start at `M
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from moldau.log.partition_log import PartitionLog
 
 __all__ = ["CoordinatorFencedError", "Marker", "Markers"]
+
+log = logging.getLogger(__name__)
 
 MARKER_BYTES = 78
 """The size of one, for the queue of a slow disk."""
@@ -89,6 +92,9 @@ class Markers:
             partition.log.append(batch, HEADER.unpack_from(batch), partition.leader_epoch, now_ms)
         except MoldauError as error:
             return error.code
+        except Exception:
+            log.exception("%s: a marker could not be written", partition.topic_partition)
+            return ErrorCode.UNKNOWN_SERVER_ERROR
         return ErrorCode.NONE
 
     def _finish(self, partition: Partition, marker: Marker, code: ErrorCode, done: Done) -> None:

@@ -151,8 +151,9 @@ class MetadataLog:
         """Write one batch, not yet synced; returns its last offset."""
         encoded = [Record(delta, 0, None, encode_metadata_record(one)) for delta, one in enumerate(records)]
         now_ms = self._clock.now_ms()
+        last_offset = self._append(encode_batch(encoded, base_timestamp=now_ms), epoch, now_ms)
         self._records_since_snapshot += len(records)
-        return self._append(encode_batch(encoded, base_timestamp=now_ms), epoch, now_ms)
+        return last_offset
 
     def append_leader_change(self, node_id: int, epoch: int) -> int:
         """Write the first record of a new leader's epoch: who leads, who voted, here one and the same node."""
@@ -170,8 +171,18 @@ class MetadataLog:
         return base_offset + header.last_offset_delta
 
     def flush(self) -> None:
-        """Put everything appended so far on disk; raises `FatalDiskError` where that fails."""
+        """Put everything appended so far on disk; raises `FatalDiskError` where that fails.
+
+        A `StorageError` says that it was not even tried, for lack of file descriptors.
+        """
         self.partition.flush()
+
+    def take_back(self, offset: int) -> None:
+        """Remove what was appended from `offset` on and could not be committed, as if it had never been there.
+
+        Where that fails too the log is offline: whoever decides next must not build on records nobody applied.
+        """
+        self.partition.truncate_to(offset)
 
     # --- snapshots ----------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 from moldau.controller.metadata_log import MetadataLog
 from moldau.controller.quorum_state import QuorumState, load_quorum_state, save_quorum_state
+from moldau.log.errors import StorageError
 from moldau.protocol.metadata_records import MetadataRecord
 
 __all__ = ["Committed", "Quorum", "QuorumOfOne"]
@@ -71,8 +72,13 @@ class QuorumOfOne:
 
     async def append(self, records: Sequence[MetadataRecord]) -> Committed:
         """Write on the loop, sync off it: a slow disk must not hold up clients."""
+        first_offset = self.next_offset
         offset = self.log.append(records, self._epoch)
-        await asyncio.get_running_loop().run_in_executor(None, self.log.flush)
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, self.log.flush)
+        except StorageError:
+            self.log.take_back(first_offset)
+            raise
         self._committed(offset)
         return Committed(offset, self._epoch)
 

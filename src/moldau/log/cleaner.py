@@ -22,6 +22,7 @@ from moldau.log.cleaner_checkpoints import CleanerCheckpoints
 from moldau.log.cleaning_errors import CleaningFailedError, CleaningStoppedError
 from moldau.log.compaction import CleanableLog, SegmentFacts, cleanable_log, cleanable_range, filthiest
 from moldau.log.config import INT64_MAX
+from moldau.log.errors import StorageError
 from moldau.log.files import Files
 from moldau.log.partition_log import PartitionLog
 from moldau.log.segment import Segment
@@ -140,7 +141,11 @@ class Cleaner:
 
     def run_once(self, now_ms: int) -> bool:
         """Clean the log that needs it most; false when none does, or when the round failed."""
-        chosen = self._take_filthiest(now_ms)
+        try:
+            chosen = self._take_filthiest(now_ms)
+        except OSError as error:
+            log.warning("cannot tell which log to clean, will try again: %s", error)
+            return False
         if chosen is None:
             return False
         target, found = chosen
@@ -245,7 +250,9 @@ class Cleaner:
     def _give_up(self, target: PartitionLog, error: Exception) -> None:
         """Some failures pass by themselves, the others would come back with every round."""
         partition = target.topic_partition
-        is_passing = isinstance(error, OSError) or (isinstance(error, CleaningFailedError) and error.is_passing)
+        is_passing = isinstance(error, OSError | StorageError) or (
+            isinstance(error, CleaningFailedError) and error.is_passing
+        )
         if target.is_closed:
             log.info("%s: cleaning given up, the log is closed", partition)
         elif is_passing:

@@ -1,9 +1,9 @@
 """The one place that touches the disk.
 
 Everything in `log` goes through a `Files`, so that a test can lose power (`testing.power_loss`), fill the
-disk or fail a sync without patching anything. Errors leave as plain `OSError`: what they mean is for the
-caller to say. `write` and `pread` are the system calls themselves, because appends pay for every layer.
-Start at `Files`.
+disk or fail any single system call (`testing.failing_files`) without patching anything. Errors leave as
+plain `OSError`: what they mean is for the caller to say. `write` and `pread` are the system calls themselves,
+because appends pay for every layer. Start at `Files`.
 """
 
 from __future__ import annotations
@@ -76,6 +76,9 @@ class FileLock:
 class Files:
     """Kafka's files on a real disk."""
 
+    system = os
+    """Who makes the system calls; every one but `write` and `pread` goes through it."""
+
     write: Callable[[int, Any], int] = staticmethod(os.write)
     """`write(fd, buffer)`; may write less than asked, as the system call may."""
 
@@ -83,20 +86,20 @@ class Files:
 
     def open_append(self, path: str) -> int:
         """Open for appending and reading; created when missing."""
-        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return self.system.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def open_existing(self, path: str) -> int:
         """Open a file that is there for appending and reading, or only for reading where that is all we may."""
         try:
-            return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            return self.system.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         except PermissionError:
-            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            return self.system.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def close(self, fd: int) -> None:
-        os.close(fd)
+        self.system.close(fd)
 
     def truncate(self, fd: int, size: int) -> None:
-        os.ftruncate(fd, size)
+        self.system.ftruncate(fd, size)
 
     def preallocate(self, fd: int, size: int) -> None:
         """Reserve room up to `size` without changing the file's length; where that is not possible, do nothing.
@@ -109,53 +112,62 @@ class Files:
 
     def sync(self, fd: int) -> None:
         """Put a file's bytes and length on disk."""
-        os.fdatasync(fd)
+        self.system.fdatasync(fd)
 
     def sync_directory(self, path: str) -> None:
         """Put a directory's entries on disk: creations, renames and removals count only from here on."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = self.system.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(fd)
+            self.system.fsync(fd)
         finally:
-            os.close(fd)
+            self.system.close(fd)
 
     def sync_file(self, path: str) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = self.system.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             self.sync(fd)
         finally:
-            os.close(fd)
+            self.system.close(fd)
 
     def read_file(self, path: str) -> bytes:
-        with open(path, "rb", buffering=0) as file:
-            return file.readall()
+        return self._read(path, 0)
 
     def read_tail(self, path: str, length: int) -> bytes:
         """The last `length` bytes of a file, or all of a shorter one."""
-        with open(path, "rb", buffering=0) as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - length))
-            return file.read(length)
+        return self._read(path, length)
+
+    def _read(self, path: str, tail_bytes: int) -> bytes:
+        fd = self.system.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            size = self.system.fstat(fd).st_size
+            position, parts = max(0, size - tail_bytes) if tail_bytes else 0, []
+            while position < size and (part := self.pread(fd, size - position, position)):
+                parts.append(part)
+                position += len(part)
+            return b"".join(parts)
+        finally:
+            self.system.close(fd)
 
     def write_file(self, path: str, data: bytes, *, sync: bool = False) -> None:
         """Replace a file's content in place: for what can be rebuilt after a crash, such as indexes."""
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        fd = self.system.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
             self._write_all(fd, data)
             if sync:
                 self.sync(fd)
         finally:
-            os.close(fd)
+            self.system.close(fd)
 
     def atomic_write(self, path: str, data: bytes, *, sync: bool = True) -> None:
         """Replace a file so that a crash leaves the old or the new content, never a mixture."""
         temporary = path + ".tmp"
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        fd = self.system.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
             self._write_all(fd, data)
             if sync:
                 self.sync(fd)
         finally:
-            os.close(fd)
+            self.system.close(fd)
         self.rename(temporary, path)
         if sync:
             self.sync_directory(os.path.dirname(path))
@@ -166,17 +178,17 @@ class Files:
             rest = rest[self.write(fd, rest) :]
 
     def rename(self, old: str, new: str) -> None:
-        os.replace(old, new)
+        self.system.replace(old, new)
 
     def unlink(self, path: str) -> None:
         """Remove a file; one that is gone already is fine."""
         try:
-            os.unlink(path)
+            self.system.unlink(path)
         except FileNotFoundError:
             pass
 
     def make_directory(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        self.system.makedirs(path, exist_ok=True)
 
     def remove_directory(self, path: str) -> None:
         """Remove a directory with everything in it; one that is gone already is fine."""
@@ -185,32 +197,37 @@ class Files:
         shutil.rmtree(path, ignore_errors=True)
 
     def exists(self, path: str) -> bool:
-        return os.path.exists(path)
+        """Whether the file is there; an error means that nobody knows, which is no reason to say no."""
+        try:
+            self.system.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def names(self, path: str) -> list[str]:
-        return os.listdir(path)
+        return self.system.listdir(path)
 
     def subdirectories(self, path: str) -> list[str]:
-        with os.scandir(path) as entries:
+        with self.system.scandir(path) as entries:
             return [entry.name for entry in entries if entry.is_dir()]
 
     def size(self, path: str) -> int:
-        return os.stat(path).st_size
+        return self.system.stat(path).st_size
 
     def modified_ms(self, path: str) -> int:
-        return os.stat(path).st_mtime_ns // 1_000_000
+        return self.system.stat(path).st_mtime_ns // 1_000_000
 
     def space(self, path: str) -> tuple[int, int]:
         """Total and usable bytes of the file system that holds `path`."""
-        stats = os.statvfs(path)
+        stats = self.system.statvfs(path)
         return stats.f_frsize * stats.f_blocks, stats.f_frsize * stats.f_bavail
 
     def lock(self, path: str) -> FileLock | None:
         """Take the exclusive lock on `path`, or return `None` while another process holds it."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = self.system.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(fd)
+            self.system.close(fd)
             return None
         return FileLock(fd)

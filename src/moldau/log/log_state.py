@@ -42,7 +42,10 @@ def _finish_roll(partition_log: PartitionLog, segment: Segment) -> None:
 
 
 def _flush(partition_log: PartitionLog) -> None:
-    partition_log.flush()
+    try:
+        partition_log.flush()
+    except StorageError as error:  # the append that made it due has happened all the same
+        log.error("%s", error)
 
 
 def _ignore(_: FatalDiskError) -> None:
@@ -170,7 +173,10 @@ class LogState:
         """What is known of producers; loaded from the newest snapshot when first asked for."""
         states = self._producers
         if states is None:
-            states = self._snapshots.load(self.segments, self.log_end_offset, self.clock.now_ms())
+            try:
+                states = self._snapshots.load(self.segments, self.log_end_offset, self.clock.now_ms())
+            except OSError as error:
+                raise self._unreadable(self.directory, error) from error
             self._producers = states
         return states
 
@@ -181,7 +187,10 @@ class LogState:
 
     @property
     def leader_epochs(self) -> LeaderEpochs:
-        return self._epoch_file.epochs
+        try:
+            return self._epoch_file.epochs
+        except OSError as error:
+            raise self._unreadable(self._epoch_file.path, error) from error
 
     @property
     def last_stable_offset(self) -> int:
@@ -206,6 +215,9 @@ class LogState:
         """The segment that `offset` falls into."""
         segments = self.segments
         return segments[max(0, bisect_right(segments, offset, key=base_offset_of) - 1)]
+
+    def _unreadable(self, path: str, error: OSError) -> StorageError:
+        return StorageError(f"{self.topic_partition}: cannot read {path}: {error.strerror}")
 
     # --- going offline ----------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import logging
 import os
 import uuid
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from moldau.log.errors import FatalDiskError, OffsetOutOfRangeError, StorageError
@@ -19,7 +19,7 @@ from moldau.log.leader_epochs import LeaderEpochs
 from moldau.log.log_state import LogState, base_offset_of
 from moldau.log.producer_state import ProducerStates
 from moldau.log.retention import Deletable, SegmentFacts, deletable
-from moldau.log.segment import Segment
+from moldau.log.segment import DELETED_SUFFIX, Segment
 
 __all__ = ["PASSING", "LogUpkeep"]
 
@@ -72,6 +72,7 @@ class LogUpkeep(LogState):
                 if self.is_closed:  # deleted meanwhile, and its files moved away
                     return self.recovery_point
                 if error.errno in _OUT_OF_FILES:
+                    self._flush_at = end + self._config.flush_messages
                     raise StorageError(f"{self.topic_partition}: cannot open a file to sync: {error}") from error
                 raise self._fatal(error) from error
             if not self._save("the leader epochs", self._epoch_file.save):
@@ -164,7 +165,7 @@ class LogUpkeep(LogState):
             return
         if self.offline_error is None:
             if self._active is not None or self.recovery_point < self.log_end_offset:
-                self.flush()
+                self.needs_recovery |= not self._flushed()
             if self._config.preallocate and self._active is not None:
                 self._active.give_back()
             for segment in self.segments:
@@ -175,7 +176,17 @@ class LogUpkeep(LogState):
                 self._snapshots.keep(self.log_end_offset, self._producers)
             self._save("a producer snapshot", self._snapshots.save)
             self.needs_recovery |= not self._save("the leader epochs", self._epoch_file.save)
+            # A clean start takes the recovery point for the log's end; something may have kept it back.
+            self.needs_recovery |= self.recovery_point != self.log_end_offset
         self.abandon()
+
+    def _flushed(self) -> bool:
+        try:
+            self.flush()
+        except StorageError as error:
+            log.error("%s", error)
+            return False
+        return True
 
     def abandon(self) -> None:
         """Let go of all files without writing anything: the partition is deleted, or the process crashed."""
@@ -238,7 +249,11 @@ class LogUpkeep(LogState):
         )
 
     def delete_segments(self, count: int, now_ms: int, reason: str = "nobody needs them") -> None:
-        """Take the first `count` segments out of the log; their files go after `file.delete.delay.ms`."""
+        """Take the first `count` segments out of the log; their files go after `file.delete.delay.ms`.
+
+        Those whose files cannot be renamed come back, below the log's start, for the next round.
+        """
+        _ = self.leader_epochs  # read now what the new start changes
         with self._lock:
             count = min(count, len(self.segments) - 1)
             gone, self.segments = self.segments[:count], self.segments[count:]
@@ -253,14 +268,20 @@ class LogUpkeep(LogState):
                 reason,
             )
             self._move_start(first_offset)
-            self._retire(gone, now_ms)
+            try:
+                self._retire(gone, now_ms)
+            except OSError:
+                with self._lock:
+                    kept = [segment for segment in gone if segment.suffix != DELETED_SUFFIX]
+                    self.segments = (*kept, *self.segments)
+                raise
 
-    def _retire(self, segments: Sequence[Segment], now_ms: int) -> None:
-        """Rename files out of the way, oldest first, so that a crash leaves no hole."""
+    def _retire(self, segments: Iterable[Segment], now_ms: int) -> None:
+        """Rename files out of the way, in an order in which a crash leaves no hole."""
         for segment in segments:
-            segment.rename(".deleted")
+            segment.rename(DELETED_SUFFIX)
             self._retired.append((now_ms + self._config.file_delete_delay_ms, segment))
-        self._snapshots.discard([segment.base_offset for segment in segments])
+            self._snapshots.discard([segment.base_offset])
 
     def delete_retired(self, now_ms: int) -> int:
         """Unlink the files of segments whose delay has passed; return how many segments went."""
@@ -274,21 +295,39 @@ class LogUpkeep(LogState):
         """Swap a compacted segment in for the ones it was made of.
 
         `cleaned` is complete and synced under the suffix `.cleaned`. From the rename to `.swap` on, a crash
-        is finished by the next start. None of `replaced` is the last segment.
+        is finished by the next start, and an error is undone. None of `replaced` is the last segment.
         """
-        cleaned.rename(".swap")
-        self.files.sync_directory(self.directory)
+        try:
+            cleaned.rename(".swap")
+            self.files.sync_directory(self.directory)
+            for segment in replaced:
+                segment.rename(DELETED_SUFFIX)
+            cleaned.rename("")
+        except OSError:
+            self._undo_replacement(cleaned, replaced)
+            raise
         names = set(map(id, replaced))
-        for segment in replaced:
-            segment.rename(".deleted")
-            self._retired.append((now_ms + self._config.file_delete_delay_ms, segment))
-        self._snapshots.discard([segment.base_offset for segment in replaced[1:]])
-        cleaned.rename("")
-        self.files.sync_directory(self.directory)
         with self._lock:
             kept = [segment for segment in self.segments if id(segment) not in names]
             kept.append(cleaned)
             self.segments = tuple(sorted(kept, key=lambda segment: segment.base_offset))
+        due_ms = now_ms + self._config.file_delete_delay_ms
+        self._retired += [(due_ms, segment) for segment in replaced]
+        self.files.sync_directory(self.directory)
+        self._snapshots.discard([segment.base_offset for segment in replaced[1:]])
+
+    def _undo_replacement(self, cleaned: Segment, replaced: Sequence[Segment]) -> None:
+        """Give the originals their names back; the cleaned files go only when all have, in case of a crash."""
+        try:
+            for segment in replaced:
+                if segment.suffix == DELETED_SUFFIX:
+                    segment.rename("")
+            cleaned.delete()
+        except OSError as error:
+            self.take_offline(
+                f"replacing segments of {self.directory} by compacted ones was interrupted and could not be undone: "
+                f"{error}; the next start completes it"
+            )
 
     def expire_producers(self, now_ms: int, max_age_ms: int) -> None:
         """Forget silent producers, where any are in memory."""
@@ -309,33 +348,46 @@ class LogUpkeep(LogState):
         if offset < self.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return
+        cut = self.segment_of(offset)
+        try:
+            cut.prepare_truncation()
+        except OSError as error:
+            raise self._unreadable(cut.path(".log"), error) from error
+        _ = self.leader_epochs
         with self._lock:
             self._truncations += 1
             kept = tuple(segment for segment in self.segments if segment.base_offset <= offset)
             gone, self.segments = self.segments[len(kept) :], kept
             self.recovery_point = min(self.recovery_point, offset)
         self._active = None
-        self._retire(gone, self.clock.now_ms())
         try:
-            self.segments[-1].truncate(offset)
+            self._retire(reversed(gone), self.clock.now_ms())
+            cut.truncate(offset)
+            self._end_at(offset)
         except OSError as error:
-            self.take_offline(f"cannot truncate {self.segments[-1].path('.log')} to offset {offset}: {error.strerror}")
-            raise StorageError(str(self.offline_error)) from error
-        self._end_at(offset)
+            raise self._cut_halfway(offset, error) from error
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove everything and go on at `offset`."""
-        # Out of the way first: the new segment may want a name that an old one has.
-        self._retire(self.segments, self.clock.now_ms())
-        fresh = self._begin_segment(offset, self.clock.now_ms())
-        with self._lock:
-            self._truncations += 1
-            self.segments = (fresh,)
-            self.recovery_point = min(self.recovery_point, offset)
-        self._active = None
-        self.log_start_offset = offset
-        self._end_at(offset)
-        self._epoch_file.clear()
+        try:
+            # Out of the way first: the new segment may want a name that an old one has.
+            self._retire(reversed(self.segments), self.clock.now_ms())
+            fresh = self._begin_segment(offset, self.clock.now_ms())
+            with self._lock:
+                self._truncations += 1
+                self.segments = (fresh,)
+                self.recovery_point = min(self.recovery_point, offset)
+            self._active = None
+            self.log_start_offset = offset
+            self._epoch_file.clear()
+            self._end_at(offset)
+        except (OSError, StorageError) as error:
+            raise self._cut_halfway(offset, error) from error
+
+    def _cut_halfway(self, offset: int, error: Exception) -> StorageError:
+        """Files and memory no longer agree; a start finds out what the files hold, and the cut can be made again."""
+        self.take_offline(f"cannot truncate {self.directory} to offset {offset}: {error}")
+        return StorageError(str(self.offline_error))
 
     def _end_at(self, offset: int) -> None:
         self.log_end_offset = offset

@@ -74,8 +74,6 @@ class LogDirectory:
         self.error: str | None = None
         """Why the directory is offline."""
         self.is_clean = False
-        self.is_saved = True
-        """Whether the checkpoints on disk say what was last to be written into them."""
         self._lock: FileLock | None = None
         self._saved: dict[str, dict[TopicPartition, int]] = {}
 
@@ -161,8 +159,11 @@ class LogManager:
         """Open every partition found on disk, recovering those that were not closed in order."""
         self.lock()
         for directory in self.directories:
-            directory.load()
-            found = self._found(directory)
+            try:
+                directory.load()
+                found = self._found(directory)
+            except OSError as error:
+                raise StartupError(f"cannot read log directory {directory.path}: {error}") from error
             if directory.is_clean or self._recovery_threads <= 1 or len(found) < 2:
                 logs = [self._opened(directory, *partition) for partition in found]
             else:
@@ -229,11 +230,14 @@ class LogManager:
             self._in_threads(_try_to_close, dirty, _CLOSING_THREADS)
         for partition_log in self:
             _close(partition_log)
-        self.checkpoint()
+        saved = self._checkpointed()
         for directory in self.directories:
+            if directory not in saved:
+                # The marker says that the recovery points are the logs' ends, and those on disk are older.
+                log.error("%s: no clean-shutdown marker, the next start recovers", directory.path)
+                directory.unlock()
+                continue
             try:
-                if not directory.is_saved:
-                    raise OSError(errno.EIO, "its checkpoints could not be written")
                 save_clean_shutdown(self.files, directory.path, self.broker_epoch)
             except OSError as error:
                 log.error("%s: no clean-shutdown marker, the next start recovers: %s", directory.path, error.strerror)
@@ -438,7 +442,7 @@ class LogManager:
             if partition_log.offline_error is None and not partition_log.is_closed:
                 try:
                     self._retain(partition_log, now_ms)
-                except OSError as error:
+                except (OSError, StorageError) as error:
                     log.error("%s: retention failed, will try again: %s", partition_log.topic_partition, error)
         self.delete_retired(now_ms)
 
@@ -461,41 +465,54 @@ class LogManager:
                 unflushed_messages=partition_log.unflushed_messages,
                 ms_since_flush=monotonic_ms - partition_log.last_flush_ms,
             ):
-                partition_log.flush()
+                try:
+                    partition_log.flush()
+                except StorageError as error:
+                    log.error("%s; will try again", error)
 
     def delete_retired(self, now_ms: int) -> None:
         """Unlink deleted segments and partitions whose delay has passed."""
         for partition_log in self:
-            partition_log.delete_retired(now_ms)
+            try:
+                partition_log.delete_retired(now_ms)
+            except OSError as error:
+                log.error("%s: cannot delete old files, will try again: %s", partition_log.topic_partition, error)
         for entry in [entry for entry in list(self._doomed) if entry[0] <= now_ms]:
             self.files.remove_directory(entry[1])
             self._doomed.remove(entry)
 
     def checkpoint(self) -> None:
         """Save what is kept behind, then recovery points, log starts and high watermarks."""
+        self._checkpointed()
+
+    def _checkpointed(self) -> list[LogDirectory]:
+        """Save the checkpoints; return the directories whose recovery points are on disk."""
+        saved = []
         for partition_log in self:
             partition_log.save()
         for directory in self.directories:
-            directory.is_saved = True
             logs = self._logs_in(directory)
             starts = {entry.topic_partition: entry.log_start_offset for entry in logs if entry.has_moved_start}
             self._save(directory, LOG_START_OFFSETS, starts)
             # Without its recovery point, a partition is recovered by the next start even after a clean end.
             points = {entry.topic_partition: entry.recovery_point for entry in logs if not entry.needs_recovery}
-            self._save(directory, RECOVERY_POINTS, points)
+            if self._save(directory, RECOVERY_POINTS, points):
+                saved.append(directory)
         self.checkpoint_high_watermarks()
+        return saved
 
     def checkpoint_high_watermarks(self) -> None:
         for directory in self.directories:
             marks = {entry.topic_partition: entry.high_watermark for entry in self._logs_in(directory)}
             self._save(directory, HIGH_WATERMARKS, marks)
 
-    def _save(self, directory: LogDirectory, name: str, offsets: dict[TopicPartition, int]) -> None:
+    def _save(self, directory: LogDirectory, name: str, offsets: dict[TopicPartition, int]) -> bool:
         try:
             directory.save(name, offsets)
         except OSError as error:
-            directory.is_saved = False
             log.error("cannot write %s, will try again: %s", os.path.join(directory.path, name), error)
+            return False
+        return True
 
     def _logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
         if len(self.directories) == 1:

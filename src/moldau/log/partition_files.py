@@ -17,12 +17,12 @@ from moldau.core.ids import parse_uuid, render_uuid
 from moldau.log.errors import CorruptSnapshotError
 from moldau.log.files import Files
 from moldau.log.leader_epochs import LeaderEpochs
-from moldau.log.producer_state import ProducerStates, read_marker
+from moldau.log.producer_state import Marker, ProducerStates, read_marker
 from moldau.log.segment import Segment, file_name
 from moldau.log.txn_index import AbortedTransaction
 from moldau.protocol.record_batch import CONTROL_BIT, BatchHeader
 
-__all__ = ["EPOCHS_FILE", "METADATA_FILE", "EpochFile", "PartitionMetadata", "Snapshots", "track_batch"]
+__all__ = ["EPOCHS_FILE", "METADATA_FILE", "EpochFile", "PartitionMetadata", "Snapshots", "track_batch", "track_marker"]
 
 log = logging.getLogger("moldau.log")
 
@@ -33,33 +33,34 @@ METADATA_FILE: Final = "partition.metadata"
 class EpochFile:
     """The leader epochs of a partition and the checkpoint they are kept in."""
 
-    __slots__ = ("_epochs", "_files", "_lock", "_path", "_pending", "_saving", "is_saved")
+    __slots__ = ("_epochs", "_files", "_lock", "_pending", "_saving", "is_saved", "path")
 
     def __init__(self, files: Files, directory: str) -> None:
         self._files = files
-        self._path = f"{directory}/{EPOCHS_FILE}"
+        self.path = f"{directory}/{EPOCHS_FILE}"
         self._epochs: LeaderEpochs | None = None
         self._pending: tuple[int, int] | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         """Guards the epochs, which the maintenance thread truncates; never held while writing."""
         self._saving = threading.Lock()
         self.is_saved = True
 
     @property
     def epochs(self) -> LeaderEpochs:
-        if self._epochs is None:
-            self._epochs = self._load()
-            if self._pending is not None:
-                self._epochs.assign(*self._pending)
-        return self._epochs
+        with self._lock:
+            if self._epochs is None:
+                self._epochs = self._load()
+                if self._pending is not None:
+                    self._epochs.assign(*self._pending)
+            return self._epochs
 
     def _load(self) -> LeaderEpochs:
         try:
-            return LeaderEpochs.parse(self._files.read_file(self._path).decode())
+            return LeaderEpochs.parse(self._files.read_file(self.path).decode())
         except FileNotFoundError:
             return LeaderEpochs()
         except ValueError as error:
-            log.error("%s is corrupt and ignored: %s", self._path, error)
+            log.error("%s is corrupt and ignored: %s", self.path, error)
             return LeaderEpochs()
 
     def start(self, epochs: LeaderEpochs, *, is_saved: bool = False) -> None:
@@ -103,7 +104,7 @@ class EpochFile:
                 text = self.epochs.render()
                 self.is_saved = True
             try:
-                self._files.atomic_write(self._path, text.encode())
+                self._files.atomic_write(self.path, text.encode())
             except OSError:
                 self.is_saved = False
                 raise
@@ -179,9 +180,9 @@ class Snapshots:
         with self._lock:
             for offset in list(offsets):
                 if offset in self.offsets:
+                    self._files.unlink(self.path(offset))
                     self.offsets.discard(offset)
                     self._pending.pop(offset, None)
-                    self._files.unlink(self.path(offset))
 
     def discard_above(self, offset: int) -> None:
         self.discard([known for known in list(self.offsets) if known > offset])
@@ -227,7 +228,18 @@ def track_batch(  # noqa: PLR0917 - called once per idempotent batch, and keywor
     if not header[5] & CONTROL_BIT:
         states.update(header, base_offset, now_ms)
         return
-    marker = read_marker(batch, BatchHeader._make(header))
+    track_marker(states, segment, read_marker(batch, BatchHeader._make(header)), header, base_offset, now_ms)
+
+
+def track_marker(  # noqa: PLR0917
+    states: ProducerStates,
+    segment: Segment | None,
+    marker: Marker | None,
+    header: tuple[int, ...],
+    base_offset: int,
+    now_ms: int,
+) -> None:
+    """Account for a control batch with this marker in it, or with another control record."""
     completed = None if marker is None else states.complete(header, base_offset, marker, now_ms)
     if completed is not None and completed.is_aborted and segment is not None:
         stable_offset = states.stable_offset_after(completed)

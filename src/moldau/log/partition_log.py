@@ -1,7 +1,8 @@
 """One partition's log: appends, reads, rolls, truncation, flushing.
 
 An append is one `write` of the bytes the producer sent, with base offset and leader epoch stamped into
-them; everything else it does is a handful of comparisons. `log.loading` opens a log, `log.recovery` mends
+them; everything else it does is a handful of comparisons. It is all or nothing: whatever can fail happens before the
+write, and a write that fails is cut off again. `log.loading` opens a log, `log.recovery` mends
 it, `log.lookups` finds offsets by time, `log.manager` looks after all of them. Start at
 `PartitionLog.append`.
 
@@ -33,10 +34,11 @@ from moldau.log.files import SegmentFile
 from moldau.log.log_state import LogEvents, base_offset_of
 from moldau.log.log_upkeep import LogUpkeep
 from moldau.log.lookups import FoundOffset, max_timestamp_offset, offset_for_timestamp
-from moldau.log.partition_files import track_batch
+from moldau.log.partition_files import track_marker
+from moldau.log.producer_state import read_marker
 from moldau.log.segment import NEVER, Segment
 from moldau.log.txn_index import AbortedTransaction
-from moldau.protocol.record_batch import CONTROL_BIT, LOG_OVERHEAD
+from moldau.protocol.record_batch import CONTROL_BIT, LOG_OVERHEAD, BatchHeader
 
 __all__ = ["LogEvents", "LogSlice", "PartitionLog"]
 
@@ -67,7 +69,8 @@ class PartitionLog(LogUpkeep):
         """Stamp and write one batch; return its base offset.
 
         `header` is the batch's header in `BatchHeader`'s order, validated by the caller, who has also asked
-        `producers.check`. `batch` is exactly that batch and writable. On `StorageError` nothing was kept.
+        `producers.check`. `batch` is exactly that batch and writable. On `StorageError` nothing was kept: behind
+        the write only memory is touched, because what is read from files was read by `_opened_for_append`.
         """
         active = self._active
         if active is None:
@@ -87,6 +90,7 @@ class PartitionLog(LogUpkeep):
             position = active.size
             end = position + length + LOG_OVERHEAD
 
+        marker = read_marker(batch, BatchHeader._make(header)) if header[5] & CONTROL_BIT else None
         _STAMP.pack_into(batch, 0, base_offset, length, leader_epoch)
         try:
             written = self._write(active.fd, batch)
@@ -106,7 +110,7 @@ class PartitionLog(LogUpkeep):
         active.size = end
         if header[9] >= 0:
             if header[5] & CONTROL_BIT:
-                track_batch(self.producers, active, batch, header, base_offset, now_ms)
+                track_marker(self.producers, active, marker, header, base_offset, now_ms)
             else:
                 self._producers.update(header, base_offset, now_ms)  # type: ignore[union-attr]  # loaded with `active`
         if leader_epoch != self._latest_epoch:
@@ -160,11 +164,12 @@ class PartitionLog(LogUpkeep):
             active.open_for_append(self._config.index_interval_bytes, self.clock.now_ms())
             if active.size:
                 self._verify_end(active)
-            _ = self.producers
         except OSError as error:
             raise StorageError(
                 f"{self.topic_partition}: cannot open {active.path('.log')}: {error.strerror}"
             ) from error
+        # Read now what an append needs behind its write, where nothing may fail any more.
+        _ = self.producers, self.leader_epochs
         self._get_ready(active)
         self._active = active
         return active
@@ -248,9 +253,7 @@ class PartitionLog(LogUpkeep):
                 end = segment.cut(position, max_bytes, end, at_least_one_batch=at_least_one_batch)
             return LogSlice(segment.file, position, max(0, end - position), offset)
         except OSError as error:
-            raise StorageError(
-                f"{self.topic_partition}: cannot read {segment.path('.log')}: {error.strerror}"
-            ) from error
+            raise self._unreadable(segment.path(".log"), error) from error
 
     def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
         """The first record at or after `timestamp`; opens the one batch that holds it."""
@@ -265,7 +268,10 @@ class PartitionLog(LogUpkeep):
         segments = self.segments
         found: list[AbortedTransaction] = []
         for segment in segments[max(0, bisect_right(segments, first_offset, key=base_offset_of) - 1) :]:
-            some, is_complete = segment.txn_index.overlapping(first_offset, upper_bound)
+            try:
+                some, is_complete = segment.txn_index.overlapping(first_offset, upper_bound)
+            except OSError as error:
+                raise self._unreadable(segment.path(".txnindex"), error) from error
             found.extend(some)
             if is_complete:
                 break

@@ -11,6 +11,7 @@ Threads: the loop thread appends; any thread may read, since what readers touch 
 
 from __future__ import annotations
 
+import errno
 import logging
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ from moldau.protocol.record_batch import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
 
 log = logging.getLogger("moldau.log")
 
-__all__ = ["EXTENSIONS", "INT32_MAX", "Segment", "file_name", "parse_base_offset"]
+__all__ = ["DELETED_SUFFIX", "EXTENSIONS", "INT32_MAX", "Segment", "file_name", "parse_base_offset"]
 
 INT32_MAX: Final = 2**31 - 1
 NEVER: Final = 2**63 - 1
@@ -34,6 +35,7 @@ TIME_ENTRY_BYTES: Final = 12
 INDEX_INTERVAL_BYTES: Final = 4096
 """For indexes rebuilt where nobody knows the topic's own `index.interval.bytes`."""
 EXTENSIONS: Final = (".log", ".index", ".timeindex", ".txnindex")
+DELETED_SUFFIX: Final = ".deleted"
 
 _POSITION_BITS: Final = 32
 _POSITION_MASK: Final = (1 << _POSITION_BITS) - 1
@@ -133,6 +135,8 @@ class Segment:
         """Make an empty segment on disk."""
         segment = cls(files, directory, base_offset, suffix=suffix)
         segment._file = SegmentFile(files.open_append(segment.path(".log")))
+        if files.size(segment.path(".log")):
+            raise FileExistsError(errno.EEXIST, "it holds records already", segment.path(".log"))
         segment._append_file = segment._file
         segment.fd = segment._file.fd
         segment.start_indexes(OffsetIndex(base_offset), TimeIndex(base_offset), TxnIndex())
@@ -176,12 +180,24 @@ class Segment:
             self.is_entry_synced = True
 
     def rename(self, suffix: str) -> None:
-        """Give all files another suffix, the log file last: once it is renamed, all are."""
+        """Give all files another suffix, or none of them.
+
+        On the way out the log file goes first: a start removes indexes without one, but would believe a log file
+        that has lost only its transaction index. On the way in it comes last: once it is renamed, all are.
+        """
         old, self.suffix = self.suffix, suffix
-        for extension in reversed(EXTENSIONS):
-            stem = f"{self.directory}/{self.base_offset:020d}{extension}"
-            if extension == ".log" or self.files.exists(stem + old):
-                self.files.rename(stem + old, stem + suffix)
+        renamed: list[str] = []
+        try:
+            for extension in EXTENSIONS if suffix == DELETED_SUFFIX else (*EXTENSIONS[1:], EXTENSIONS[0]):
+                stem = f"{self.directory}/{self.base_offset:020d}{extension}"
+                if extension == ".log" or self.files.exists(stem + old):
+                    self.files.rename(stem + old, stem + suffix)
+                    renamed.append(stem)
+        except OSError:
+            self.suffix = old
+            for stem in reversed(renamed):
+                self.files.rename(stem + suffix, stem + old)
+            raise
 
     def delete(self) -> None:
         self.release()
@@ -318,13 +334,16 @@ class Segment:
     # --- appending --------------------------------------------------------------------------------------
 
     def open_for_append(self, interval_bytes: int, now_ms: int) -> None:
-        """Get ready to be the segment appended to; `PartitionLog` sets the roll limits."""
+        """Get ready to be the segment appended to, with all in memory that an append adds to.
+
+        `PartitionLog` sets the roll limits.
+        """
         self._append_file = held = self.file
         self.fd = held.fd
         self.created_ms = self.created_ms or now_ms
         self.index_after = self.offset_index.last.position + interval_bytes
         self.newest_timestamp()
-        _ = self.txn_index
+        _ = self.time_index, self.txn_index
         for _, header in self.headers():
             self.first_timestamp = header.max_timestamp
             break
@@ -334,9 +353,19 @@ class Segment:
         held = self.file
         self.files.truncate(held.fd, self.size)
 
+    def prepare_truncation(self) -> None:
+        """Read what `truncate` needs, which may fail, before anything is changed."""
+        _ = self.file, self.offset_index, self.time_index, self.txn_index
+
     def truncate(self, offset: int) -> None:
-        """Cut the file and the indexes before the first batch that reaches `offset`."""
+        """Cut the file and the indexes before the first batch that reaches `offset`; after `prepare_truncation`.
+
+        The index files go first: a start that trusts them must not find entries that point behind the cut.
+        """
         position = self.find(offset)
+        for extension in EXTENSIONS[1:]:
+            self.files.unlink(self.path(extension))
+        self.is_index_saved = False
         if position is not None:
             held = self.file
             self.files.truncate(held.fd, position)
@@ -346,7 +375,6 @@ class Segment:
         self.offset_index.truncate(offset)
         self.time_index.truncate(offset)
         self.txn_index.truncate(offset)
-        self.is_index_saved = False
         self.max_timestamp = None if self.size else NO_TIMESTAMP
         self.max_timestamp_offset = self.base_offset
 

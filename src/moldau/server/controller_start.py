@@ -5,6 +5,7 @@ Start at `start_controller`.
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from moldau.core.clock import Clock
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError
 from moldau.log.config import LogConfig
+from moldau.log.errors import StorageError
 from moldau.log.files import Files
 from moldau.log.loading import create_log, open_log
 from moldau.log.log_state import LogEvents
@@ -29,6 +31,8 @@ from moldau.server.directories import metadata_directory
 from moldau.server.metadata_versions import features_at
 
 __all__ = ["StartedController", "start_controller"]
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -60,8 +64,11 @@ class StartedController:
         """Write a snapshot when one is due; in the maintenance thread."""
         image = self.controller.image
         if self.metadata_log.is_snapshot_due(image):
-            self.metadata_log.save_snapshot(image)
-            self.metadata_log.trim()
+            try:
+                self.metadata_log.save_snapshot(image)
+                self.metadata_log.trim()
+            except (OSError, StorageError) as error:
+                log.error("cannot write a snapshot of the metadata, will try again: %s", error)
 
     def close(self) -> None:
         self.metadata_log.partition.close()

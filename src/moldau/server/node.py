@@ -30,6 +30,7 @@ from moldau.core.addresses import is_loopback
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError
+from moldau.log.errors import FatalDiskError, StorageError
 from moldau.log.files import Files
 from moldau.log.log_state import LogEvents
 from moldau.log.manager import LogManager
@@ -117,9 +118,9 @@ class Node:
         """Return once clients are answered; what prevents that is a `StartupError`."""
         try:
             await self._start()
-        except OSError as error:
+        except (OSError, StorageError, FatalDiskError) as error:
             folders = ", ".join(log_directories(self._config))
-            raise StartupError(f"cannot start on {folders}: {error.strerror or error}") from error
+            raise StartupError(f"cannot start on {folders}: {getattr(error, 'strerror', None) or error}") from error
 
     async def _start(self) -> None:
         began = time.monotonic()

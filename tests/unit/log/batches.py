@@ -31,10 +31,12 @@ def data_batch(
     sequence: int = 0,
     is_transactional: bool = False,
     codec: int = 0,
+    value: bytes | None = None,
 ) -> bytearray:
     """A batch as a producer sends it."""
     stamps = timestamps or [timestamp] * count
-    records = [Record(index, stamp - stamps[0], b"k%d" % index, b"v" * size) for index, stamp in enumerate(stamps)]
+    content = b"v" * size if value is None else value
+    records = [Record(index, stamp - stamps[0], b"k%d" % index, content) for index, stamp in enumerate(stamps)]
     return bytearray(
         encode_batch(
             records,

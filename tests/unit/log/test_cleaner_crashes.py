@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.log.faulty_world import one_per_call
 
 from moldau.core.ids import TopicPartition
 from moldau.log.cleaner import Cleaner
@@ -17,8 +21,16 @@ from moldau.log.files import Files
 from moldau.log.loading import LastRun, create_log, open_log
 from moldau.log.partition_log import PartitionLog
 from moldau.log.segment_cleaner import clean
-from moldau.protocol.record_batch import BatchHeader
-from moldau.protocol.records import Record, decode_records, encode_batch, split_batches
+from moldau.protocol.record_batch import TRANSACTIONAL_BIT, BatchHeader
+from moldau.protocol.records import (
+    ControlType,
+    Record,
+    decode_records,
+    encode_batch,
+    end_transaction_marker,
+    split_batches,
+)
+from moldau.testing.failing_files import FailingFiles, KilledError
 from moldau.testing.power_loss import ForgetfulFiles
 
 PARTITION = TopicPartition("users", 0)
@@ -160,6 +172,101 @@ def test_a_power_cut_at_any_step_of_a_round_loses_nothing(tmp_path: Path) -> Non
 
     steps = crash_at_every_step(tmp_path, lambda directory: ForgetfulFiles(str(directory)), cut)
     assert steps > 40
+
+
+def with_transactions(directory: Path) -> Contents:
+    """Every third batch is of an aborted transaction that the cleaner may not reach yet."""
+    log = create_log(str(directory / "users-0"), PARTITION, CONFIG)
+    for number in range(12):
+        pairs = [(b"k%d" % (number % 3), b"%d" % number), (b"only-%d" % number, b"x" * 30)]
+        is_aborted = number % 3 == 1
+        batch = encode_batch(
+            [Record(i, 0, *pair) for i, pair in enumerate(pairs)],
+            base_timestamp=NOW_MS,
+            attributes=TRANSACTIONAL_BIT if is_aborted else 0,
+            producer_id=5 if is_aborted else -1,
+            producer_epoch=0 if is_aborted else -1,
+        )
+        log.append(bytearray(batch), BatchHeader.at(batch), 0, NOW_MS)
+        if is_aborted:
+            end = end_transaction_marker(
+                ControlType.ABORT, timestamp=NOW_MS, producer_id=5, producer_epoch=0, coordinator_epoch=0
+            )
+            log.append(bytearray(end), BatchHeader.at(end), 0, NOW_MS)
+        if number % 2:
+            log.roll(NOW_MS)
+    log.high_watermark = log.log_end_offset
+    found = committed(log)
+    log.close()
+    return found
+
+
+def committed(log: PartitionLog) -> Contents:
+    """What a reader of committed data sees; the aborted transactions here are never open side by side."""
+    aborted = log.aborted_transactions(log.log_start_offset, log.log_end_offset)
+    ranges = [range(one.first_offset, one.last_offset + 1) for one in aborted]
+    return [record for record in contents(log) if not any(record[0] in each for each in ranges)]
+
+
+def test_a_round_with_one_failed_call_leaves_the_log_as_it_was_or_cleaned(
+    scratch: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each call that cleans and swaps fails with each of its errors, or is the last before a kill.
+
+    Then the log is read, cleaned again and restarted.
+    """
+    caplog.set_level(logging.CRITICAL, "moldau.log")  # records would keep the errors and with them open files
+    template = scratch / "template"
+    template.mkdir()
+    before = with_transactions(template)
+
+    def round_of(directory: Path, files: FailingFiles) -> None:
+        shutil.copytree(template, directory)
+        log = opened(directory, files)
+        try:
+            for _ in range(2):
+                files.start()
+                cleaned_once(log, files)
+                files.stop()
+                assert newest(values(committed(log))) == newest(values(before))
+        except KilledError:
+            files.stop()
+        assert log.offline_error is None
+        check_as_restarted(directory, log)
+
+    def check_as_restarted(directory: Path, log: PartitionLog) -> None:
+        log.abandon()
+        for _ in range(2):
+            again = opened(directory)
+            assert newest(values(committed(again))) == newest(values(before))
+            assert again.log_end_offset == log.log_end_offset
+            cleaned(again, Files())
+            again.abandon()
+
+    counting = FailingFiles(is_counting=False)
+    round_of(scratch / "counting", counting)
+    faults = [*one_per_call(counting.possible_faults()), *counting.possible_deaths()]
+    assert len(faults) > 200
+    for fault in faults:
+        try:
+            round_of(scratch / str(fault), FailingFiles(fault, is_counting=False))
+        except AssertionError as error:
+            raise AssertionError(f"after {fault}, {counting.calls[fault.number - 1]}: {error}") from error
+        shutil.rmtree(scratch / str(fault))
+
+
+def cleaned_once(log: PartitionLog, files: Files) -> None:
+    """A round that may fail, as the cleaner's thread lets it fail, and the deletions after it."""
+    cleaner = Cleaner(lambda: [log], files=files, make_worker=lambda: InlineWorker(files))
+    cleaner.run_once(NOW_MS)
+    assert not cleaner.uncleanable
+    with contextlib.suppress(OSError):
+        log.delete_retired(NOW_MS + 60_000)
+
+
+def values(found: Contents) -> Contents:
+    """Without control records."""
+    return [record for record in found if record[1] is not None and not record[1].startswith(b"\0")]
 
 
 @pytest.mark.parametrize("suffix", [".cleaned", ".swap"])

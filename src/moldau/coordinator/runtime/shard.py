@@ -126,7 +126,11 @@ class Shard(Generic[Core]):
                 self._appender.append(outcome.records, outcome.producer)
             except MoldauError as error:
                 log.warning("a coordinator's decision could not be appended: %s", error)
-                self._give([(ticket, coordinator_error(error.code)) for ticket, _ in outcome.replies])
+                self._refuse(outcome, error.code)
+                return
+            except Exception:
+                log.exception("a coordinator's decision could not be appended")
+                self._refuse(outcome, _UNKNOWN)
                 return
             for key, value in outcome.records:
                 self.core.replay(key, value, outcome.producer)
@@ -134,6 +138,9 @@ class Shard(Generic[Core]):
             outcome.then()
         if outcome.replies:
             self._appender.when_committed(lambda: self._give(outcome.replies))
+
+    def _refuse(self, outcome: Outcome, code: ErrorCode) -> None:
+        self._give([(ticket, coordinator_error(code)) for ticket, _ in outcome.replies])
 
     def on_time(self, now_ms: int) -> None:
         """Let the core act on every deadline that has come, and ask to be woken for the next."""

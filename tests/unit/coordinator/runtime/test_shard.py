@@ -48,7 +48,7 @@ class Disk:
         self.batches: list[Sequence[CoordinatorRecord]] = []
         self.waiting: list[Callable[[], None]] = []
         self.is_slow = False
-        self.error: MoldauError | None = None
+        self.error: Exception | None = None
 
     def append(self, records: Sequence[CoordinatorRecord], producer: Producer | None) -> None:
         if self.error is not None:
@@ -113,6 +113,19 @@ def test_what_could_not_be_appended_is_not_applied(shard: Shard[Counter], disk: 
     put(shard, b"a", answers)
     assert answers == [ErrorCode.NOT_COORDINATOR]
     assert shard.core.replayed == []
+
+
+def test_an_append_that_fails_for_no_known_reason_is_answered_and_not_applied(
+    shard: Shard[Counter], disk: Disk
+) -> None:
+    disk.error = OSError("no descriptor left")
+    answers: list[Any] = []
+    put(shard, b"a", answers)
+    assert answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert (shard.core.replayed, shard.waiting) == ([], 0)
+    disk.error = None
+    put(shard, b"a", answers)
+    assert answers[1:] == [1]
 
 
 @pytest.mark.parametrize(
