@@ -43,6 +43,7 @@ class MetadataPublisher:
         """Take up all that the metadata says at start."""
         self._take_settings(image)
         self._set_strays_aside(image)
+        self._take_up_missing(image)
         for name in image.topics:
             self._follow(name, image)
         self._broker.image = image
@@ -63,6 +64,17 @@ class MetadataPublisher:
                 is_known = partition_log.topic_id in (None, image.topics[name].topic_id)
             if not is_known:
                 logs.set_stray_aside(partition_log.topic_partition)
+
+    def _take_up_missing(self, image: MetadataImage) -> None:
+        """Logs that the metadata places here and that were here are offline, rather than made anew without a word."""
+        wanted = []
+        for topic_partition, topic_id in self._broker.logs.missing().items():
+            topic = image.topics.get(topic_partition.topic)
+            if topic is not None and topic.topic_id == topic_id:
+                partition = topic.partitions.get(topic_partition.partition)
+                if partition is not None and self._broker.node_id in partition.replicas:
+                    wanted.append(topic_partition)
+        self._broker.logs.take_up_missing(wanted)
 
     async def __call__(self, delta: ImageDelta) -> None:
         image = delta.image

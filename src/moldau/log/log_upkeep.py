@@ -232,7 +232,33 @@ class LogUpkeep(LogState):
         if gone:
             log.info("%s: deleting %d segments below offset %d", self.topic_partition, len(gone), first_offset)
             self._move_start(first_offset)
-            self._retire(gone, now_ms)
+            with self._lock:
+                self._leaving += gone
+            if self.save_manifest is None:
+                self.retire_leaving(self.leaving, now_ms)
+
+    def retire_leaving(self, count: int, now_ms: int) -> None:
+        """Let the first `count` of the deleted segments go, which the manifest on disk does not list any more."""
+        for segment in self._leaving[:count]:
+            if not self.is_closed:
+                self._retire([segment], now_ms)
+                with self._lock:
+                    self._leaving.remove(segment)
+
+    @property
+    def leaving(self) -> int:
+        """How many deleted segments wait for the manifest."""
+        return len(self._leaving)
+
+    def _withhold(self, segments: Sequence[Segment]) -> None:
+        """Have a manifest on disk that does not ask for these segments, before their files change."""
+        if self.save_manifest is not None:
+            self.withheld = frozenset(segment.base_offset for segment in segments)
+            try:
+                self.save_manifest()
+            except BaseException:
+                self.withheld = frozenset()
+                raise
 
     def _retire(self, segments: Sequence[Segment], now_ms: int) -> None:
         """Rename files out of the way, oldest first, so that a crash leaves no hole."""
@@ -255,6 +281,7 @@ class LogUpkeep(LogState):
         `cleaned` is complete and synced under the suffix `.cleaned`. From the rename to `.swap` on, a crash
         is finished by the next start. None of `replaced` is the last segment.
         """
+        self._withhold(replaced)
         cleaned.rename(".swap")
         self.files.sync_directory(self.directory)
         names = set(map(id, replaced))
@@ -268,6 +295,7 @@ class LogUpkeep(LogState):
             kept = [segment for segment in self.segments if id(segment) not in names]
             kept.append(cleaned)
             self.segments = tuple(sorted(kept, key=lambda segment: segment.base_offset))
+        self.withheld = frozenset()
 
     def expire_producers(self, now_ms: int, max_age_ms: int) -> None:
         """Forget silent producers, where any are in memory."""
@@ -276,8 +304,9 @@ class LogUpkeep(LogState):
 
     @property
     def has_moved_start(self) -> bool:
-        """Whether the log starts inside its first segment, which only a checkpoint can remember."""
-        return self.log_start_offset > self.segments[0].base_offset
+        """Whether the log starts above its first file's base offset, which only a checkpoint can remember."""
+        first = next(iter(self._leaving), self.segments[0])
+        return self.log_start_offset > first.base_offset
 
     # --- truncating -------------------------------------------------------------------------------------
 
@@ -288,6 +317,7 @@ class LogUpkeep(LogState):
         if offset < self.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return
+        self._withhold(self.segments)
         with self._lock:
             self._truncations += 1
             kept = tuple(segment for segment in self.segments if segment.base_offset <= offset)
@@ -304,6 +334,7 @@ class LogUpkeep(LogState):
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove everything and go on at `offset`."""
+        self._withhold(self.segments)
         # Out of the way first: the new segment may want a name that an old one has.
         self._retire(self.segments, self.clock.now_ms())
         fresh = self._begin_segment(offset, self.clock.now_ms())
@@ -317,6 +348,7 @@ class LogUpkeep(LogState):
         self._epoch_file.clear()
 
     def _end_at(self, offset: int) -> None:
+        self.withheld = frozenset()
         self.log_end_offset = offset
         self.high_watermark = min(self.high_watermark, offset)
         self.log_start_offset = min(self.log_start_offset, offset)

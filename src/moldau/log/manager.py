@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, TypeVar
 
 from moldau.core.clock import Clock, SystemClock
@@ -30,8 +31,10 @@ from moldau.log.config import LogConfig
 from moldau.log.errors import StorageError
 from moldau.log.files import FileLock, Files
 from moldau.log.flush_policy import is_flush_due
-from moldau.log.loading import LastRun, create_log, open_log
+from moldau.log.loading import LastRun, create_log, missing_log, open_log
 from moldau.log.log_state import LogEvents
+from moldau.log.manifest import Manifest, PartitionEntry
+from moldau.log.manifest_keeper import ManifestKeeper, MetadataMark
 from moldau.log.partition_log import PartitionLog
 
 __all__ = ["LogDirectory", "LogManager"]
@@ -39,6 +42,7 @@ __all__ = ["LogDirectory", "LogManager"]
 log = logging.getLogger("moldau.log")
 
 _METADATA_DIRECTORY: Final = "__cluster_metadata-0"
+_PARTITION_FOLDER: Final = re.compile(r".+-[0-9]+")
 _LONGEST_NAME: Final = 255
 _FEW: Final = 16
 _CLOSING_THREADS: Final = 8
@@ -67,6 +71,7 @@ class LogDirectory:
         self.error: str | None = None
         """Why the directory is offline."""
         self.is_clean = False
+        self.manifest = ManifestKeeper(files, self.path)
         self._lock: FileLock | None = None
         self._saved: dict[str, dict[TopicPartition, int]] = {}
 
@@ -92,13 +97,17 @@ class LogDirectory:
         for name in (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS):
             self._saved[name] = load_checkpoint(self.files, os.path.join(self.path, name))
 
-    def last_run(self, topic_partition: TopicPartition) -> LastRun:
+    def last_run(
+        self, topic_partition: TopicPartition, entry: PartitionEntry | None = None, *, is_entry_exact: bool = False
+    ) -> LastRun:
         saved = self._saved
         return LastRun(
             self.is_clean,
             saved[RECOVERY_POINTS].get(topic_partition),
             saved[LOG_START_OFFSETS].get(topic_partition),
             saved[HIGH_WATERMARKS].get(topic_partition),
+            entry=entry,
+            is_entry_exact=self.is_clean and is_entry_exact,
         )
 
     def save(self, name: str, offsets: dict[TopicPartition, int]) -> None:
@@ -134,6 +143,12 @@ class LogManager:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._doomed: list[tuple[int, str]] = []
         """Directories of deleted partitions, and when they may be removed."""
+        self.metadata_mark: Callable[[], MetadataMark] = MetadataMark
+        """How far the metadata log is on disk, which the manifests remember."""
+        self._recorded: dict[TopicPartition, tuple[PartitionEntry, Manifest]] = {}
+        """What the manifests ask for; empty once the logs are open."""
+        self._missing: dict[str, dict[TopicPartition, PartitionEntry]] = {}
+        """Partitions without a folder that the manifest of a directory asks for, until the metadata is asked too."""
         self._call_on_loop = call_on_loop
         self._truncate_corruption = truncate_corruption
         self._recovery_threads = recovery_threads
@@ -145,9 +160,56 @@ class LogManager:
         for directory in self.directories:
             directory.lock()
 
-    def open(self) -> None:
-        """Open every partition found on disk, recovering those that were not closed in order."""
+    def load_manifests(self) -> None:
+        """Read what the last run left in each directory; `open` does so too."""
         self.lock()
+        for directory in self.directories:
+            directory.manifest.load()
+
+    @property
+    def manifests(self) -> list[Manifest]:
+        """What the last run left, one for each directory that has one."""
+        return [found for each in self.directories if (found := each.manifest.recorded) is not None]
+
+    def open(self, metadata_epoch: int | None = None) -> None:
+        """Open every partition found on disk, recovering those that were not closed in order.
+
+        `metadata_epoch` is the newest epoch of the metadata quorum that the files know; where it is above the one in
+        a manifest, another broker has run here since.
+        """
+        self.load_manifests()
+        self._take_recorded(metadata_epoch)
+        self._open_all()
+        self._note_missing()
+        for directory in self.directories:
+            try:
+                directory.manifest.save(
+                    self._logs_in(directory), self.metadata_mark(), missing=self._missing.get(directory.path)
+                )
+            except OSError as error:
+                log.error("cannot write %s, will try again: %s", directory.manifest.path, error)
+
+    def _take_recorded(self, metadata_epoch: int | None) -> None:
+        for directory in self.directories:
+            manifest = directory.manifest.recorded
+            if manifest is None:
+                continue
+            if metadata_epoch is not None and manifest.is_outdated(metadata_epoch):
+                log.info("%s: another broker has run here since, so it is written anew", directory.manifest.path)
+                continue
+            self._recorded.update({partition: (entry, manifest) for partition, entry in manifest.partitions.items()})
+
+    def _note_missing(self) -> None:
+        recorded, self._recorded = self._recorded, {}
+        for directory in self.directories:
+            listed = directory.manifest.recorded.partitions if directory.manifest.recorded is not None else {}
+            self._missing[directory.path] = {
+                partition: recorded[partition][0]
+                for partition in listed
+                if partition in recorded and partition not in self._logs
+            }
+
+    def _open_all(self) -> None:
         for directory in self.directories:
             directory.load()
             found = self._found(directory)
@@ -155,7 +217,22 @@ class LogManager:
                 logs = [self._opened(directory, *partition) for partition in found]
             else:
                 logs = self._opened_in_parallel(directory, found)
-            self._logs.update((opened.topic_partition, opened) for opened in logs)
+            for opened in logs:
+                self._keep(opened)
+
+    def _keep(self, opened: PartitionLog) -> None:
+        self._logs[opened.topic_partition] = opened
+        directory = self._by_path[os.path.dirname(opened.directory)]
+        opened.save_manifest = lambda: self._save_manifest_or_raise(directory)
+
+    def partition_folders(self) -> list[str]:
+        """The names of all folders that look like a partition's."""
+        return [
+            name
+            for directory in self.directories
+            for name in self.files.subdirectories(directory.path)
+            if name != _METADATA_DIRECTORY and _PARTITION_FOLDER.fullmatch(name)
+        ]
 
     def _found(self, directory: LogDirectory) -> list[tuple[str, TopicPartition]]:
         found = []
@@ -180,12 +257,13 @@ class LogManager:
 
     def _opened(self, directory: LogDirectory, name: str, topic_partition: TopicPartition) -> PartitionLog:
         path = f"{directory.path}/{name}"
+        entry, manifest = self._recorded.get(topic_partition, (None, None))
         try:
             return open_log(
                 path,
                 topic_partition,
                 self.config_of(topic_partition.topic),
-                directory.last_run(topic_partition),
+                directory.last_run(topic_partition, entry, is_entry_exact=manifest is not None and manifest.is_stopped),
                 files=self.files,
                 clock=self.clock,
                 events=self.events,
@@ -217,12 +295,20 @@ class LogManager:
             partition_log.close()
         self.checkpoint()
         for directory in self.directories:
+            self._save_last_manifest(directory)
             try:
                 save_clean_shutdown(self.files, directory.path, self.broker_epoch)
             except OSError as error:
                 log.error("%s: no clean-shutdown marker, the next start recovers: %s", directory.path, error.strerror)
             finally:
                 directory.unlock()
+
+    def _save_last_manifest(self, directory: LogDirectory) -> None:
+        """With the sizes of all files; without it the next start compares with what the last round wrote."""
+        try:
+            directory.manifest.save(self._logs_in(directory), self.metadata_mark(), is_stopped=True)
+        except OSError as error:
+            log.error("cannot write %s: %s", directory.manifest.path, error)
 
     def abandon(self) -> None:
         """Let go of all files and locks without writing anything, as a crash would."""
@@ -262,8 +348,37 @@ class LogManager:
             )
         except OSError as error:
             raise StorageError(f"cannot create {path}: {error.strerror}") from error
-        self._logs[topic_partition] = created
+        self._keep(created)
         return created
+
+    def missing(self) -> dict[TopicPartition, uuid.UUID]:
+        """Partitions whose folder was here and is not, with the id of the topic they belonged to."""
+        found = {partition: entry.topic_id for listed in self._missing.values() for partition, entry in listed.items()}
+        return {partition: topic_id for partition, topic_id in found.items() if topic_id is not None}
+
+    def take_up_missing(self, wanted: Collection[TopicPartition]) -> None:
+        """Have an offline log for each of these partitions, whose topics still exist; forget the other missing ones.
+
+        With `moldau.recovery.truncate` their loss is accepted, and they begin anew.
+        """
+        missing, self._missing = self._missing, {}
+        for path, listed in missing.items():
+            for partition in [one for one in listed if one in wanted]:
+                folder = f"{path}/{partition}"
+                if self._truncate_corruption:
+                    log.warning("%s is missing; accepted, since moldau.recovery.truncate is set", folder)
+                    continue
+                self._keep(
+                    missing_log(
+                        folder,
+                        partition,
+                        self.config_of(partition.topic),
+                        listed[partition],
+                        files=self.files,
+                        clock=self.clock,
+                        events=self.events,
+                    )
+                )
 
     def _emptiest_directory(self) -> LogDirectory:
         if len(self.directories) == 1:
@@ -298,6 +413,8 @@ class LogManager:
         aside = f"{os.path.dirname(partition_log.directory)}/{aside_name(topic_partition, suffix)}"
         try:
             self.files.rename(partition_log.directory, aside)
+        except FileNotFoundError:
+            return None  # it was missing from the start
         except OSError as error:
             raise StorageError(f"cannot rename {partition_log.directory}: {error.strerror}") from error
         partition_log.directory = aside
@@ -318,7 +435,27 @@ class LogManager:
                     self._retain(partition_log, now_ms)
                 except OSError as error:
                     log.error("%s: retention failed, will try again: %s", partition_log.topic_partition, error)
+        self.manifest_round(now_ms)
         self.delete_retired(now_ms)
+
+    def manifest_round(self, now_ms: int) -> None:
+        """Save the manifests where anything has changed, then let deleted segments go that waited for that."""
+        for directory in self.directories:
+            logs = self._logs_in(directory)
+            leaving = [(each, each.leaving) for each in logs if each.leaving]
+            if directory.manifest.save_or_withdraw(logs, self.metadata_mark()):
+                for each, count in leaving:
+                    self._retire(each, count, now_ms)
+
+    def _retire(self, each: PartitionLog, count: int, now_ms: int) -> None:
+        try:
+            each.retire_leaving(count, now_ms)
+        except OSError as error:
+            log.error("%s: deleted segments cannot be renamed, will try again: %s", each.topic_partition, error)
+
+    def _save_manifest_or_raise(self, directory: LogDirectory) -> None:
+        if not directory.manifest.save_or_withdraw(self._logs_in(directory), self.metadata_mark()):
+            raise StorageError(f"{directory.manifest.path} cannot be written, so no segment may be replaced")
 
     def _retain(self, partition_log: PartitionLog, now_ms: int) -> None:
         partition_log.expire_producers(now_ms, self.producer_id_expiration_ms)

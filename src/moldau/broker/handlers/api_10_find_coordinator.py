@@ -53,7 +53,7 @@ def _found(
     image = broker.image
     number = None if coordinator is None else coordinator.partition_of(key)
     partition = None if coordinator is None or number is None else image.partition(coordinator.topic.name, number)
-    if partition is not None:
+    if partition is not None and coordinator is not None and not coordinator.is_offline(key):
         leader = partition_view(image, partition, call.listener_name).leader
         for one, endpoint in reachable_brokers(image.alive_brokers(), call, broker):
             if one.node_id == leader:
