@@ -216,6 +216,20 @@ def test_a_cut_end_of_consumer_offsets_takes_its_coordinator_offline(
     assert len(lines("__consumer_offsets-0 is offline")) == 1
 
 
+@pytest.mark.parametrize(
+    "damage", [lambda folder: segments(folder)[1].unlink(), shutil.rmtree], ids=["segment", "folder"]
+)
+def test_lost_consumer_offsets_take_their_coordinator_offline(
+    data: Path, damage: Damage, lines: Callable[[str], list[str]]
+) -> None:
+    damage(data / "__consumer_offsets-0")
+    with Broker(SETTINGS, data=data) as broker, Stranger(broker.port) as client:
+        assert committed(client, "readers")[0] is ErrorCode.NOT_COORDINATOR
+        assert find_coordinator(client, "readers") == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    (line,) = lines("__consumer_offsets-0 is offline")
+    assert "remove the line '__consumer_offsets 0'" in line
+
+
 # --- transaction indexes ----------------------------------------------------------------------------
 
 

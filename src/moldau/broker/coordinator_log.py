@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from moldau.coordinator.runtime.outcome import CoordinatorRecord, Producer
 from moldau.core.errors import ErrorCode, MoldauError
-from moldau.log.checked_read import LogExtent, checked_batches, extent_of
+from moldau.log.batch_scan import WINDOW_BYTES
+from moldau.log.checked_read import LogExtent, checked_batches
 from moldau.log.errors import DamagedLogError
 from moldau.protocol.record_batch import HEADER, TRANSACTIONAL_BIT, BatchHeader
 from moldau.protocol.records import (
@@ -112,32 +113,32 @@ def _encoded(records: Sequence[CoordinatorRecord], producer: Producer | None, no
     )
 
 
-def replay_log(  # noqa: PLR0917
+def replay_log(
     partition_log: PartitionLog,
     core: CoordinatorCore,
-    offset: int,
-    read_bytes: int,
+    extent: LogExtent,
     is_wanted: Callable[[], bool],
-    extent: LogExtent | None = None,
-) -> int:
-    """Replay what lies from `offset` to the end of the log, or the end that `extent` tells; return where it ended.
+    *,
+    after: LogExtent | None = None,
+    read_bytes: int = WINDOW_BYTES,
+) -> None:
+    """Replay the log up to the end that `extent` tells, from the beginning or from where it was replayed `after`.
 
-    In any thread, as long as nobody else uses the core; `extent` is for those who do not own the log. Gives up early
-    once `is_wanted` says no. Raises `DamagedLogError` at the first batch that is not as it was written.
+    In any thread, as long as nobody else uses the core. Gives up early once `is_wanted` says no. Raises
+    `DamagedLogError` at the first batch that is not as it was written.
     """
-    extent = extent or extent_of(partition_log)
+    first_offset = partition_log.log_start_offset if after is None else after.end_offset
     replay = _Replay(core)
-    for header, batch in checked_batches(partition_log, offset, extent, read_bytes):
+    for header, batch in checked_batches(partition_log, extent, after=after, read_bytes=read_bytes):
         if not is_wanted():
-            return offset
+            return
         try:
-            replay.take(header, batch, offset)
+            replay.take(header, batch, first_offset)
         except InvalidRecordError as error:
             raise DamagedLogError(
                 f"{partition_log.directory}: the batch of offset {header.base_offset} cannot be read: {error}"
             ) from error
     replay.finish()
-    return extent.end_offset
 
 
 class _Replay:

@@ -146,31 +146,31 @@ class Coordinator(Generic[Core]):
         for shard, partition_log, extent in shards:
             problem: Exception | None = None
             try:
-                self._replay(shard, partition_log, 0, extent)
+                self._replay(shard, partition_log, extent)
             except Exception as error:
                 problem = error
             if self._coordinators.is_closed:
                 return
-            self._coordinators.loop.call_soon_threadsafe(
-                self._finish_load, shard, partition_log, extent.end_offset, problem
-            )
+            self._coordinators.loop.call_soon_threadsafe(self._finish_load, shard, partition_log, extent, problem)
 
-    def _replay(self, shard: Shard[Core], partition_log: PartitionLog, offset: int, extent: LogExtent) -> None:
+    def _replay(
+        self, shard: Shard[Core], partition_log: PartitionLog, extent: LogExtent, after: LogExtent | None = None
+    ) -> None:
         def is_wanted() -> bool:
             return shard.is_loading and not self._coordinators.is_closed
 
         read_bytes = self._broker.config.value("offsets.load.buffer.size")
-        replay_log(partition_log, shard.core, offset, read_bytes, is_wanted, extent)
+        replay_log(partition_log, shard.core, extent, is_wanted, after=after, read_bytes=read_bytes)
 
     def _finish_load(
-        self, shard: Shard[Core], partition_log: PartitionLog, offset: int, problem: Exception | None
+        self, shard: Shard[Core], partition_log: PartitionLog, loaded: LogExtent, problem: Exception | None
     ) -> None:
         if not shard.is_loading or self._coordinators.is_closed:
             return
         if problem is None:
             try:
                 # Markers of transactions may have come in meanwhile; there is no more than a few.
-                self._replay(shard, partition_log, offset, self._extent(partition_log))
+                self._replay(shard, partition_log, self._extent(partition_log), loaded)
             except Exception as error:
                 problem = error
         if problem is None:

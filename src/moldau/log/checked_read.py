@@ -42,14 +42,14 @@ def extent_of(log: PartitionLog) -> LogExtent:
 
 
 def checked_batches(
-    log: PartitionLog, offset: int, extent: LogExtent, read_bytes: int = WINDOW_BYTES
+    log: PartitionLog, extent: LogExtent, *, after: LogExtent | None = None, read_bytes: int = WINDOW_BYTES
 ) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Yield the batches from the one that holds `offset` on, up to the end that `extent` tells.
+    """Yield the batches from the start of the log, or from the end that was reached `after`, up to that of `extent`.
 
     In any thread. The cleaner may replace segments meanwhile: each is looked up when its turn comes.
     """
     log.check_online()
-    offset = max(offset, log.log_start_offset)
+    offset = log.log_start_offset if after is None else after.end_offset
     while offset < extent.end_offset:
         segments = log.segments
         index = max(0, bisect_right(segments, offset, key=base_offset_of) - 1)
@@ -58,6 +58,8 @@ def checked_batches(
         size = extent.size if is_last else segment.size
         upper_bound = following[0].base_offset if following and not is_last else extent.end_offset
         walk = _Walk(segment, size, upper_bound, read_bytes)
+        if after is not None and segment is after.last:
+            walk.position, walk.next_offset = after.size, after.end_offset
         for header, batch in walk.batches():
             if header.last_offset >= offset:
                 yield header, batch

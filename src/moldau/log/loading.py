@@ -235,6 +235,8 @@ def open_log(
         events=events,
     )
     opened.adopt(loader.epochs, loader.producers, is_saved=loader.are_epochs_saved)
+    if last_run.entry is not None and last_run.is_entry_exact:
+        opened.assume_topic_id(last_run.entry.topic_id)
     if loader.problem is not None:
         opened.recorded = last_run.entry
         opened.take_offline(loader.problem, is_damaged=True)

@@ -35,6 +35,7 @@ from moldau.log.loading import LastRun, create_log, missing_log, open_log
 from moldau.log.log_state import LogEvents
 from moldau.log.manifest import Manifest, PartitionEntry
 from moldau.log.manifest_keeper import ManifestKeeper, MetadataMark
+from moldau.log.partition_files import PartitionMetadata
 from moldau.log.partition_log import PartitionLog
 
 __all__ = ["LogDirectory", "LogManager"]
@@ -107,7 +108,7 @@ class LogDirectory:
             saved[LOG_START_OFFSETS].get(topic_partition),
             saved[HIGH_WATERMARKS].get(topic_partition),
             entry=entry,
-            is_entry_exact=self.is_clean and is_entry_exact,
+            is_entry_exact=is_entry_exact,
         )
 
     def save(self, name: str, offsets: dict[TopicPartition, int]) -> None:
@@ -257,13 +258,13 @@ class LogManager:
 
     def _opened(self, directory: LogDirectory, name: str, topic_partition: TopicPartition) -> PartitionLog:
         path = f"{directory.path}/{name}"
-        entry, manifest = self._recorded.get(topic_partition, (None, None))
+        entry, is_exact = self._entry_for(directory, path, topic_partition)
         try:
             return open_log(
                 path,
                 topic_partition,
                 self.config_of(topic_partition.topic),
-                directory.last_run(topic_partition, entry, is_entry_exact=manifest is not None and manifest.is_stopped),
+                directory.last_run(topic_partition, entry, is_entry_exact=is_exact),
                 files=self.files,
                 clock=self.clock,
                 events=self.events,
@@ -271,6 +272,20 @@ class LogManager:
             )
         except OSError as error:
             raise StartupError(f"cannot open {path}: {error}") from error
+
+    def _entry_for(
+        self, directory: LogDirectory, path: str, topic_partition: TopicPartition
+    ) -> tuple[PartitionEntry | None, bool]:
+        """What the manifest says of a folder, and whether nobody was to write since.
+
+        After a crash the manifest may speak of a topic that was deleted and made again under the same name.
+        """
+        entry, manifest = self._recorded.get(topic_partition, (None, None))
+        if entry is None or manifest is None:
+            return None, False
+        is_exact = directory.is_clean and manifest.is_stopped
+        is_same = is_exact or PartitionMetadata(self.files, path).topic_id == entry.topic_id
+        return (entry if is_same else None), is_exact
 
     def _opened_in_parallel(
         self, directory: LogDirectory, found: Sequence[tuple[str, TopicPartition]]
@@ -288,6 +303,8 @@ class LogManager:
 
     def close(self) -> None:
         """Put everything on disk and leave the clean-shutdown marker, last of all."""
+        if any(each.leaving for each in self):
+            self.manifest_round(self.clock.now_ms())
         dirty = [partition_log for partition_log in self if partition_log.is_dirty]
         if len(dirty) > _FEW:
             self._in_threads(PartitionLog.close, dirty, _CLOSING_THREADS)

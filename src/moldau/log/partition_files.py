@@ -138,6 +138,10 @@ class PartitionMetadata:
             log.error("%s is corrupt and ignored: %r", self.path, error)
             return None
 
+    def assume(self, topic_id: uuid.UUID) -> None:
+        """Take an id that is known without reading the file."""
+        self._topic_id, self._is_loaded = topic_id, True
+
     def save(self, topic_id: uuid.UUID) -> None:
         """Write the file unsynced; the partition's first flush puts it on disk with everything else."""
         self._files.write_file(self.path, f"version: 0\ntopic_id: {render_uuid(topic_id)}\n".encode())

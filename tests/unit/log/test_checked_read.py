@@ -27,8 +27,8 @@ def written(tmp_path: Path) -> PartitionLog:
     return log
 
 
-def offsets(log: PartitionLog, offset: int = 0, **options: Any) -> list[int]:
-    return [header.base_offset for header, _ in checked_batches(log, offset, extent_of(log), **options)]
+def offsets(log: PartitionLog, **options: Any) -> list[int]:
+    return [header.base_offset for header, _ in checked_batches(log, extent_of(log), **options)]
 
 
 def after_clean_start(log: PartitionLog) -> PartitionLog:
@@ -38,24 +38,27 @@ def after_clean_start(log: PartitionLog) -> PartitionLog:
 
 
 @pytest.mark.parametrize("read_bytes", [1, 100, 1 << 20])
-def test_a_sound_log_is_read_whole_and_from_any_offset(tmp_path: Path, read_bytes: int) -> None:
+def test_a_sound_log_is_read_whole_and_from_its_start(tmp_path: Path, read_bytes: int) -> None:
     log = after_clean_start(written(tmp_path))
-    for first in range(BATCHES + 1):
-        assert offsets(log, first, read_bytes=read_bytes) == list(range(first, BATCHES))
+    for first in range(BATCHES):
+        log.log_start_offset = first
+        assert offsets(log, read_bytes=read_bytes) == list(range(first, BATCHES))
 
 
-def test_what_is_appended_later_lies_beyond_the_extent(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", range(6))
+def test_what_is_appended_later_lies_beyond_the_extent_and_is_read_from_there_on(tmp_path: Path, count: int) -> None:
     log = after_clean_start(written(tmp_path))
     extent = extent_of(log)
-    for _ in range(5):
+    for _ in range(count):
         append(log)
-    assert [header.base_offset for header, _ in checked_batches(log, 0, extent)] == list(range(BATCHES))
+    assert [header.base_offset for header, _ in checked_batches(log, extent)] == list(range(BATCHES))
+    assert offsets(log, after=extent) == list(range(BATCHES, BATCHES + count))
 
 
 def test_a_segment_replaced_on_the_way_costs_nothing(tmp_path: Path) -> None:
     log = after_clean_start(written(tmp_path))
     found = []
-    for header, _ in checked_batches(log, 0, extent_of(log)):
+    for header, _ in checked_batches(log, extent_of(log)):
         found.append(header.base_offset)
         if len(found) == 2:
             # As if the cleaner had merged the first two: what the second held is looked up anew.

@@ -35,7 +35,7 @@ CONFIGS = {
         index_interval_bytes=50,
         file_delete_delay_ms=0,
     ),
-    "deleted": LogConfig(file_delete_delay_ms=0),
+    "deleted": LogConfig(segment_bytes=100, file_delete_delay_ms=0),
 }
 
 
@@ -111,7 +111,8 @@ def grow(logs: LogManager, count: int = 4) -> None:
 def life(directory: Path, files: Files, started: list[LogManager]) -> None:
     """All that adds, replaces and removes files, in runs with an orderly end and in one without."""
     logs = opened(directory, files, started)
-    append(log_of(logs, DELETED))
+    for _ in range(3):
+        append(log_of(logs, DELETED))
     log_of(logs, DELETED).flush()
     grow(logs)
     logs.manifest_round(NOW_MS)
@@ -119,6 +120,7 @@ def life(directory: Path, files: Files, started: list[LogManager]) -> None:
     cleaner = Cleaner(lambda: logs, files=files, make_worker=lambda: InlineWorker(files))
     assert cleaner.run_once(NOW_MS)
     logs.delete(DELETED)
+    append(logs.create(DELETED, uuid.uuid4()))
     logs.manifest_round(NOW_MS)
     logs.delete_retired(NOW_MS)
     logs.checkpoint()
@@ -202,7 +204,7 @@ def test_the_same_life_without_its_manifest_rules_would_raise_false_alarms(
 def test_the_manifest_of_a_whole_life_lists_what_is_there(folder: Path) -> None:
     life(folder, Files(), [])
     lines = (folder / MANIFEST).read_text().splitlines()
-    assert sorted(line.split(" ")[0] for line in lines[2:-1]) == ["orders", "users"]
+    assert sorted(line.split(" ")[0] for line in lines[2:-1]) == ["deleted", "orders", "users"]
     for line in lines[2:-1]:
         topic, partition, *_ = line.split(" ")
         listed = {int(word.split(":")[0]) for word in line.split(" ")[4:-1]}
