@@ -21,7 +21,7 @@ from moldau.log.config import LogConfig
 from moldau.log.files import Files
 from moldau.log.leader_epochs import LeaderEpochs
 from moldau.log.log_state import LogEvents
-from moldau.log.manifest import MANIFEST, PartitionEntry, TxnMark, loss
+from moldau.log.manifest import MANIFEST, NO_TXN_INDEX, PartitionEntry, TxnMark, loss
 from moldau.log.partition_files import EpochFile, Snapshots, track_batch
 from moldau.log.partition_log import PartitionLog
 from moldau.log.producer_state import ProducerStates
@@ -368,11 +368,11 @@ class _Loader:
         A damaged one would show aborted records to readers of committed ones, so its checksum is worth a read. There
         is none for a segment without aborted transactions.
         """
-        data = self.files.read_file(segment.path(".txnindex")) if is_there else b""
         known = self._txn_marks.get(segment.base_offset)
+        found = TxnMark.of(self.files.read_file(segment.path(".txnindex"))) if is_there else NO_TXN_INDEX
         if known is None:
-            return len(data) % TXN_ENTRY.size == 0
-        if TxnMark.of(data) != known:
+            return found.size % TXN_ENTRY.size == 0
+        if found != known:
             return False
         segment.expect_txn_index(known)
         return True

@@ -37,7 +37,16 @@ from crc32c import crc32c
 
 from moldau.core.ids import TopicPartition, parse_uuid, render_uuid
 
-__all__ = ["MANIFEST", "Manifest", "PartitionEntry", "SegmentEntry", "TxnMark", "loss", "parse_manifest"]
+__all__ = [
+    "MANIFEST",
+    "NO_TXN_INDEX",
+    "Manifest",
+    "PartitionEntry",
+    "SegmentEntry",
+    "TxnMark",
+    "loss",
+    "parse_manifest",
+]
 
 MANIFEST: Final = "moldau-manifest"
 _FIRST_LINE: Final = "moldau-manifest 1"
@@ -58,34 +67,36 @@ class TxnMark(NamedTuple):
         return cls(len(data), crc32c(data) if data else 0)
 
 
+NO_TXN_INDEX: Final = TxnMark()
+
+
 class SegmentEntry(NamedTuple):
     base_offset: int
     size: int | None = None
     """`None`: the segment is still appended to, and only has to be there."""
-    txn_mark: TxnMark | None = TxnMark()
+    txn_mark: TxnMark | None = NO_TXN_INDEX
     """`None`: not known."""
 
     def render(self) -> str:
-        if self.size is None:
-            return str(self.base_offset)
-        if self.txn_mark is None:
-            return f"{self.base_offset}:{self.size}:{_UNKNOWN}"
-        if not self.txn_mark.size:
-            return f"{self.base_offset}:{self.size}"
-        return f"{self.base_offset}:{self.size}:{self.txn_mark.size}:{self.txn_mark.crc:08x}"
+        base_offset, size, mark = self
+        if size is None:
+            return str(base_offset)
+        if mark is None:
+            return f"{base_offset}:{size}:{_UNKNOWN}"
+        return f"{base_offset}:{size}:{mark.size}:{mark.crc:08x}" if mark.size else f"{base_offset}:{size}"
 
     @classmethod
     def parse(cls, text: str) -> SegmentEntry:
-        base_offset, *rest = text.split(":")
-        if not rest:
-            return cls(int(base_offset), None, None)
-        size, *mark = rest
-        if not mark:
-            return cls(int(base_offset), int(size))
-        if mark == [_UNKNOWN]:
-            return cls(int(base_offset), int(size), None)
-        mark_size, crc = mark
-        return cls(int(base_offset), int(size), TxnMark(int(mark_size), int(crc, 16)))
+        words = text.split(":")
+        base_offset = int(words[0])
+        if len(words) == 2:
+            return cls(base_offset, int(words[1]))
+        if len(words) == 1:
+            return cls(base_offset, None, None)
+        if words[2:] == [_UNKNOWN]:
+            return cls(base_offset, int(words[1]), None)
+        _, size, mark_size, crc = words
+        return cls(base_offset, int(size), TxnMark(int(mark_size), int(crc, 16)))
 
 
 @dataclass(frozen=True, slots=True)
