@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from moldau.coordinator.runtime.outcome import CoordinatorRecord, Producer
 from moldau.core.errors import ErrorCode, MoldauError
+from moldau.log.batch_scan import WINDOW_BYTES
+from moldau.log.checked_read import LogExtent, checked_batches
+from moldau.log.errors import DamagedLogError
 from moldau.protocol.record_batch import HEADER, TRANSACTIONAL_BIT, BatchHeader
 from moldau.protocol.records import (
     ControlType,
@@ -19,7 +21,6 @@ from moldau.protocol.records import (
     control_type,
     decode_records,
     encode_batch,
-    split_batches,
 )
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from moldau.log.partition_log import PartitionLog
 
 __all__ = ["PartitionAppender", "replay_log"]
-
-log = logging.getLogger(__name__)
 
 
 class NotCoordinatorError(MoldauError):
@@ -115,31 +114,31 @@ def _encoded(records: Sequence[CoordinatorRecord], producer: Producer | None, no
 
 
 def replay_log(
-    partition_log: PartitionLog, core: CoordinatorCore, offset: int, read_bytes: int, is_wanted: Callable[[], bool]
-) -> int:
-    """Replay what lies from `offset` to the end of the log; return where it ended.
+    partition_log: PartitionLog,
+    core: CoordinatorCore,
+    extent: LogExtent,
+    is_wanted: Callable[[], bool],
+    *,
+    after: LogExtent | None = None,
+    read_bytes: int = WINDOW_BYTES,
+) -> None:
+    """Replay the log up to the end that `extent` tells, from the beginning or from where it was replayed `after`.
 
-    In any thread, as long as nobody else uses the core. Gives up early once `is_wanted` says no.
+    In any thread, as long as nobody else uses the core. Gives up early once `is_wanted` says no. Raises
+    `DamagedLogError` at the first batch that is not as it was written.
     """
-    offset = max(offset, partition_log.log_start_offset)
-    end = partition_log.log_end_offset
+    first_offset = partition_log.log_start_offset if after is None else after.end_offset
     replay = _Replay(core)
-    while offset < end and is_wanted():
-        piece = partition_log.read(offset, read_bytes, end)
-        if not piece.length:
-            offset = end
-            break
-        data = partition_log.files.pread(piece.file.fd, piece.length, piece.position)
-        before = offset
-        for header, batch in split_batches(data):
-            replay.take(header, batch, offset)
-            offset = max(offset, header.last_offset + 1)
-        if offset == before:
-            log.error("%s: nothing could be read at offset %d", partition_log.topic_partition, offset)
-            offset = end
-            break
+    for header, batch in checked_batches(partition_log, extent, after=after, read_bytes=read_bytes):
+        if not is_wanted():
+            return
+        try:
+            replay.take(header, batch, first_offset)
+        except InvalidRecordError as error:
+            raise DamagedLogError(
+                f"{partition_log.directory}: the batch of offset {header.base_offset} cannot be read: {error}"
+            ) from error
     replay.finish()
-    return offset
 
 
 class _Replay:
@@ -157,20 +156,17 @@ class _Replay:
         is_plain = not (header.is_control or header.is_transactional)
         if not is_plain:
             self.finish()
-        try:
-            for record in decode_records(batch, header):
-                if header.base_offset + record.offset_delta < first_offset or record.key is None:
-                    continue
-                if is_plain:
-                    self._latest.pop(record.key, None)
-                    self._latest[record.key] = record.value
-                elif header.is_control:
-                    self._end_transaction(header, record)
-                else:
-                    producer = Producer(header.producer_id, header.producer_epoch)
-                    self._core.replay(record.key, record.value, producer)
-        except InvalidRecordError as error:
-            log.error("a batch at offset %d is passed over: %s", header.base_offset, error)
+        for record in decode_records(batch, header):
+            if header.base_offset + record.offset_delta < first_offset or record.key is None:
+                continue
+            if is_plain:
+                self._latest.pop(record.key, None)
+                self._latest[record.key] = record.value
+            elif header.is_control:
+                self._end_transaction(header, record)
+            else:
+                producer = Producer(header.producer_id, header.producer_epoch)
+                self._core.replay(record.key, record.value, producer)
 
     def _end_transaction(self, header: BatchHeader, record: Record) -> None:
         kind = control_type(record.key)

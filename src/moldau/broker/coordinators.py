@@ -17,9 +17,10 @@ from moldau.broker.coordinator_log import PartitionAppender, replay_log
 from moldau.broker.coordinator_timers import CoordinatorTimers
 from moldau.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE, InternalTopic, create_internal_topic
 from moldau.coordinator.runtime.shard import CoordinatorCore, Decide, Shard
-from moldau.core.errors import ErrorCode
+from moldau.core.errors import ErrorCode, MoldauError
 from moldau.core.java_hash import partition_for
-from moldau.log.errors import StorageError
+from moldau.log.checked_read import LogExtent, extent_of
+from moldau.log.errors import DamagedLogError, StorageError
 
 if TYPE_CHECKING:
     from moldau.broker.context import Broker
@@ -116,14 +117,16 @@ class Coordinator(Generic[Core]):
         usable = [] if topic is None else [one for one in topic.partitions.values() if one.offline_error is None]
         led = {one.index: one for one in usable if one.is_leader}
         for number in [n for n, partition in self._partitions.items() if led.get(n) is not partition]:
-            self.shards.pop(number).close()
+            shard = self.shards.pop(number, None)
+            if shard is not None:
+                shard.close()
             del self._partitions[number]
         begun = [self._begin(number, led[number]) for number in sorted(led.keys() - self._partitions.keys())]
         now_ms = self._coordinators.now_ms()
         to_load = []
         for shard, partition in begun:
             if partition.log.log_start_offset < partition.log.log_end_offset:
-                to_load.append((shard, partition.log))
+                to_load.append((shard, partition.log, self._extent(partition.log)))
             else:
                 shard.activate(now_ms)
         if to_load:
@@ -139,21 +142,50 @@ class Coordinator(Generic[Core]):
         self._partitions[number] = partition
         return shard, partition
 
-    def _load(self, shards: list[tuple[Shard[Core], PartitionLog]]) -> None:
+    def _extent(self, partition_log: PartitionLog) -> LogExtent:
+        """Where the log ends: on the loop, and while no thread appends in its place."""
+        with self._broker.partitions.append_lock:
+            return extent_of(partition_log)
+
+    def _load(self, shards: list[tuple[Shard[Core], PartitionLog, LogExtent]]) -> None:
         """In a thread: replay one log after the other; each shard answers as soon as it is complete."""
-        for shard, partition_log in shards:
+        for shard, partition_log, extent in shards:
+            problem: Exception | None = None
             try:
-                offset = self._replay(shard, partition_log, 0)
-            except (OSError, StorageError) as error:
-                if not self._coordinators.is_closed:
-                    self._coordinators.loop.call_soon_threadsafe(self._load_again, shard, partition_log, error)
-                continue
-            except Exception:
-                log.exception("%s could not be loaded, its keys have no coordinator", partition_log.topic_partition)
-                continue
+                self._replay(shard, partition_log, extent)
+            except Exception as error:
+                problem = error
             if self._coordinators.is_closed:
                 return
-            self._coordinators.loop.call_soon_threadsafe(self._finish_load, shard, partition_log, offset)
+            self._coordinators.loop.call_soon_threadsafe(self._finish_load, shard, partition_log, extent, problem)
+
+    def _replay(
+        self, shard: Shard[Core], partition_log: PartitionLog, extent: LogExtent, after: LogExtent | None = None
+    ) -> None:
+        def is_wanted() -> bool:
+            return shard.is_loading and not self._coordinators.is_closed
+
+        read_bytes = self._broker.config.value("offsets.load.buffer.size")
+        replay_log(partition_log, shard.core, extent, is_wanted, after=after, read_bytes=read_bytes)
+
+    def _finish_load(
+        self, shard: Shard[Core], partition_log: PartitionLog, loaded: LogExtent, problem: Exception | None
+    ) -> None:
+        if not shard.is_loading or self._coordinators.is_closed:
+            return
+        if problem is None:
+            try:
+                # Markers of transactions may have come in meanwhile; there is no more than a few.
+                self._replay(shard, partition_log, self._extent(partition_log), loaded)
+            except Exception as error:
+                problem = error
+        if problem is None:
+            self._unloaded.discard(partition_log.topic_partition)
+            shard.activate(self._coordinators.now_ms())
+        elif isinstance(problem, OSError | StorageError) and not isinstance(problem, DamagedLogError):
+            self._load_again(shard, partition_log, problem)
+        else:
+            self._give_up(shard, partition_log, problem)
 
     def _load_again(self, shard: Shard[Core], partition_log: PartitionLog, error: Exception) -> None:
         """Begin anew with an empty core after a while: the disk refused, and the core knows a part of its log only."""
@@ -171,23 +203,28 @@ class Coordinator(Generic[Core]):
 
         self._coordinators.loop.call_later(LOAD_RETRY_S, begin_anew)
 
-    def _replay(self, shard: Shard[Core], partition_log: PartitionLog, offset: int) -> int:
-        read_bytes = self._broker.config.value("offsets.load.buffer.size")
-        return replay_log(
-            partition_log, shard.core, offset, read_bytes, lambda: shard.is_loading and not self._coordinators.is_closed
-        )
+    def _give_up(self, shard: Shard[Core], partition_log: PartitionLog, problem: Exception) -> None:
+        """What cannot be loaded has no coordinator. Acting on a part of it would forget or invent commits."""
+        self._drop(shard)
+        if isinstance(problem, DamagedLogError) and partition_log.offline_error is None:
+            partition_log.take_offline(str(problem), is_damaged=True)
+        elif partition_log.offline_error is None:
+            log.error(
+                "%s could not be loaded, its keys have no coordinator until the next start: %s",
+                partition_log.topic_partition,
+                problem,
+                exc_info=None if isinstance(problem, MoldauError) else problem,
+            )
 
-    def _finish_load(self, shard: Shard[Core], partition_log: PartitionLog, offset: int) -> None:
-        if not shard.is_loading:
-            return
-        try:
-            # Markers of transactions may have come in meanwhile; there is no more than a few.
-            self._replay(shard, partition_log, offset)
-        except (OSError, StorageError) as error:
-            self._load_again(shard, partition_log, error)
-            return
-        self._unloaded.discard(partition_log.topic_partition)
-        shard.activate(self._coordinators.now_ms())
+    def _drop(self, shard: Shard[Core]) -> None:
+        for number in [number for number, known in self.shards.items() if known is shard]:
+            del self.shards[number]
+        shard.close()
+
+    def is_offline(self, key: str) -> bool:
+        """Whether this broker leads the partition of `key`, but cannot use what it holds."""
+        number = self.partition_of(key)
+        return number in self._partitions and number not in self.shards
 
     def close(self) -> None:
         for shard in self.shards.values():

@@ -48,6 +48,7 @@ class MetadataPublisher:
         """Take up all that the metadata says at start."""
         self._take_settings(image)
         self._set_strays_aside(image)
+        self._take_up_missing(image)
         for name in image.topics:
             self._follow(name, image)
         self._broker.image = image
@@ -84,6 +85,17 @@ class MetadataPublisher:
             log.warning("%s: cannot read or write the topic id: %s", partition_log.topic_partition, error)
             return True
         return partition_log.topic_id == topic_id
+
+    def _take_up_missing(self, image: MetadataImage) -> None:
+        """Logs that the metadata places here and that were here are offline, rather than made anew without a word."""
+        wanted = []
+        for topic_partition, topic_id in self._broker.logs.missing().items():
+            topic = image.topics.get(topic_partition.topic)
+            if topic is not None and topic.topic_id == topic_id:
+                partition = topic.partitions.get(topic_partition.partition)
+                if partition is not None and self._broker.node_id in partition.replicas:
+                    wanted.append(topic_partition)
+        self._broker.logs.take_up_missing(wanted)
 
     async def __call__(self, delta: ImageDelta) -> None:
         async with self._offline.exclusive:

@@ -60,11 +60,14 @@ class QuorumOfOne:
     def next_offset(self) -> int:
         return self.log.end_offset
 
+    def known_epoch(self) -> int:
+        """The newest epoch that the files know of."""
+        return max(load_quorum_state(self.log.partition.files, self.log.directory).leader_epoch, self.log.last_epoch)
+
     def claim(self) -> Committed:
         """Open the next epoch: first in `quorum-state`, then as the epoch's first record (synced with the next)."""
         files, directory = self.log.partition.files, self.log.directory
-        known = load_quorum_state(files, directory).leader_epoch
-        self._epoch = max(known, self.log.last_epoch) + 1
+        self._epoch = self.known_epoch() + 1
         state = QuorumState(self._epoch, self.node_id, self.node_id, self._directory_id)
         save_quorum_state(files, directory, state)
         offset = self.log.append_leader_change(self.node_id, self._epoch)

@@ -36,6 +36,7 @@ from moldau.protocol.records import (
     Record,
     control_batch,
     control_type,
+    crc_of,
     decode_records,
     encode_batch,
     split_batches,
@@ -160,6 +161,8 @@ def decode_snapshot(data: bytes) -> list[MetadataRecord]:
     records: list[MetadataRecord] = []
     kinds: list[int] = []
     for header, batch in split_batches(data):
+        if crc_of(batch) != header.crc:
+            raise MalformedRecordError(f"the batch of offset {header.base_offset} fails its checksum")
         if header.is_control:
             kinds += [control_type(record.key) for record in decode_records(batch, header)]
             continue

@@ -14,7 +14,7 @@ from typing import Final
 from moldau.log.files import Files, SegmentFile
 from moldau.protocol.record_batch import BATCH_OVERHEAD, HEADER, LOG_OVERHEAD, BatchHeader
 
-__all__ = ["Window", "first_reaching", "headers"]
+__all__ = ["WINDOW_BYTES", "Window", "first_reaching", "headers"]
 
 _HOP: Final = struct.Struct(">qi11xi")
 """Of a header only base offset, batch length and last offset delta."""
@@ -64,10 +64,11 @@ def first_reaching(files: Files, file: SegmentFile, position: int, end: int, off
 class Window:
     """A stretch of a file in memory, moved along as the reader goes."""
 
-    __slots__ = ("_fd", "_files", "end", "size", "start", "view")
+    __slots__ = ("_fd", "_files", "_read_bytes", "end", "size", "start", "view")
 
-    def __init__(self, files: Files, fd: int, size: int) -> None:
+    def __init__(self, files: Files, fd: int, size: int, read_bytes: int = WINDOW_BYTES) -> None:
         self._files = files
+        self._read_bytes = read_bytes
         self._fd = fd
         self.size = size
         self.start = self.end = 0
@@ -79,7 +80,7 @@ class Window:
             return True
         if position + length > self.size:
             return False
-        wanted = min(max(length, WINDOW_BYTES), self.size - position)
+        wanted = min(max(length, self._read_bytes), self.size - position)
         parts, got = [], 0
         while got < wanted:
             part = self._files.pread(self._fd, wanted - got, position + got)

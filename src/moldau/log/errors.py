@@ -7,6 +7,7 @@ from moldau.core.errors import ErrorCode, MoldauError
 __all__ = [
     "CorruptIndexError",
     "CorruptSnapshotError",
+    "DamagedLogError",
     "FatalDiskError",
     "InvalidProducerEpochError",
     "InvalidTxnStateError",
@@ -20,6 +21,10 @@ class StorageError(MoldauError):
     """The disk refused, or the partition is offline; nothing of the request was kept."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class DamagedLogError(StorageError):
+    """Records are missing or damaged. It does not pass by itself: an operator restores files or accepts the loss."""
 
 
 class FatalDiskError(MoldauError):

@@ -2,13 +2,15 @@
 
 After a clean shutdown nothing is read but the directory listing: the recovery point tells where the log
 ends, and files are opened when somebody needs them. After a crash every segment that reaches beyond the
-recovery point is checked batch by batch (`log.recovery`) and what describes it is built anew.
+recovery point is checked batch by batch (`log.recovery`) and what describes it is built anew. Either way the
+folder is first compared with the manifest: where records are missing, the log stays offline and as it is.
 Start at `open_log`.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from moldau.log.config import LogConfig
 from moldau.log.files import Files
 from moldau.log.leader_epochs import LeaderEpochs
 from moldau.log.log_state import LogEvents
+from moldau.log.manifest import MANIFEST, NO_TXN_INDEX, PartitionEntry, TxnMark, loss
 from moldau.log.partition_files import EpochFile, Snapshots, track_batch
 from moldau.log.partition_log import PartitionLog
 from moldau.log.producer_state import ProducerStates
@@ -28,7 +31,7 @@ from moldau.log.swaps import tidied
 from moldau.log.txn_index import ENTRY as TXN_ENTRY
 from moldau.protocol.record_batch import NO_TIMESTAMP
 
-__all__ = ["LastRun", "create_log", "open_log"]
+__all__ = ["LastRun", "create_log", "missing_log", "open_log"]
 
 log = logging.getLogger("moldau.log")
 
@@ -42,6 +45,19 @@ class LastRun:
     recovery_point: int | None = None
     log_start_offset: int | None = None
     high_watermark: int | None = None
+    entry: PartitionEntry | None = None
+    """What the manifest says; `None` where it says nothing, or nothing that still counts."""
+    is_entry_exact: bool = False
+    """Whether nobody was to write since the manifest was."""
+    flushed_end: int = 0
+    """For a log without an entry: everything below it was on disk."""
+
+    @property
+    def least_end(self) -> int:
+        """Where the log has to reach. The recovery point counts only with an entry, so that a loss can be accepted."""
+        if self.entry is None:
+            return self.flushed_end
+        return max(self.entry.end_offset, self.recovery_point or 0)
 
 
 def create_log(
@@ -76,6 +92,74 @@ def create_log(
     return created
 
 
+def missing_log(
+    directory: str,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    entry: PartitionEntry,
+    *,
+    files: Files,
+    clock: Clock,
+    events: LogEvents,
+) -> PartitionLog:
+    """Stand in for a partition whose folder is gone: offline, and without making anything on disk."""
+    return _offline_log(
+        directory,
+        topic_partition,
+        config,
+        [],
+        LastRun(entry=entry),
+        "the folder is missing",
+        files=files,
+        clock=clock,
+        events=events,
+    )
+
+
+def _offline_log(  # noqa: PLR0917
+    directory: str,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    segments: Sequence[Segment],
+    last_run: LastRun,
+    problem: str,
+    *,
+    files: Files,
+    clock: Clock,
+    events: LogEvents | None,
+) -> PartitionLog:
+    """A log that is not all there, left as it was found."""
+    end_offset = last_run.least_end
+    segments = segments or [Segment(files, directory, end_offset)]
+    start_offset = segments[0].base_offset
+    opened = PartitionLog(
+        directory,
+        topic_partition,
+        config,
+        segments,
+        log_start_offset=start_offset,
+        log_end_offset=max(end_offset, start_offset),
+        files=files,
+        clock=clock,
+        events=events,
+    )
+    _report_loss(opened, last_run, f"{directory}: {problem}")
+    return opened
+
+
+def _report_loss(opened: PartitionLog, last_run: LastRun, problem: str) -> None:
+    """Take a log offline that has lost records, and keep asking for them at the next start."""
+    entry, advice = last_run.entry, ""
+    if entry is not None:
+        opened.recorded = PartitionEntry(entry.topic_id, last_run.least_end, entry.segments)
+        topic, partition = opened.topic_partition
+        advice = (
+            "; nothing was changed. Stop the broker and restore the files from a backup; or, to accept the loss, "
+            f"remove the line '{topic} {partition}' from {os.path.dirname(opened.directory)}/{MANIFEST} and start again"
+        )
+    opened.take_offline(f"{problem}{advice}", is_damaged=True)
+
+
 def open_log(
     directory: str,
     topic_partition: TopicPartition,
@@ -89,25 +173,50 @@ def open_log(
 ) -> PartitionLog:
     """Open a partition that is on disk.
 
-    Damage with valid data behind it leaves the partition offline with everything in place, unless the
-    operator allowed to cut there (`truncate_corruption`, from `moldau.recovery.truncate`).
+    Damage with valid data behind it, and records that are missing according to the manifest, leave the partition
+    offline with everything in place, unless the operator allowed to cut there (`truncate_corruption`, from
+    `moldau.recovery.truncate`).
     """
     files, clock, last_run = files or Files(), clock or SystemClock(), last_run or LastRun()
     names = tidied(files, directory, files.names(directory))
     segments = _listed_segments(files, directory, names)
+    problem = _loss(segments, last_run)
+    if problem is not None and not truncate_corruption:
+        return _offline_log(
+            directory,
+            topic_partition,
+            config,
+            segments,
+            last_run,
+            problem,
+            files=files,
+            clock=clock,
+            events=events,
+        )
+    if problem is not None:
+        log.warning("%s: %s; accepted, since moldau.recovery.truncate is set", directory, problem)
+    _drop_lost_indexes(files, directory, names, segments)
     if not segments:
         segments = [_new_segment(files, directory, last_run.log_start_offset or 0, clock.now_ms())]
-    loader = _Loader(files, directory, config, segments, now_ms=clock.now_ms(), truncate_corruption=truncate_corruption)
+    loader = _Loader(
+        files,
+        directory,
+        config,
+        segments,
+        now_ms=clock.now_ms(),
+        truncate_corruption=truncate_corruption,
+        last_run=last_run,
+    )
     loader.snapshots = Snapshots(files, directory, _listed_snapshots(files, directory, names, segments))
     recovery_point = last_run.recovery_point or 0
-    if last_run.is_clean and last_run.recovery_point is not None and recovery_point >= segments[-1].base_offset:
+    if _is_trusted(last_run, segments):
         loader.trust(recovery_point, frozenset(names))
     else:
         loader.recover(recovery_point)
 
     end_offset = loader.end_offset
     start_offset = max(last_run.log_start_offset or 0, loader.segments[0].base_offset)
-    if start_offset > end_offset and loader.problem is None:
+    if start_offset > end_offset and loader.is_whole:
         loader.start_over(start_offset)
         end_offset = start_offset
     high_watermark = start_offset if last_run.high_watermark is None else last_run.high_watermark
@@ -126,9 +235,31 @@ def open_log(
         events=events,
     )
     opened.adopt(loader.epochs, loader.producers, is_saved=loader.are_epochs_saved)
+    if last_run.entry is not None and last_run.is_entry_exact:
+        opened.assume_topic_id(last_run.entry.topic_id)
     if loader.problem is not None:
-        opened.take_offline(loader.problem)
+        opened.recorded = last_run.entry
+        opened.take_offline(loader.problem, is_damaged=True)
+    elif loader.shortfall is not None:
+        _report_loss(opened, last_run, loader.shortfall)
     return opened
+
+
+def _loss(segments: Sequence[Segment], last_run: LastRun) -> str | None:
+    if last_run.entry is None:
+        return None
+    found = {segment.base_offset: segment.size for segment in segments}
+    return loss(
+        last_run.entry, found, is_exact=last_run.is_entry_exact, log_start_offset=last_run.log_start_offset or 0
+    )
+
+
+def _is_trusted(last_run: LastRun, segments: Sequence[Segment]) -> bool:
+    """Whether the recovery point is the log's end: after an orderly shutdown, unless somebody contradicts it."""
+    recovery_point, entry = last_run.recovery_point, last_run.entry
+    if not last_run.is_clean or recovery_point is None or recovery_point < segments[-1].base_offset:
+        return False
+    return entry is None or not last_run.is_entry_exact or recovery_point == entry.end_offset
 
 
 def _new_segment(files: Files, directory: str, base_offset: int, now_ms: int) -> Segment:
@@ -138,17 +269,21 @@ def _new_segment(files: Files, directory: str, base_offset: int, now_ms: int) ->
 
 
 def _listed_segments(files: Files, directory: str, names: Sequence[str]) -> list[Segment]:
-    """Segments in offset order; index files that have lost their log file are removed."""
+    """Segments in offset order."""
     bases = sorted(parse_base_offset(name) for name in names if name.endswith(".log"))
     segments = [Segment(files, directory, base) for base in bases]
     for segment in segments:
         segment.size = files.size(segment.path(".log"))
         segment.max_timestamp = None if segment.size else NO_TIMESTAMP
-    known = set(bases)
+    return segments
+
+
+def _drop_lost_indexes(files: Files, directory: str, names: Sequence[str], segments: Sequence[Segment]) -> None:
+    """Remove index files that have lost their log file."""
+    known = {segment.base_offset for segment in segments}
     for name in names:
         if name.endswith(EXTENSIONS[1:]) and parse_base_offset(name) not in known:
             files.unlink(f"{directory}/{name}")
-    return segments
 
 
 def _listed_snapshots(files: Files, directory: str, names: Sequence[str], segments: Sequence[Segment]) -> list[int]:
@@ -174,6 +309,7 @@ class _Loader:
         *,
         now_ms: int,
         truncate_corruption: bool,
+        last_run: LastRun,
     ) -> None:
         self.files = files
         self.directory = directory
@@ -187,23 +323,59 @@ class _Loader:
         self.producers: ProducerStates | None = None
         self.problem: str | None = None
         """Why the partition has to stay offline."""
+        self.shortfall: str | None = None
+        """The same, where the log does not reach as far as it did."""
         self._now_ms = now_ms
         self._truncate_corruption = truncate_corruption
+        self._least_end = 0 if truncate_corruption else last_run.least_end
+        entry = last_run.entry
+        self._txn_marks: dict[int, TxnMark | None] = (
+            {} if entry is None else {one.base_offset: one.txn_mark for one in entry.segments if one.size is not None}
+        )
 
     def trust(self, end_offset: int, names: frozenset[str]) -> None:
         """A clean shutdown: believe the recovery point, and rebuild only indexes that are not there."""
         self.end_offset = end_offset
-        for index, segment in enumerate(self.segments):
-            if segment.size and not self._has_indexes(segment, names):
-                log.warning("%s: rebuilding missing indexes", segment.path(".log"))
-                self._rebuild(segment, self._producers_before(index), None, check_crc=False)
-                segment.force_time_entry()
+        self._mend_indexes(len(self.segments), names)
+
+    def _mend_indexes(self, count: int, names: frozenset[str]) -> None:
+        """Rebuild the indexes of those of the first segments that lack them."""
+        for index, segment in enumerate(self.segments[:count]):
+            if not segment.size or self._has_indexes(segment, names):
+                continue
+            log.warning("%s: rebuilding indexes that are missing or damaged", segment.path(".log"))
+            size = segment.size
+            check = self._rebuild(segment, self._producers_before(index), None, check_crc=True)
+            segment.force_time_entry()
+            if check.problem is not None:
+                segment.size = size
+                self.problem = (
+                    f"{segment.path('.log')} at position {check.position}: {check.problem}, so its indexes cannot be "
+                    "rebuilt; nothing was cut; restore the file, or set moldau.recovery.truncate=true to give up "
+                    "everything from there on"
+                )
+                return
 
     def _has_indexes(self, segment: Segment, names: frozenset[str]) -> bool:
         stem = f"{segment.base_offset:020d}"
-        if f"{stem}.txnindex" in names and self.files.size(segment.path(".txnindex")) % TXN_ENTRY.size:
+        if not self._is_txn_index_sound(segment, f"{stem}.txnindex" in names):
             return False  # only a replay can tell which transactions were aborted
         return f"{stem}.index" in names and f"{stem}.timeindex" in names
+
+    def _is_txn_index_sound(self, segment: Segment, is_there: bool) -> bool:
+        """Whether the transaction index is what the manifest says or, where that says nothing, can be one.
+
+        A damaged one would show aborted records to readers of committed ones, so its checksum is worth a read. There
+        is none for a segment without aborted transactions.
+        """
+        known = self._txn_marks.get(segment.base_offset)
+        found = TxnMark.of(self.files.read_file(segment.path(".txnindex"))) if is_there else NO_TXN_INDEX
+        if known is None:
+            return found.size % TXN_ENTRY.size == 0
+        if found != known:
+            return False
+        segment.expect_txn_index(known)
+        return True
 
     def _producers_before(self, index: int) -> ProducerStates:
         return self.snapshots.load(self.segments[:index], self.segments[index].base_offset, self._now_ms)
@@ -212,11 +384,10 @@ class _Loader:
         """Check every segment that reaches beyond the recovery point, oldest first."""
         following = [segment.base_offset for segment in self.segments[1:]]
         first = next((index for index, base in enumerate(following) if base > recovery_point), len(following))
-        names = frozenset(self.files.names(self.directory))
-        for index, segment in enumerate(self.segments[:first]):
-            if segment.size and not self._has_indexes(segment, names):
-                self._rebuild(segment, self._producers_before(index), None, check_crc=False)
-                segment.force_time_entry()
+        self._mend_indexes(first, frozenset(self.files.names(self.directory)))
+        if not self.is_whole:
+            self.end_offset = max(recovery_point, self.segments[-1].base_offset)
+            return
         base_offset = self.segments[first].base_offset
         self.epochs = EpochFile(self.files, self.directory).epochs
         saved = self.epochs.entries
@@ -226,6 +397,12 @@ class _Loader:
         for index in range(first, len(self.segments)):
             if not self._recover_segment(index):
                 break
+        if self.end_offset < self._least_end and self.is_whole:
+            self.shortfall = (
+                f"{self.directory} ends at offset {self.end_offset}, but everything below {self._least_end} was on disk"
+            )
+        if not self.is_whole:
+            return
         if self.end_offset < recovery_point:
             log.error(
                 "%s ends at offset %d, but everything below %d was on disk: the disk or somebody lost it",
@@ -238,6 +415,10 @@ class _Loader:
         self.are_epochs_saved = saved == self.epochs.entries
         for segment in self.segments:
             segment.release()
+
+    @property
+    def is_whole(self) -> bool:
+        return self.problem is None and self.shortfall is None
 
     def _recover_segment(self, index: int) -> bool:
         """Check one segment; return whether to go on with the next."""
@@ -261,6 +442,10 @@ class _Loader:
         if check.is_legacy or (beyond is not None and not self._truncate_corruption):
             segment.size = size
             self.problem = f"{damage}; {beyond or 'nothing was changed'}"
+            return False
+        if check.next_offset < self._least_end:
+            segment.size = size
+            self.shortfall = f"{damage}, but everything below offset {self._least_end} was on disk"
             return False
         log.warning("%s; cutting off %d bytes", damage, size - check.position)
         self.files.truncate(segment.file.fd, check.position)

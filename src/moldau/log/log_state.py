@@ -18,9 +18,10 @@ from moldau.core.chance import CHANCE
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.ids import TopicPartition
 from moldau.log.config import LogConfig
-from moldau.log.errors import FatalDiskError, StorageError
+from moldau.log.errors import DamagedLogError, FatalDiskError, StorageError
 from moldau.log.files import Files
 from moldau.log.leader_epochs import LeaderEpochs
+from moldau.log.manifest import PartitionEntry
 from moldau.log.partition_files import EpochFile, PartitionMetadata, Snapshots
 from moldau.log.producer_state import ProducerStates
 from moldau.log.segment import NEVER, Segment
@@ -73,6 +74,7 @@ class LogState:
         "_flush_lock",
         "_is_directory_synced",
         "_latest_epoch",
+        "_leaving",
         "_lock",
         "_metadata",
         "_producers",
@@ -92,9 +94,12 @@ class LogState:
         "log_start_offset",
         "needs_recovery",
         "offline_error",
+        "recorded",
         "recovery_point",
+        "save_manifest",
         "segments",
         "topic_partition",
+        "withheld",
     )
 
     def __init__(
@@ -130,6 +135,14 @@ class LogState:
         self.is_closed = False
         self.needs_recovery = False
         """Whether the next start must not trust the files although this run ended in order."""
+        self.save_manifest: Callable[[], None] | None = None
+        """Puts the manifest on disk, or raises; `None` for a log that no manifest lists."""
+        self.withheld: frozenset[int] = frozenset()
+        """Base offsets of segments that are about to be replaced or cut, so the manifest must not list them."""
+        self.recorded: PartitionEntry | None = None
+        """What the manifest asks for, where this log was opened without all of it."""
+        self._leaving: list[Segment] = []
+        """Deleted segments that keep their names until the manifest on disk does not list them any more."""
         self._write = self.files.write
         self._active: Segment | None = None
         """The last segment once it is open for appending; `None` before, and again when offline or closed."""
@@ -227,9 +240,10 @@ class LogState:
         if self.is_closed:
             raise StorageError(f"{self.topic_partition}: the log is closed")
 
-    def take_offline(self, reason: str) -> None:
-        """Refuse everything from now on, with `reason`."""
-        self.offline_error = StorageError(f"{self.topic_partition} is offline: {reason}")
+    def take_offline(self, reason: str, *, is_damaged: bool = False) -> None:
+        """Refuse everything from now on, with `reason`. Damage stays until an operator has dealt with it."""
+        error = DamagedLogError if is_damaged else StorageError
+        self.offline_error = error(f"{self.topic_partition} is offline: {reason}")
         self.needs_recovery = True
         self._active = None
         log.error("%s", self.offline_error)

@@ -53,6 +53,11 @@ class LogUpkeep(LogState):
             self._epoch_file.start(epochs, is_saved=is_saved)
         self._producers = producers
 
+    def assume_topic_id(self, topic_id: uuid.UUID | None) -> None:
+        """Spare thousands of partitions the reading of a file each, when the manifest tells the same."""
+        if topic_id is not None:
+            self._metadata.assume(topic_id)
+
     # --- flushing ---------------------------------------------------------------------------------------
 
     def flush(self, *, before: int | None = None) -> int:
@@ -251,7 +256,7 @@ class LogUpkeep(LogState):
     def delete_segments(self, count: int, now_ms: int, reason: str = "nobody needs them") -> None:
         """Take the first `count` segments out of the log; their files go after `file.delete.delay.ms`.
 
-        Those whose files cannot be renamed come back, below the log's start, for the next round.
+        With a manifest, they wait until it does not list them any more; what cannot be renamed is tried again.
         """
         _ = self.leader_epochs  # read now what the new start changes
         with self._lock:
@@ -268,12 +273,34 @@ class LogUpkeep(LogState):
                 reason,
             )
             self._move_start(first_offset)
-            try:
-                self._retire(gone, now_ms)
-            except OSError:
+            with self._lock:
+                self._leaving += gone
+            if self.save_manifest is None:
+                self.retire_leaving(self.leaving, now_ms)
+
+    def retire_leaving(self, count: int, now_ms: int) -> None:
+        """Let the first `count` of the deleted segments go, which the manifest on disk does not list any more."""
+        for segment in self._leaving[:count]:
+            if not self.is_closed:
+                self._retire([segment], now_ms)
                 with self._lock:
-                    kept = [segment for segment in gone if segment.suffix != DELETED_SUFFIX]
-                    self.segments = (*kept, *self.segments)
+                    self._leaving.remove(segment)
+
+    @property
+    def leaving(self) -> int:
+        """How many deleted segments wait for the manifest."""
+        return len(self._leaving)
+
+    def _withhold(self, segments: Sequence[Segment]) -> None:
+        """Have a manifest on disk that does not ask for these segments, before their files change."""
+        if self.save_manifest is not None:
+            self.withheld = frozenset(segment.base_offset for segment in segments)
+            try:
+                self.save_manifest()
+            except BaseException as error:
+                self.withheld = frozenset()
+                if isinstance(error, OSError):
+                    raise StorageError(f"{self.topic_partition}: cannot write the manifest: {error}") from error
                 raise
 
     def _retire(self, segments: Iterable[Segment], now_ms: int) -> None:
@@ -297,6 +324,7 @@ class LogUpkeep(LogState):
         `cleaned` is complete and synced under the suffix `.cleaned`. From the rename to `.swap` on, a crash
         is finished by the next start, and an error is undone. None of `replaced` is the last segment.
         """
+        self._withhold(replaced)
         try:
             cleaned.rename(".swap")
             self.files.sync_directory(self.directory)
@@ -315,6 +343,7 @@ class LogUpkeep(LogState):
         self._retired += [(due_ms, segment) for segment in replaced]
         self.files.sync_directory(self.directory)
         self._snapshots.discard([segment.base_offset for segment in replaced[1:]])
+        self.withheld = frozenset()
 
     def _undo_replacement(self, cleaned: Segment, replaced: Sequence[Segment]) -> None:
         """Give the originals their names back; the cleaned files go only when all have, in case of a crash."""
@@ -323,6 +352,7 @@ class LogUpkeep(LogState):
                 if segment.suffix == DELETED_SUFFIX:
                     segment.rename("")
             cleaned.delete()
+            self.withheld = frozenset()
         except OSError as error:
             self.take_offline(
                 f"replacing segments of {self.directory} by compacted ones was interrupted and could not be undone: "
@@ -336,8 +366,9 @@ class LogUpkeep(LogState):
 
     @property
     def has_moved_start(self) -> bool:
-        """Whether the log starts inside its first segment, which only a checkpoint can remember."""
-        return self.log_start_offset > self.segments[0].base_offset
+        """Whether the log starts above its first file's base offset, which only a checkpoint can remember."""
+        first = next(iter(self._leaving), self.segments[0])
+        return self.log_start_offset > first.base_offset
 
     # --- truncating -------------------------------------------------------------------------------------
 
@@ -354,6 +385,7 @@ class LogUpkeep(LogState):
         except OSError as error:
             raise self._unreadable(cut.path(".log"), error) from error
         _ = self.leader_epochs
+        self._withhold(self.segments)
         with self._lock:
             self._truncations += 1
             kept = tuple(segment for segment in self.segments if segment.base_offset <= offset)
@@ -369,6 +401,7 @@ class LogUpkeep(LogState):
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove everything and go on at `offset`."""
+        self._withhold(self.segments)
         try:
             # Out of the way first: the new segment may want a name that an old one has.
             self._retire(reversed(self.segments), self.clock.now_ms())
@@ -390,6 +423,7 @@ class LogUpkeep(LogState):
         return StorageError(str(self.offline_error))
 
     def _end_at(self, offset: int) -> None:
+        self.withheld = frozenset()
         self.log_end_offset = offset
         self.high_watermark = min(self.high_watermark, offset)
         self.log_start_offset = min(self.log_start_offset, offset)

@@ -11,8 +11,10 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from moldau.core.clock import Clock, SystemClock
@@ -31,10 +33,13 @@ from moldau.log.config import LogConfig
 from moldau.log.errors import StorageError
 from moldau.log.files import FileLock, Files
 from moldau.log.flush_policy import is_flush_due
-from moldau.log.loading import LastRun, create_log, open_log
+from moldau.log.loading import LastRun, create_log, missing_log, open_log
 from moldau.log.log_state import LogEvents
 from moldau.log.log_upkeep import PASSING
+from moldau.log.manifest import Manifest, PartitionEntry
+from moldau.log.manifest_keeper import ManifestKeeper, MetadataMark
 from moldau.log.open_files import OPEN_FILES
+from moldau.log.partition_files import PartitionMetadata
 from moldau.log.partition_log import PartitionLog
 from moldau.log.unopened import adopt_log, belongs_to_another_topic, unopened_log
 
@@ -43,6 +48,7 @@ __all__ = ["LogDirectory", "LogManager"]
 log = logging.getLogger("moldau.log")
 
 _METADATA_DIRECTORY: Final = "__cluster_metadata-0"
+_PARTITION_FOLDER: Final = re.compile(r".+-[0-9]+")
 _LONGEST_NAME: Final = 255
 _FEW: Final = 16
 _SEGMENTS_A_TURN: Final = 20_000
@@ -74,6 +80,7 @@ class LogDirectory:
         self.error: str | None = None
         """Why the directory is offline."""
         self.is_clean = False
+        self.manifest = ManifestKeeper(files, self.path)
         self._lock: FileLock | None = None
         self._saved: dict[str, dict[TopicPartition, int]] = {}
 
@@ -107,6 +114,10 @@ class LogDirectory:
             saved[LOG_START_OFFSETS].get(topic_partition),
             saved[HIGH_WATERMARKS].get(topic_partition),
         )
+
+    def saved(self, name: str) -> Mapping[TopicPartition, int]:
+        """What a checkpoint says."""
+        return self._saved.get(name, {})
 
     def save(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         """Write a checkpoint unless it says the same as before."""
@@ -144,6 +155,12 @@ class LogManager:
         self._next_to_release = 0
         self._doomed: list[tuple[int, str]] = []
         """Directories of deleted partitions, and when they may be removed."""
+        self.metadata_mark: Callable[[], MetadataMark] = MetadataMark
+        """How far the metadata log is on disk, which the manifests remember."""
+        self._recorded: dict[TopicPartition, tuple[PartitionEntry, Manifest]] = {}
+        """What the manifests ask for; empty once the logs are open."""
+        self._missing: dict[str, dict[TopicPartition, PartitionEntry]] = {}
+        """Partitions without a folder that the manifest of a directory asks for, until the metadata is asked too."""
         self._call_on_loop = call_on_loop
         self._truncate_corruption = truncate_corruption
         self._recovery_threads = recovery_threads
@@ -155,9 +172,61 @@ class LogManager:
         for directory in self.directories:
             directory.lock()
 
-    def open(self) -> None:
-        """Open every partition found on disk, recovering those that were not closed in order."""
+    def load_manifests(self) -> None:
+        """Read what the last run left in each directory; `open` does so too."""
         self.lock()
+        for directory in self.directories:
+            try:
+                directory.manifest.load()
+            except OSError as error:
+                raise StartupError(f"cannot read {directory.manifest.path}: {error}") from error
+
+    @property
+    def manifests(self) -> list[Manifest]:
+        """What the last run left, one for each directory that has one."""
+        return [found for each in self.directories if (found := each.manifest.recorded) is not None]
+
+    def open(self, metadata_epoch: int | None = None) -> None:
+        """Open every partition found on disk, recovering those that were not closed in order.
+
+        `metadata_epoch` is the newest epoch of the metadata quorum that the files know; where it is above the one in
+        a manifest, another broker has run here since.
+        """
+        self.load_manifests()
+        self._take_recorded(metadata_epoch)
+        self._open_all()
+        self._note_missing()
+        for directory in self.directories:
+            if not self._lower_recovery_points(directory):
+                continue
+            try:
+                directory.manifest.save(
+                    self._logs_in(directory), self.metadata_mark(), missing=self._missing.get(directory.path)
+                )
+            except OSError as error:
+                log.error("cannot write %s, will try again: %s", directory.manifest.path, error)
+
+    def _take_recorded(self, metadata_epoch: int | None) -> None:
+        for directory in self.directories:
+            manifest = directory.manifest.recorded
+            if manifest is None:
+                continue
+            if metadata_epoch is not None and manifest.is_outdated(metadata_epoch):
+                log.info("%s: another broker has run here since, so it is written anew", directory.manifest.path)
+                continue
+            self._recorded.update({partition: (entry, manifest) for partition, entry in manifest.partitions.items()})
+
+    def _note_missing(self) -> None:
+        recorded, self._recorded = self._recorded, {}
+        for directory in self.directories:
+            listed = directory.manifest.recorded.partitions if directory.manifest.recorded is not None else {}
+            self._missing[directory.path] = {
+                partition: recorded[partition][0]
+                for partition in listed
+                if partition in recorded and partition not in self._logs
+            }
+
+    def _open_all(self) -> None:
         for directory in self.directories:
             try:
                 directory.load()
@@ -168,7 +237,22 @@ class LogManager:
                 logs = [self._opened(directory, *partition) for partition in found]
             else:
                 logs = self._opened_in_parallel(directory, found)
-            self._logs.update((opened.topic_partition, opened) for opened in logs)
+            for opened in logs:
+                self._keep(opened)
+
+    def _keep(self, opened: PartitionLog) -> None:
+        self._logs[opened.topic_partition] = opened
+        directory = self._by_path[os.path.dirname(opened.directory)]
+        opened.save_manifest = lambda: self._save_manifest_or_raise(directory)
+
+    def partition_folders(self) -> list[str]:
+        """The names of all folders that look like a partition's."""
+        return [
+            name
+            for directory in self.directories
+            for name in self.files.subdirectories(directory.path)
+            if name != _METADATA_DIRECTORY and _PARTITION_FOLDER.fullmatch(name)
+        ]
 
     def _found(self, directory: LogDirectory) -> list[tuple[str, TopicPartition]]:
         found = []
@@ -194,6 +278,8 @@ class LogManager:
     def _opened(self, directory: LogDirectory, name: str, topic_partition: TopicPartition) -> PartitionLog:
         path, last_run = f"{directory.path}/{name}", directory.last_run(topic_partition)
         try:
+            entry, is_exact = self._entry_for(directory, path, topic_partition)
+            last_run = replace(last_run, entry=entry, is_entry_exact=is_exact)
             return open_log(
                 path,
                 topic_partition,
@@ -208,6 +294,20 @@ class LogManager:
             if error.errno not in PASSING:
                 raise StartupError(f"cannot open {path}: {error}") from error
             return self._stand_in(path, topic_partition, last_run, f"cannot open {path}: {error.strerror}")
+
+    def _entry_for(
+        self, directory: LogDirectory, path: str, topic_partition: TopicPartition
+    ) -> tuple[PartitionEntry | None, bool]:
+        """What the manifest says of a folder, and whether nobody was to write since.
+
+        After a crash the manifest may speak of a topic that was deleted and made again under the same name.
+        """
+        entry, manifest = self._recorded.get(topic_partition, (None, None))
+        if entry is None or manifest is None:
+            return None, False
+        is_exact = directory.is_clean and manifest.is_stopped
+        is_same = is_exact or PartitionMetadata(self.files, path).topic_id == entry.topic_id
+        return (entry if is_same else None), is_exact
 
     def _opened_in_parallel(
         self, directory: LogDirectory, found: Sequence[tuple[str, TopicPartition]]
@@ -225,6 +325,8 @@ class LogManager:
 
     def close(self) -> None:
         """Put everything on disk and leave the clean-shutdown marker, last of all."""
+        if any(each.leaving for each in self):
+            self.manifest_round(self.clock.now_ms())
         dirty = [partition_log for partition_log in self if partition_log.is_dirty]
         if len(dirty) > _FEW:
             self._in_threads(_try_to_close, dirty, _CLOSING_THREADS)
@@ -237,12 +339,20 @@ class LogManager:
                 log.error("%s: no clean-shutdown marker, the next start recovers", directory.path)
                 directory.unlock()
                 continue
+            self._save_last_manifest(directory)
             try:
                 save_clean_shutdown(self.files, directory.path, self.broker_epoch)
             except OSError as error:
                 log.error("%s: no clean-shutdown marker, the next start recovers: %s", directory.path, error.strerror)
             finally:
                 directory.unlock()
+
+    def _save_last_manifest(self, directory: LogDirectory) -> None:
+        """With the sizes of all files; without it the next start compares with what the last round wrote."""
+        try:
+            directory.manifest.save(self._logs_in(directory), self.metadata_mark(), is_stopped=True)
+        except OSError as error:
+            log.error("cannot write %s: %s", directory.manifest.path, error)
 
     def abandon(self) -> None:
         """Let go of all files and locks without writing anything, as a crash would."""
@@ -271,7 +381,8 @@ class LogManager:
             return existing
         path = f"{self._directory_for(topic_partition).path}/{topic_partition}"
         config = config or self.config_of(topic_partition.topic)
-        self._logs[topic_partition] = created = self._made(path, topic_partition, LastRun(), topic_id, config)
+        created = self._made(path, topic_partition, LastRun(), topic_id, config)
+        self._keep(created)
         return created
 
     def _made(
@@ -313,6 +424,35 @@ class LogManager:
             )
         except OSError as error:
             raise StorageError(f"cannot {verb} {path}: {error.strerror}") from error
+
+    def missing(self) -> dict[TopicPartition, uuid.UUID]:
+        """Partitions whose folder was here and is not, with the id of the topic they belonged to."""
+        found = {partition: entry.topic_id for listed in self._missing.values() for partition, entry in listed.items()}
+        return {partition: topic_id for partition, topic_id in found.items() if topic_id is not None}
+
+    def take_up_missing(self, wanted: Collection[TopicPartition]) -> None:
+        """Have an offline log for each of these partitions, whose topics still exist; forget the other missing ones.
+
+        With `moldau.recovery.truncate` their loss is accepted, and they begin anew.
+        """
+        missing, self._missing = self._missing, {}
+        for path, listed in missing.items():
+            for partition in [one for one in listed if one in wanted]:
+                folder = f"{path}/{partition}"
+                if self._truncate_corruption:
+                    log.warning("%s is missing; accepted, since moldau.recovery.truncate is set", folder)
+                    continue
+                self._keep(
+                    missing_log(
+                        folder,
+                        partition,
+                        self.config_of(partition.topic),
+                        listed[partition],
+                        files=self.files,
+                        clock=self.clock,
+                        events=self.events,
+                    )
+                )
 
     def _directory_for(self, topic_partition: TopicPartition) -> LogDirectory:
         """Where a failed attempt left something, so that nothing is in two places; or else the emptiest with room."""
@@ -376,7 +516,7 @@ class LogManager:
     def restore(self, reopened: PartitionLog) -> None:
         """Put a log that could be opened at last in the place of its stand-in."""
         del self._unopened[reopened.topic_partition]
-        self._logs[reopened.topic_partition] = reopened
+        self._keep(reopened)
 
     def postpone(self, topic_partition: TopicPartition, reason: StorageError) -> None:
         """It failed again: the others have their turn before it."""
@@ -407,6 +547,8 @@ class LogManager:
         aside = f"{os.path.dirname(partition_log.directory)}/{aside_name(topic_partition, suffix)}"
         try:
             self.files.rename(partition_log.directory, aside)
+        except FileNotFoundError:
+            return None  # it was missing from the start
         except OSError as error:
             if was_unopened and error.errno == errno.ENOENT:
                 return None  # it was never made
@@ -444,7 +586,40 @@ class LogManager:
                     self._retain(partition_log, now_ms)
                 except (OSError, StorageError) as error:
                     log.error("%s: retention failed, will try again: %s", partition_log.topic_partition, error)
+        self.manifest_round(now_ms)
         self.delete_retired(now_ms)
+
+    def manifest_round(self, now_ms: int) -> None:
+        """Save the manifests where anything has changed, then let deleted segments go that waited for that."""
+        for directory in self.directories:
+            logs = self._logs_in(directory)
+            leaving = [(each, each.leaving) for each in logs if each.leaving]
+            if self._save_manifest(directory):
+                for each, count in leaving:
+                    self._retire(each, count, now_ms)
+
+    def _retire(self, each: PartitionLog, count: int, now_ms: int) -> None:
+        try:
+            each.retire_leaving(count, now_ms)
+        except OSError as error:
+            log.error("%s: deleted segments cannot be renamed, will try again: %s", each.topic_partition, error)
+
+    def _save_manifest_or_raise(self, directory: LogDirectory) -> None:
+        if not self._save_manifest(directory):
+            raise StorageError(f"{directory.manifest.path} cannot be written, so no segment may be replaced")
+
+    def _save_manifest(self, directory: LogDirectory) -> bool:
+        """Whether files that the manifest on disk does not list may go away."""
+        return self._lower_recovery_points(directory) and directory.manifest.save_or_withdraw(
+            self._logs_in(directory), self.metadata_mark()
+        )
+
+    def _lower_recovery_points(self, directory: LogDirectory) -> bool:
+        """Have no recovery point on disk above that of a log which was cut: the next start would miss records there."""
+        saved, logs = directory.saved(RECOVERY_POINTS), self._logs_in(directory)
+        if all(entry.recovery_point >= saved.get(entry.topic_partition, 0) for entry in logs):
+            return True
+        return self._save(directory, RECOVERY_POINTS, _recovery_points(logs))
 
     def _retain(self, partition_log: PartitionLog, now_ms: int) -> None:
         partition_log.expire_producers(now_ms, self.producer_id_expiration_ms)
@@ -494,9 +669,7 @@ class LogManager:
             logs = self._logs_in(directory)
             starts = {entry.topic_partition: entry.log_start_offset for entry in logs if entry.has_moved_start}
             self._save(directory, LOG_START_OFFSETS, starts)
-            # Without its recovery point, a partition is recovered by the next start even after a clean end.
-            points = {entry.topic_partition: entry.recovery_point for entry in logs if not entry.needs_recovery}
-            if self._save(directory, RECOVERY_POINTS, points):
+            if self._save(directory, RECOVERY_POINTS, _recovery_points(logs)):
                 saved.append(directory)
         self.checkpoint_high_watermarks()
         return saved
@@ -518,6 +691,11 @@ class LogManager:
         if len(self.directories) == 1:
             return list(self._logs.values())
         return [entry for entry in self if os.path.dirname(entry.directory) == directory.path]
+
+
+def _recovery_points(logs: Iterable[PartitionLog]) -> dict[TopicPartition, int]:
+    """Without its recovery point, a partition is recovered by the next start even after a clean end."""
+    return {entry.topic_partition: entry.recovery_point for entry in logs if not entry.needs_recovery}
 
 
 def _try_to_close(partition_log: PartitionLog) -> None:

@@ -139,6 +139,10 @@ class PartitionMetadata:
             log.error("%s is corrupt and ignored: %r", self.path, error)
             return None
 
+    def assume(self, topic_id: uuid.UUID) -> None:
+        """Take an id that is known without reading the file."""
+        self._topic_id, self._is_loaded = topic_id, True
+
     def save(self, topic_id: uuid.UUID) -> None:
         """Write the file unsynced; the partition's first flush puts it on disk with everything else."""
         try:

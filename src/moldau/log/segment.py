@@ -20,6 +20,7 @@ from typing import Final, TypeVar
 from moldau.log.batch_scan import headers
 from moldau.log.errors import CorruptIndexError
 from moldau.log.files import Files, SegmentFile
+from moldau.log.manifest import TxnMark
 from moldau.log.offset_index import OffsetIndex
 from moldau.log.time_index import TimeIndex, TimestampOffset
 from moldau.log.txn_index import TxnIndex
@@ -66,6 +67,7 @@ class Segment:
         "_offset_index",
         "_time_index",
         "_txn_index",
+        "_txn_mark",
         "base_offset",
         "created_ms",
         "directory",
@@ -121,6 +123,7 @@ class Segment:
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._txn_index: TxnIndex | None = None
+        self._txn_mark: TxnMark | None = None
 
     def __repr__(self) -> str:
         return f"Segment({self.path('.log')}, {self.size} bytes)"
@@ -233,6 +236,22 @@ class Segment:
             self._txn_index = index
         return index
 
+    @property
+    def txn_mark(self) -> TxnMark | None:
+        """The transaction index as it is on disk, for the manifest; `None` while it is not saved."""
+        if not self.is_index_saved:
+            return None
+        if self._txn_mark is None:
+            try:
+                self._txn_mark = TxnMark.of(self.files.read_file(self.path(".txnindex")))
+            except FileNotFoundError:
+                self._txn_mark = TxnMark()
+        return self._txn_mark
+
+    def expect_txn_index(self, mark: TxnMark) -> None:
+        """The file was found to be as the manifest says."""
+        self._txn_mark = mark
+
     def _loaded(self, extension: str, decode: Callable[[int, bytes], Index]) -> Index:
         """Load an index; a missing one reads as empty, which is slow but right, a wrong one is built anew."""
         try:
@@ -319,6 +338,7 @@ class Segment:
     def _write_indexes(self, sync: bool) -> None:
         # Before the bytes are taken: what an append adds meanwhile must count as unsaved again.
         self.is_index_saved = True
+        self._txn_mark = None
         try:
             self._write_index(".index", bytes(self.offset_index.entries), sync)
             self._write_index(".timeindex", bytes(self.time_index.entries), sync)

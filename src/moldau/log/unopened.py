@@ -53,6 +53,8 @@ def unopened_log(
         events=events,
     )
     stand_in.offline_error = StorageError(reason)
+    # The manifest goes on asking for what it asked for, and never for the segment that stands in for the others.
+    stand_in.recorded, stand_in.withheld = last_run.entry, frozenset({segment.base_offset})
     # Only the recovery point of an orderly end may be written again as if it were the log's end.
     stand_in.needs_recovery = not last_run.is_clean or last_run.recovery_point is None
     return stand_in

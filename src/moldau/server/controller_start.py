@@ -16,15 +16,20 @@ from moldau.controller.controller import Controller
 from moldau.controller.features import INITIAL_LEVELS, METADATA_VERSION
 from moldau.controller.image import Endpoint, MetadataImage
 from moldau.controller.metadata_log import METADATA_PARTITION, MetadataLog
+from moldau.controller.metadata_loss import metadata_loss, recorded_end
 from moldau.controller.quorum import QuorumOfOne
+from moldau.controller.quorum_state import load_quorum_state
+from moldau.controller.snapshots import newest_first
 from moldau.core.clock import Clock
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError
 from moldau.log.config import LogConfig
 from moldau.log.errors import StorageError
 from moldau.log.files import Files
-from moldau.log.loading import create_log, open_log
+from moldau.log.loading import LastRun, create_log, open_log
 from moldau.log.log_state import LogEvents
+from moldau.log.manifest import Manifest
+from moldau.log.manifest_keeper import MetadataMark
 from moldau.log.partition_log import PartitionLog
 from moldau.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
 from moldau.server.directories import metadata_directory
@@ -41,6 +46,15 @@ class StartedController:
     quorum: QuorumOfOne
     metadata_log: MetadataLog
     node_id: int
+    known_epoch: int
+    """The newest epoch that the files knew of before this start."""
+    recorded_end: int
+    """How far the metadata log was on disk when the last run told."""
+
+    def metadata_mark(self) -> MetadataMark:
+        """What the manifests are to remember. Before `join` this run has no epoch of its own."""
+        end_offset = max(self.recorded_end, self.metadata_log.partition.recovery_point)
+        return MetadataMark(max(self.known_epoch, self.quorum.epoch), end_offset)
 
     def join(self, endpoints: Sequence[Endpoint], log_dirs: Sequence[uuid.UUID], rack: str | None) -> int:
         """Register this broker and let it lead its partitions, each in a new leader epoch; returns its broker epoch.
@@ -75,12 +89,27 @@ class StartedController:
 
 
 def start_controller(
-    current_config: Callable[[], BrokerConfig], *, files: Files, clock: Clock, events: LogEvents
+    current_config: Callable[[], BrokerConfig],
+    *,
+    files: Files,
+    clock: Clock,
+    events: LogEvents,
+    manifests: Sequence[Manifest] = (),
+    partition_folders: Sequence[str] = (),
 ) -> StartedController:
-    """Open the metadata log and replay it into an image; the controller is ready once the broker has joined."""
+    """Open the metadata log and replay it into an image; the controller is ready once the broker has joined.
+
+    A log that is shorter than the manifests say, or empty beside partitions, raises `StartupError` before anything is
+    changed.
+    """
     config = current_config()
-    partition = _open_partition(config, files, clock, events)
+    directory = os.path.join(metadata_directory(config), str(METADATA_PARTITION))
+    known_end = recorded_end(manifests, load_quorum_state(files, directory).leader_epoch)
+    if not _holds_metadata(files, directory):
+        _check(metadata_loss(directory, end_offset=0, recorded_end=known_end, partitions=partition_folders))
+    partition = _open_partition(directory, config, files, clock, events, known_end)
     if partition.offline_error is not None:
+        _check(metadata_loss(directory, end_offset=partition.log_end_offset, recorded_end=known_end, partitions=()))
         raise StartupError(f"the metadata log cannot be used: {partition.offline_error}")
     metadata_log = MetadataLog(
         partition,
@@ -88,10 +117,31 @@ def start_controller(
         snapshot_after_bytes=config.value("metadata.log.max.record.bytes.between.snapshots"),
         keep_bytes=config.value("metadata.max.retention.bytes"),
     )
+    image = metadata_log.load()
+    _check(metadata_loss(directory, end_offset=image.offset + 1, recorded_end=0, partitions=partition_folders))
     quorum = QuorumOfOne(metadata_log, node_id=config.node_id)
     return StartedController(
-        Controller(quorum, metadata_log.load(), current_config), quorum, metadata_log, config.node_id
+        Controller(quorum, image, current_config),
+        quorum,
+        metadata_log,
+        config.node_id,
+        quorum.known_epoch(),
+        known_end,
     )
+
+
+def _check(problem: str | None) -> None:
+    if problem is not None:
+        raise StartupError(problem)
+
+
+def _holds_metadata(files: Files, directory: str) -> bool:
+    """Whether there is any segment with content, or a snapshot."""
+    if not os.path.isdir(directory):
+        return False
+    names = files.names(directory)
+    segments = [name for name in names if name.endswith(".log")]
+    return bool(newest_first(names)) or any(files.size(os.path.join(directory, name)) for name in segments)
 
 
 def _first_records(metadata_log: MetadataLog) -> list[MetadataRecord]:
@@ -112,15 +162,18 @@ def _new_features(image: MetadataImage, records: Sequence[MetadataRecord]) -> li
     ]
 
 
-def _open_partition(config: BrokerConfig, files: Files, clock: Clock, events: LogEvents) -> PartitionLog:
-    directory = os.path.join(metadata_directory(config), str(METADATA_PARTITION))
+def _open_partition(  # noqa: PLR0917
+    directory: str, config: BrokerConfig, files: Files, clock: Clock, events: LogEvents, known_end: int
+) -> PartitionLog:
     log_config = LogConfig(
         cleanup_policy=frozenset(),
         segment_bytes=config.value("metadata.log.segment.bytes"),
         segment_ms=config.value("metadata.log.segment.ms"),
     )
-    make = open_log if os.path.isdir(directory) else create_log
     try:
-        return make(directory, METADATA_PARTITION, log_config, files=files, clock=clock, events=events)
+        if not os.path.isdir(directory):
+            return create_log(directory, METADATA_PARTITION, log_config, files=files, clock=clock, events=events)
+        last_run = LastRun(flushed_end=known_end)
+        return open_log(directory, METADATA_PARTITION, log_config, last_run, files=files, clock=clock, events=events)
     except OSError as error:
         raise StartupError(f"cannot open the metadata log {directory}: {error.strerror}") from None

@@ -60,6 +60,7 @@ _logger = logging.getLogger("moldau.server.KafkaServer")
 _FLUSH_ROUND_MS = 500
 _DELETION_ROUND_MS = 10_000
 _SNAPSHOT_ROUND_MS = 10_000
+_MANIFEST_ROUND_MS = 2_000
 
 
 class BrokerState(IntEnum):
@@ -132,13 +133,20 @@ class Node:
         logs.lock()
         all_directories = list(dict.fromkeys([metadata_directory(config), *directories]))
         identities = await self._identities(all_directories, directories)
+        logs.load_manifests()
         started = self._controller = start_controller(
-            self._current_config, files=self._files, clock=self._clock, events=logs.events
+            self._current_config,
+            files=self._files,
+            clock=self._clock,
+            events=logs.events,
+            manifests=logs.manifests,
+            partition_folders=logs.partition_folders(),
         )
+        logs.metadata_mark = started.metadata_mark
         topic_configs = logs.config_of = TopicConfigs(config, started.controller.image)
         self.state = BrokerState.RECOVERY
         recovery_began = time.monotonic()
-        await self._loop.run_in_executor(None, logs.open)
+        await self._loop.run_in_executor(None, logs.open, started.known_epoch)
         if len(logs) and not all(directory.is_clean for directory in logs.directories):
             took_ms = (time.monotonic() - recovery_began) * 1000
             _logger.info("the last run did not end in order: %d partitions recovered in %d ms", len(logs), took_ms)
@@ -306,6 +314,7 @@ class Node:
         every(value("log.flush.offset.checkpoint.interval.ms"), logs.checkpoint)
         every(value("replica.high.watermark.checkpoint.interval.ms"), logs.checkpoint_high_watermarks)
         every(_SNAPSHOT_ROUND_MS, started.snapshot_round)
+        every(_MANIFEST_ROUND_MS, lambda: logs.manifest_round(clock.now_ms()), first_after_ms=0)
         self._maintenance.start()
         self._cleaner = Cleaner(
             lambda: logs,

@@ -132,6 +132,16 @@ def test_a_snapshot_holds_the_whole_image(tmp_path: Path) -> None:
         decode_snapshot(b"".join(batches[:-1]))
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_snapshot_with_a_flipped_bit_is_not_used(seed: int) -> None:
+    records = [FeatureLevelRecord(name="metadata.version", feature_level=27)]
+    data = bytearray(b"".join(encode_snapshot(records, epoch=1, last_timestamp_ms=5, now_ms=6)))
+    chance = Random(seed)
+    data[chance.randrange(17, 61)] ^= 1 << chance.randrange(8)
+    with pytest.raises(MalformedRecordError, match="fails its checksum"):
+        decode_snapshot(bytes(data))
+
+
 def test_a_restart_reads_the_snapshot_and_what_came_after(tmp_path: Path) -> None:
     log = open_metadata(tmp_path, segment_bytes=500)
     controller = joined(log)

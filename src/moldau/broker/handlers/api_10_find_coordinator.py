@@ -53,7 +53,7 @@ def _found(
     image = broker.image
     number = None if coordinator is None else coordinator.partition_of(key)
     partition = None if coordinator is None or number is None else image.partition(coordinator.topic.name, number)
-    if coordinator is not None and number is not None and partition is not None:
+    if coordinator is not None and number is not None and partition is not None and not coordinator.is_offline(key):
         lost = broker.partitions.lost_replicas(coordinator.topic.name, number)
         leader = partition_view(image, partition, call.listener_name, lost).leader
         for one, endpoint in reachable_brokers(image.alive_brokers(), call, broker):
