@@ -16,6 +16,7 @@ from uuid import uuid4
 from moldau.broker.coordinator_log import PartitionAppender, replay_log
 from moldau.broker.coordinator_timers import CoordinatorTimers
 from moldau.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE, InternalTopic, create_internal_topic
+from moldau.coordinator.runtime.outcome import Outcome
 from moldau.coordinator.runtime.shard import CoordinatorCore, Decide, Shard
 from moldau.core.errors import ErrorCode
 from moldau.core.java_hash import partition_for
@@ -96,11 +97,10 @@ class Coordinator(Generic[Core]):
         future.add_done_callback(lambda done: shard.forget(ticket) if done.cancelled() else None)
         return future
 
-    def carry_out(self, decide: Callable[[Core], Any]) -> None:
+    def act(self, decide: Callable[[Core], Outcome]) -> None:
         """Have every shard decide something that nobody waits for."""
         for shard in self.shards.values():
-            if shard.is_active:
-                shard.carry_out(decide(shard.core))
+            shard.act(lambda core, now_ms: decide(core))
 
     def follow(self) -> None:
         """Have a shard for each partition this broker leads, and for no other."""
@@ -125,6 +125,7 @@ class Coordinator(Generic[Core]):
             self._make_core(),
             PartitionAppender(self._broker, partition, self.topic.codec(self._broker.config)),
             on_deadline=lambda deadline_ms: self._coordinators.timers.wake(shard, deadline_ms),
+            clock=self._coordinators.now_ms,
         )
         self.shards[number] = shard
         self._partitions[number] = partition
@@ -194,7 +195,7 @@ class Coordinators:
                 coordinator.follow()
         deleted = {topic.name for topic in delta.deleted_topics} - delta.image.topics.keys()
         if deleted:
-            self.groups.carry_out(lambda core: core.forget_topics(deleted))
+            self.groups.act(lambda core: core.forget_topics(deleted))
 
     def close(self) -> None:
         """Tell everybody who waits to look for another coordinator."""

@@ -1,13 +1,13 @@
 """All partitions of this broker, found by the bytes that requests carry.
 
 They follow the cluster's metadata: whoever applies a change to it calls `follow` for each topic it touched.
-Start at `Partitions.follow`.
+What changes a log here must not overlap an append, so it is called through
+`SlowAppends.apply` once clients are served. Start at `Partitions.follow`.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -37,8 +37,6 @@ class Partitions:
         self.by_id: dict[bytes, Topic] = {}
         self.deleted_topics = TopicStats()
         """Sum over topics that are gone, so that totals over all topics never fall."""
-        self.append_lock = threading.Lock()
-        """Held by a thread while it appends in the loop's place, and by the loop for whatever else changes a log."""
         self.on_change: Callable[[Partition], None] = lambda partition: None
         """Told when a partition changed its leader or went away: parked fetches have to look again."""
 
@@ -57,14 +55,15 @@ class Partitions:
         return None if topic is None else topic.partitions.get(topic_partition.partition)
 
     def follow(self, name: str, image: TopicImage | None) -> None:
-        """Make this broker's share of one topic what the metadata says; `None` for a deleted topic."""
-        with self.append_lock:
-            self._follow(name, image)
+        """Make this broker's share of one topic what the metadata says; `None` for a deleted topic.
 
-    def _follow(self, name: str, image: TopicImage | None) -> None:
+        Logs that are missing are created here, and those of a dropped topic deleted; whoever minds that it takes a
+        while calls `drop` and creates them before.
+        """
         topic = self.by_name.get(name.encode())
         if topic is not None and (image is None or image.topic_id != topic.topic_id):
-            self._drop(topic)
+            for topic_partition in self.drop(name):
+                self._logs.delete(topic_partition)
             topic = None
         if image is None:
             return
@@ -85,24 +84,25 @@ class Partitions:
         """A topic's configuration changed, or a broker-wide default it inherits."""
         topic = self.by_name.get(name.encode())
         if topic is not None:
-            with self.append_lock:
-                topic.configure(self._config_of(name))
+            topic.configure(self._config_of(name))
 
     def configure_all(self) -> None:
-        with self.append_lock:
-            for topic in self.by_name.values():
-                topic.configure(self._config_of(topic.name))
+        for topic in self.by_name.values():
+            topic.configure(self._config_of(topic.name))
 
     def _log_of(self, topic: Topic, index: int) -> PartitionLog:
         topic_partition = TopicPartition(topic.name, index)
         existing = self._logs.get(topic_partition)
         return existing if existing is not None else self._logs.create(topic_partition, topic.topic_id)
 
-    def _drop(self, topic: Topic) -> None:
-        del self.by_name[topic.name_bytes]
+    def drop(self, name: str) -> list[TopicPartition]:
+        """Serve a topic no more; return its partitions, whose logs are now nobody's and can be deleted."""
+        topic = self.by_name.pop(name.encode(), None)
+        if topic is None:
+            return []
         del self.by_id[topic.id_bytes]
         self.deleted_topics.add(topic.stats)
         for partition in topic.partitions.values():
             partition.is_leader = partition.is_plain = False
-            self._logs.delete(partition.topic_partition)
             self.on_change(partition)
+        return [partition.topic_partition for partition in topic.partitions.values()]

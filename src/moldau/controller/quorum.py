@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 from moldau.controller.metadata_log import MetadataLog
 from moldau.controller.quorum_state import QuorumState, load_quorum_state, save_quorum_state
+from moldau.core.activity import Activity
 from moldau.protocol.metadata_records import MetadataRecord
 
 __all__ = ["Committed", "Quorum", "QuorumOfOne"]
@@ -50,6 +51,7 @@ class QuorumOfOne:
         self.node_id = node_id
         self._directory_id = directory_id
         self._epoch = 0
+        self.activity = Activity("a write to the metadata log")
 
     @property
     def epoch(self) -> int:
@@ -70,18 +72,23 @@ class QuorumOfOne:
         return Committed(offset, self._epoch)
 
     async def append(self, records: Sequence[MetadataRecord]) -> Committed:
-        """Write on the loop, sync off it: a slow disk must not hold up clients."""
-        offset = self.log.append(records, self._epoch)
-        await asyncio.get_running_loop().run_in_executor(None, self.log.flush)
+        """Write and sync in a thread: a slow disk must not hold up clients. The controller makes one change at a time,
+        so no two appends meet."""
+        offset = await asyncio.get_running_loop().run_in_executor(None, self._write, records)
         self._committed(offset)
         return Committed(offset, self._epoch)
 
     def append_now(self, records: Sequence[MetadataRecord]) -> Committed:
         """The same before the loop runs."""
-        offset = self.log.append(records, self._epoch)
-        self.log.flush()
+        offset = self._write(records)
         self._committed(offset)
         return Committed(offset, self._epoch)
+
+    def _write(self, records: Sequence[MetadataRecord]) -> int:
+        with self.activity:
+            offset = self.log.append(records, self._epoch)
+            self.log.flush()
+        return offset
 
     def _committed(self, offset: int) -> None:
         self.log.partition.high_watermark = offset + 1

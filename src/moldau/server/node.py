@@ -200,12 +200,11 @@ class Node:
         self._loop.call_soon_threadsafe(self._between_appends, function)
 
     def _between_appends(self, function: Callable[[], None]) -> None:
-        """The loop is the one that appends, except while a thread does it in its place (`broker.slow_appends`)."""
-        if self.broker is None:
+        """Rolling opens, renames and deletes files, which the loop should not wait for."""
+        if self._data_plane is None:
             function()
-            return
-        with self.broker.partitions.append_lock:
-            function()
+        else:
+            self._data_plane.slow_appends.submit(function)
 
     def _log_manager(self, directories: list[str]) -> LogManager:
         config, maintenance = self._config, self._maintenance

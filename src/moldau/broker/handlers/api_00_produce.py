@@ -52,7 +52,7 @@ class ProduceHandler:
         self._careful = careful
         self._slow_appends = slow_appends
         slow_appends.on_switch = self._switch
-        self._switch(is_slow=False)
+        self._switch(slow_appends.is_on)
 
     def _switch(self, is_slow: bool) -> None:
         """While a thread appends nothing may take the short way, so the short way finds no topic."""
