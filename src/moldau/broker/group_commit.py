@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from moldau.core.activity import Activity
+
 if TYPE_CHECKING:
     from moldau.log.partition_log import PartitionLog
 
@@ -39,6 +41,7 @@ class GroupCommit:
         self._rounds: queue.SimpleQueue[Round | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._helpers: ThreadPoolExecutor | None = None
+        self.activity = Activity("a sync for acknowledgements", patience_s=1.0)
         self.rounds = 0
         """Syncs so far, each for any number of produces."""
 
@@ -66,7 +69,8 @@ class GroupCommit:
         while (round_ := self._rounds.get()) is not None:
             logs, callbacks = round_
             try:
-                self._flush_all(logs)
+                with self.activity:
+                    self._flush_all(logs)
             except Exception as error:
                 log.critical("a group commit failed, nothing in it is acknowledged: %s", error)
                 self._on_fatal(error)

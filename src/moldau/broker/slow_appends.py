@@ -48,6 +48,9 @@ JOB_BYTES: Final = 1024
 REPORT_S: Final = 0.005
 """How long finished appends may wait for the others of their turn before the loop hears of them."""
 
+PATIENCE_S: Final = 0.5
+"""An append that takes longer is worth a log line."""
+
 T = TypeVar("T")
 
 
@@ -88,7 +91,7 @@ class SlowAppends:
         self.on_switch: Callable[[bool], None] = lambda is_on: None
         self.count = 0
         """Appends that the kernel held up."""
-        self.activity = Activity("a write to a log")
+        self.activity = Activity("an append", patience_s=PATIENCE_S)
 
     @property
     def is_full(self) -> bool:

@@ -51,7 +51,7 @@ class QuorumOfOne:
         self.node_id = node_id
         self._directory_id = directory_id
         self._epoch = 0
-        self.activity = Activity("a write to the metadata log")
+        self.activity = Activity("a metadata write", patience_s=0.5)
 
     @property
     def epoch(self) -> int:

@@ -22,6 +22,7 @@ from moldau.broker.metric_sources import Parts, connect_metrics
 from moldau.broker.metrics import Metrics
 from moldau.broker.partitions import Partitions
 from moldau.broker.topic_configs import TopicConfigs
+from moldau.broker.watchdog import Watchdog
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError
@@ -38,6 +39,7 @@ from moldau.server.maintenance import Maintenance
 from moldau.server.schema_ids import RegistryAddress, RegistrySchemaIds
 
 if TYPE_CHECKING:
+    from moldau.broker.watchdog import Stall
     from moldau.log.cleaner import Cleaner, CleanerSettings
     from moldau.log.partition_log import PartitionLog
     from moldau.net.connection import Connection
@@ -84,6 +86,7 @@ class Node:
         self._maintenance = Maintenance(self._clock, on_fatal)
         self._metrics = Metrics()
         self._loop_monitor: LoopMonitor | None = None
+        self._watchdog: Watchdog | None = None
         self._metrics_server: MetricsServer | None = None
         self._logs: LogManager | None = None
         self._controller: StartedController | None = None
@@ -139,6 +142,7 @@ class Node:
         broker = self.broker = self._new_broker(cluster_id, started, logs, topic_configs)
         self._serve(broker, server, started, topic_configs)
         self._start_upkeep(logs, started)
+        self._start_watchdog(started)
         self._connect_metrics(broker, server, started)
         self.state = BrokerState.RUNNING
         self._log_start(broker, took_s=time.monotonic() - began)
@@ -261,6 +265,20 @@ class Node:
             io_max_bytes_per_second=value("log.cleaner.io.max.bytes.per.second"),
         )
 
+    def _start_watchdog(self, started: StartedController) -> None:
+        data_plane = self._data_plane
+        assert data_plane is not None
+        self._watchdog = Watchdog(
+            self._loop,
+            [
+                (data_plane.slow_appends.activity, "appends wait, everything else is served"),
+                (started.quorum.activity, "changes of metadata wait, everything else is served"),
+                (data_plane.group_commit.activity, "acknowledgements that ask for the disk wait"),
+                (self._maintenance.activity, "flushes, checkpoints and retention wait"),
+            ],
+            on_loop_stall=data_plane.slow_appends.note_slow,
+        )
+
     def _connect_metrics(self, broker: Broker, server: Server, started: StartedController) -> None:
         if self._metrics_server is None:
             return
@@ -272,6 +290,7 @@ class Node:
             cleaner=lambda: self._cleaner,
             metadata_log=started.metadata_log,
             loop_monitor=self._loop_monitor,
+            watchdog=self._watchdog,
         )
         connect_metrics(self._metrics, broker, parts)
 
@@ -282,7 +301,7 @@ class Node:
             return
         from moldau.server.http import MetricsServer
 
-        self._metrics_server = MetricsServer(self._metrics, lambda: self.state)
+        self._metrics_server = MetricsServer(self._metrics, lambda: self.state, self._stalls)
         try:
             self.metrics_port = await self._metrics_server.start(self._config.value("metrics.http.host"), port)
         except OSError as error:
@@ -291,6 +310,11 @@ class Node:
             _logger.warning(
                 "metrics are off: cannot listen on port %d (%s); set metrics.http.port", port, error.strerror
             )
+
+    def _stalls(self) -> tuple[bool, list[Stall]]:
+        """Whether the loop hangs, and everything that does. In the thread of the metrics server."""
+        watchdog = self._watchdog
+        return (False, []) if watchdog is None else (watchdog.is_loop_stuck, watchdog.stalls())
 
     async def stop(self) -> None:
         """Let replies under way leave, put everything on disk, and leave the clean-shutdown marker."""
@@ -314,6 +338,8 @@ class Node:
         await self._loop.run_in_executor(None, self._maintenance.stop)
         if self._loop_monitor is not None:
             self._loop_monitor.stop()
+        if self._watchdog is not None:
+            await self._loop.run_in_executor(None, self._watchdog.stop)
         if self._metrics_server is not None:
             await self._metrics_server.close()
         if self._controller is not None:
