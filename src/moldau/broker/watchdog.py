@@ -177,14 +177,14 @@ def _place_of(thread_id: int) -> Place:
 
 
 def _described(frame: FrameType | None) -> Place:
-    """The innermost call of ours, and the innermost log that it works on."""
+    """The innermost call on a log, or else the innermost call of ours."""
     innermost: FrameType | None = None
     while frame is not None:
         if frame.f_globals.get("__name__", "").startswith("moldau."):
             innermost = innermost or frame
             owner = frame.f_locals.get("self")
             if isinstance(owner, LogState):
-                where = f"in {innermost.f_code.co_qualname} on {owner.topic_partition}"
+                where = f"in {frame.f_code.co_qualname} on {owner.topic_partition}"
                 return Place(f"{where} ({owner.segments[-1].path('.log')})", is_log=True)
         frame = frame.f_back
     if innermost is None:
