@@ -244,6 +244,26 @@ def test_a_transaction_ends_behind_its_hanging_batches(
     assert b"in a transaction" in records
 
 
+def test_a_batch_that_comes_behind_a_hanging_marker_opens_no_transaction(
+    broker: Broker, files: StalledFiles, people: ThreadPoolExecutor
+) -> None:
+    with TransactionClient(broker.port, "late") as writer, TransactionClient(broker.port, "late") as ender:
+        assert writer.init() == 0
+        assert writer.add("slow", 0) == {0: 0}
+        assert writer.write("slow", "in time") == 0
+        ender.producer_id, ender.producer_epoch = writer.producer_id, writer.producer_epoch
+        with files.stalled("/slow-0/"):
+            assert ender.end(is_commit=True) == 0
+            files.wait_until_reached()
+            # The log still shows an open transaction; the coordinator knows better.
+            assert writer.write("slow", "too late", sequence=1) != 0
+        assert writer.add("slow", 0) == {0: 0}
+        assert writer.end(is_commit=False) == 0
+    with RawClient(broker.port) as reader:
+        until(lambda: (one := reader.fetch("slow", 0)).last_stable_offset == one.high_watermark)
+        assert b"too late" not in reader.fetch("slow", 0).records
+
+
 # --- the first write, which the loop makes itself -------------------------------------------------------
 
 
