@@ -19,6 +19,7 @@ import logging
 import queue
 import resource
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter
@@ -34,7 +35,10 @@ SLOW_S: Final = 0.020
 """A write that takes longer did not just copy."""
 
 CALM_S: Final = 1.0
-"""Without a slow write for this long, the loop appends again."""
+CALM_FACTOR: Final = 10
+LONGEST_CALM_S: Final = 300.0
+"""Without a slow write for ten times as long as the slowest took, within these bounds, the loop appends again: what has
+stalled once may stall again, and the loop should not be the one to find out."""
 
 LARGE_BYTES: Final = 32 * 1024
 """Appends worth timing: the kernel stops writers by the pages they make dirty."""
@@ -72,8 +76,15 @@ def sleeps() -> int:
 class SlowAppends:
     """One per broker; everything but the jobs runs on the loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, is_always_on: bool = False) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        is_always_on: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._loop = loop
+        self._clock = clock
         self._is_always_on = is_always_on
         self._jobs: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -84,7 +95,8 @@ class SlowAppends:
         self._in_thread = 0
         self._pending = 0
         self._pending_bytes = 0
-        self._last_slow = float("-inf")
+        self._thread_until: float | None = None
+        """When the loop may append again, after a slow write."""
         self._idle: asyncio.Future[None] | None = None
         self.is_on = is_always_on
         """Whether changes have to go through the thread."""
@@ -168,11 +180,15 @@ class SlowAppends:
 
     def note_slow(self, elapsed_s: float) -> None:
         """A write on the loop had to wait for the disk."""
-        self.count += 1
-        self._last_slow = self._loop.time()
+        self._distrust(1, elapsed_s)
         if not self.is_on:
             log.warning("an append took %d ms: appends go through a thread until the disk keeps up", elapsed_s * 1000)
             self._turn_on()
+
+    def _distrust(self, count: int, slowest_s: float) -> None:
+        self.count += count
+        until = self._clock() + min(max(CALM_S, slowest_s * CALM_FACTOR), LONGEST_CALM_S)
+        self._thread_until = until if self._thread_until is None else max(until, self._thread_until)
 
     def _turn_on(self) -> None:
         if not self.is_on:
@@ -180,11 +196,13 @@ class SlowAppends:
             self.on_switch(True)
 
     def _turn_off_if_calm(self) -> None:
-        if self._is_always_on or not self.is_on or self._loop.time() - self._last_slow <= CALM_S:
+        if self._is_always_on or not self.is_on:
             return
-        if self._last_slow > float("-inf"):
+        if self._thread_until is not None:
+            if self._clock() < self._thread_until:
+                return
+            self._thread_until = None
             log.info("the disk keeps up: the loop appends again")
-            self._last_slow = float("-inf")
         self.is_on = False
         self.on_switch(False)
 
@@ -206,7 +224,7 @@ class SlowAppends:
     def _run(self) -> None:
         while (turn := self._jobs.get()) is not None:
             done: list[_Job] = []
-            slow = 0
+            slow, slowest_s = 0, 0.0
             told = perf_counter()
             for job in turn:
                 began = perf_counter()
@@ -214,17 +232,17 @@ class SlowAppends:
                     _guarded(job.change)
                 ended = perf_counter()
                 slow += ended - began >= SLOW_S
+                slowest_s = max(slowest_s, ended - began)
                 done.append(job)
                 if ended - told > REPORT_S:
-                    self._loop.call_soon_threadsafe(self._finish, done, slow)
-                    done, slow, told = [], 0, ended
+                    self._loop.call_soon_threadsafe(self._finish, done, slow, slowest_s)
+                    done, slow, slowest_s, told = [], 0, 0.0, ended
             if done:
-                self._loop.call_soon_threadsafe(self._finish, done, slow)
+                self._loop.call_soon_threadsafe(self._finish, done, slow, slowest_s)
 
-    def _finish(self, jobs: list[_Job], slow: int) -> None:
+    def _finish(self, jobs: list[_Job], slow: int, slowest_s: float) -> None:
         if slow:
-            self.count += slow
-            self._last_slow = self._loop.time()
+            self._distrust(slow, slowest_s)
         self._in_thread -= len(jobs)
         for job in jobs:
             self._pending -= 1

@@ -114,7 +114,7 @@ class Watchdog:
         on_loop_stall: Callable[[float], None],
     ) -> None:
         """`activities` come with what a hang means to others. `on_loop_stall` is called on the loop after it hung in a
-        log's files, with the seconds that took so far."""
+        log's files, with the seconds that took."""
         self._loop = loop
         self._on_loop_stall = on_loop_stall
         self._loop_activity = Activity("the event loop", patience_s=LOOP_PATIENCE_S)
@@ -160,10 +160,13 @@ class Watchdog:
                 log.warning("%s", line)
         if self._loop_report.hangs_in_log and not was_stuck:
             # Runs as soon as the loop does: what comes next should not hang on the loop again.
-            self._loop.call_soon_threadsafe(self._on_loop_stall, LOOP_PATIENCE_S)
+            self._loop.call_soon_threadsafe(self._loop_hung_since, self._loop_activity.since_s or now_s)
         if self._loop_activity.since_s is None:
             self._loop_activity.since_s = now_s
             self._loop.call_soon_threadsafe(self._loop_answered)
+
+    def _loop_hung_since(self, since_s: float) -> None:
+        self._on_loop_stall(time.monotonic() - since_s)
 
     def _loop_answered(self) -> None:
         self._loop_activity.since_s = None

@@ -137,3 +137,18 @@ def test_many_small_appends_fill_the_line_too() -> None:
         appends.close()
 
     run(story)
+
+
+@pytest.mark.parametrize(("stall_s", "calm_s"), [(0.03, 1.0), (0.5, 5.0), (15.0, 150.0), (600.0, 300.0)])
+def test_the_longer_a_write_has_hung_the_longer_the_thread_appends(stall_s: float, calm_s: float) -> None:
+    async def story() -> None:
+        now_s = 0.0
+        appends = SlowAppends(asyncio.get_running_loop(), clock=lambda: now_s)
+        appends.note_slow(stall_s)
+        for now_s, is_on in ((calm_s - 0.5, True), (calm_s + 0.5, False)):  # noqa: B007
+            appends.run(lambda: None, lambda: None, 1)
+            await appends.finish()
+            assert appends.is_on is is_on
+        appends.close()
+
+    run(story)
