@@ -98,6 +98,7 @@ class SlowAppends:
         self._thread_until: float | None = None
         """When the loop may append again, after a slow write."""
         self._idle: asyncio.Future[None] | None = None
+        self._is_closed = False
         self.is_on = is_always_on
         """Whether changes have to go through the thread."""
         self.on_switch: Callable[[bool], None] = lambda is_on: None
@@ -130,7 +131,11 @@ class SlowAppends:
         then()
 
     def submit(self, change: Callable[[], None], then: Callable[[], None] = _nothing, size: int = 0) -> None:
-        """Run `change` in the thread after all others, then `then` on the loop."""
+        """Run `change` in the thread after all others, then `then` on the loop; after `close` there is only the loop."""
+        if self._is_closed:
+            change()
+            then()
+            return
         self._turn_on()
         job = _Job(change, then, size + JOB_BYTES)
         self._pending += 1
@@ -277,6 +282,7 @@ class SlowAppends:
 
     def close(self) -> None:
         """End the thread; after `finish`, and off the loop."""
+        self._is_closed = True
         if self._thread is not None:
             self._jobs.put(None)
             self._thread.join()

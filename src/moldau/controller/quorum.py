@@ -9,6 +9,7 @@ Start at `Quorum`.
 from __future__ import annotations
 
 import asyncio
+import threading
 import uuid
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -51,6 +52,7 @@ class QuorumOfOne:
         self.node_id = node_id
         self._directory_id = directory_id
         self._epoch = 0
+        self._writing = threading.Lock()
         self.activity = Activity("a metadata write", patience_s=0.5)
 
     @property
@@ -85,10 +87,15 @@ class QuorumOfOne:
         return Committed(offset, self._epoch)
 
     def _write(self, records: Sequence[MetadataRecord]) -> int:
-        with self.activity:
+        with self._writing, self.activity:
             offset = self.log.append(records, self._epoch)
             self.log.flush()
         return offset
+
+    def close(self) -> None:
+        """Wait for a change under way and close the log, which refuses all further ones. Off the loop."""
+        with self._writing:
+            self.log.partition.close()
 
     def _committed(self, offset: int) -> None:
         self.log.partition.high_watermark = offset + 1

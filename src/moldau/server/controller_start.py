@@ -64,7 +64,8 @@ class StartedController:
             self.metadata_log.trim()
 
     def close(self) -> None:
-        self.metadata_log.partition.close()
+        """Off the loop."""
+        self.quorum.close()
 
 
 def start_controller(

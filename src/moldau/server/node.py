@@ -343,7 +343,7 @@ class Node:
         if self._metrics_server is not None:
             await self._metrics_server.close()
         if self._controller is not None:
-            self._controller.close()
+            await self._loop.run_in_executor(None, self._controller.close)
         if self._logs is not None:
             await self._loop.run_in_executor(None, self._logs.close if was_running else self._logs.abandon)
         self.state = BrokerState.NOT_RUNNING

@@ -171,7 +171,7 @@ class Shard(Generic[Core]):
         try:
             outcome = decide(self.core, ticket, self._clock())
         except Exception:
-            self._give([(ticket, ErrorCode.UNKNOWN_SERVER_ERROR)])
+            self._give([(ticket, _UNKNOWN)])
             raise
         self.carry_out(outcome)
 
@@ -192,8 +192,13 @@ class Shard(Generic[Core]):
             now_ms = self._clock()
             if now_ms - began_ms > LATE_MS:
                 self._respite_ends_ms = now_ms + RESPITE_MS
-            self._appended(outcome, error, done)
-            self._go_on()
+            try:
+                self._appended(outcome, error, done)
+            except Exception:
+                self._give([(ticket, _UNKNOWN) for ticket, _ in outcome.replies])
+                raise
+            finally:
+                self._go_on()
 
         try:
             self._appender.append(outcome.records, outcome.producer, appended)

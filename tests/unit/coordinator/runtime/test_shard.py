@@ -301,3 +301,17 @@ def test_deadlines_are_looked_at_again_after_an_append_that_did_not_take_long(
     assert (shard.core.deadlines, len(disk.stalled)) == ([], 1)
     disk.let_one_append_through()
     assert shard.core.replayed == [b"time", b"time"]
+
+
+def test_a_core_that_fails_to_replay_does_not_stop_the_line(shard: Shard[Counter], disk: Disk) -> None:
+    disk.is_stalled = True
+    answers: list[Any] = []
+    put(shard, b"a", answers)
+    put(shard, b"b", answers)
+    replay = shard.core.replay
+    shard.core.replay = lambda key, value, producer=None: 1 // 0  # type: ignore[method-assign,assignment,misc]
+    with pytest.raises(ZeroDivisionError):
+        disk.let_one_append_through()
+    shard.core.replay = replay  # type: ignore[method-assign]
+    disk.let_one_append_through()
+    assert answers == [ErrorCode.UNKNOWN_SERVER_ERROR, 1]
