@@ -131,7 +131,7 @@ class SlowAppends:
         then()
 
     def submit(self, change: Callable[[], None], then: Callable[[], None] = _nothing, size: int = 0) -> None:
-        """Run `change` in the thread after all others, then `then` on the loop; after `close` there is only the loop."""
+        """Run `change` in the thread after all others, then `then` on the loop. After `close` only the loop is left."""
         if self._is_closed:
             change()
             then()
