@@ -54,10 +54,10 @@ class KillableProcess:
         return status
 
     def freeze(self) -> None:
-        self._signal(signal.SIGSTOP)
+        self.signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        self._signal(signal.SIGCONT)
+        self.signal(signal.SIGCONT)
 
     @property
     def pid(self) -> int:
@@ -73,7 +73,8 @@ class KillableProcess:
     def last_words(self) -> str:
         return self._output.read_text(errors="replace")[-3000:]
 
-    def _signal(self, number: int) -> None:
+    def signal(self, number: int) -> None:
+        """Send a signal, and do not wait for what it does."""
         if self._process is not None:
             self._process.send_signal(number)
 

@@ -21,9 +21,10 @@ PRODUCE, FETCH, LIST_OFFSETS, METADATA = 0, 1, 2, 3
 DELETE_RECORDS, INIT_PRODUCER_ID, OFFSET_FOR_LEADER_EPOCH = 21, 22, 23
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker({"message.max.bytes": "2000000", "auto.create.topics.enable": "false"}) as running:
+@pytest.fixture(scope="module", params=["false", "true"], ids=["loop appends", "thread appends"])
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    settings = {"message.max.bytes": "2000000", "auto.create.topics.enable": "false"}
+    with Broker(settings | {"moldau.append.thread": request.param}) as running:
         yield running
 
 

@@ -24,7 +24,7 @@ from moldau.coordinator.group.requests import (
 from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.runtime.outcome import CoordinatorRecord, Producer
 from moldau.coordinator.runtime.shard import Shard
-from moldau.core.errors import ErrorCode
+from moldau.core.errors import ErrorCode, MoldauError
 from moldau.log.errors import StorageError
 
 GROUP = "g"
@@ -42,10 +42,17 @@ class Disk:
         self._waiting: list[Callable[[], None]] = []
         self.is_lazy = False
 
-    def append(self, records: Sequence[CoordinatorRecord], producer: Producer | None) -> None:
+    def append(
+        self,
+        records: Sequence[CoordinatorRecord],
+        producer: Producer | None,
+        then: Callable[[MoldauError | None], None],
+    ) -> None:
         if self.is_full:
-            raise StorageError("no space left")
+            then(StorageError("no space left"))
+            return
         self.records.extend(records)
+        then(None)
 
     def when_committed(self, then: Callable[[], None]) -> None:
         if self.is_lazy or self._waiting:
@@ -101,7 +108,7 @@ class World:
     def start(self) -> None:
         self.disk = Disk(self.records)
         core = GroupCore(lambda: SETTINGS, self.new_id)
-        self.shard = Shard(core, self.disk, on_deadline=lambda deadline_ms: None)
+        self.shard = Shard(core, self.disk, on_deadline=lambda deadline_ms: None, clock=lambda: self.now_ms)
         for key, value in self.records:
             core.replay(key, value)
         self.shard.activate(self.now_ms)

@@ -133,7 +133,7 @@ class MixedWorld:
     def start(self) -> None:
         self.disk = Disk(self.records)
         core = GroupCore(lambda: SETTINGS, self.new_id, ConsumerFacts(lambda: TOPICS))
-        self.shard = Shard(core, self.disk, on_deadline=lambda deadline_ms: None)
+        self.shard = Shard(core, self.disk, on_deadline=lambda deadline_ms: None, clock=lambda: self.now_ms)
         for key, value in self.records:
             core.replay(key, value)
         self.shard.activate(self.now_ms)

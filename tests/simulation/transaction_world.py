@@ -41,10 +41,17 @@ class Log:
         self._random = random_
         self._waiting: list[Callable[[], None]] = []
 
-    def append(self, records: Sequence[CoordinatorRecord], producer: Producer | None) -> None:
+    def append(
+        self,
+        records: Sequence[CoordinatorRecord],
+        producer: Producer | None,
+        then: Callable[[MoldauError | None], None],
+    ) -> None:
         if self._random.random() < 0.03:
-            raise DiskFullError("full")
+            then(DiskFullError("full"))
+            return
         self.records.extend(records)
+        then(None)
 
     def when_committed(self, then: Callable[[], None]) -> None:
         self._waiting.append(then)
@@ -154,7 +161,7 @@ class World:
     def start(self) -> None:
         self.due = []
         core = TransactionCore(TransactionSettings(expiration_ms=20_000, expiry_interval_ms=5_000), on_ending=self._end)
-        self.shard = Shard(core, self.log, on_deadline=lambda _: None)
+        self.shard = Shard(core, self.log, on_deadline=lambda _: None, clock=lambda: self.now_ms)
         for key, value in self.log.records:
             core.replay(key, value)
         self.shard.activate(self.now_ms)

@@ -44,6 +44,12 @@ class RecordsTooLargeError(MoldauError):
     code = ErrorCode.MESSAGE_TOO_LARGE
 
 
+class UnforeseenError(MoldauError):
+    """An append failed in a way nobody foresaw; the log says how."""
+
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 class PartitionAppender:
     """Used on the loop. Appends keep the order of calls, and so do commits."""
 
@@ -56,18 +62,41 @@ class PartitionAppender:
         """Both count appends."""
         self._waiting: list[tuple[int, Callable[[], None]]] = []
 
-    def append(self, records: Sequence[CoordinatorRecord], producer: Producer | None) -> None:
-        partition, broker = self._partition, self._broker
+    def append(
+        self,
+        records: Sequence[CoordinatorRecord],
+        producer: Producer | None,
+        then: Callable[[MoldauError | None], None],
+    ) -> None:
+        now_ms = self._broker.clock.now_ms()
+        batch = _encoded(records, producer, now_ms, self._codec)
+        results: list[MoldauError | None] = []
+
+        def append() -> None:
+            try:
+                self._append(batch, now_ms)
+            except MoldauError as error:
+                results.append(error)
+            else:
+                results.append(None)
+
+        def appended() -> None:
+            error = results[0] if results else UnforeseenError(f"{self._partition.topic_partition}: see the log")
+            if error is None:
+                self._publish(len(records), len(batch))
+            then(error)
+
+        self._broker.data_plane.slow_appends.run(append, appended, len(batch))
+
+    def _append(self, batch: bytearray, now_ms: int) -> None:
+        """On the loop, or in the thread for slow appends."""
+        partition = self._partition
         if not partition.is_leader:
             raise NotCoordinatorError(f"{partition.topic_partition} is not led by this broker")
-        now_ms = broker.clock.now_ms()
-        batch = _encoded(records, producer, now_ms, self._codec)
         most = partition.topic.config.max_message_bytes
         if len(batch) > most:
             raise RecordsTooLargeError(f"{partition.topic_partition}: {len(batch)} bytes in one batch, at most {most}")
-        with broker.partitions.append_lock:
-            partition.log.append(memoryview(batch), HEADER.unpack_from(batch), partition.leader_epoch, now_ms)
-        self._publish(len(records), len(batch))
+        partition.log.append(memoryview(batch), HEADER.unpack_from(batch), partition.leader_epoch, now_ms)
 
     def _publish(self, records: int, size: int) -> None:
         """Let readers see it, and note when it is safe."""

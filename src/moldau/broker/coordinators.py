@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
 from moldau.broker.coordinator_log import PartitionAppender, replay_log
 from moldau.broker.coordinator_timers import CoordinatorTimers
 from moldau.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE, InternalTopic, create_internal_topic
+from moldau.coordinator.runtime.outcome import Outcome
 from moldau.coordinator.runtime.shard import CoordinatorCore, Decide, Shard
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.core.java_hash import partition_for
@@ -104,11 +105,10 @@ class Coordinator(Generic[Core]):
         future.add_done_callback(lambda done: shard.forget(ticket) if done.cancelled() else None)
         return future
 
-    def carry_out(self, decide: Callable[[Core], Any]) -> None:
+    def act(self, decide: Callable[[Core], Outcome]) -> None:
         """Have every shard decide something that nobody waits for."""
         for shard in self.shards.values():
-            if shard.is_active:
-                shard.carry_out(decide(shard.core))
+            shard.act(lambda core, now_ms: decide(core))
 
     def follow(self) -> None:
         """Have a shard for each partition this broker leads, and for no other."""
@@ -126,26 +126,30 @@ class Coordinator(Generic[Core]):
         to_load = []
         for shard, partition in begun:
             if partition.log.log_start_offset < partition.log.log_end_offset:
-                to_load.append((shard, partition.log, self._extent(partition.log)))
+                to_load.append((shard, partition.log))
             else:
                 shard.activate(now_ms)
         if to_load:
-            self._coordinators.loop.run_in_executor(None, self._load, to_load)
+            self._between_appends(partial(self._begin_loading, to_load))
 
     def _begin(self, number: int, partition: Partition) -> tuple[Shard[Core], Partition]:
         shard: Shard[Core] = Shard(
             self._make_core(),
             PartitionAppender(self._broker, partition, self.topic.codec(self._broker.config)),
             on_deadline=lambda deadline_ms: self._coordinators.timers.wake(shard, deadline_ms),
+            clock=self._coordinators.now_ms,
         )
         self.shards[number] = shard
         self._partitions[number] = partition
         return shard, partition
 
-    def _extent(self, partition_log: PartitionLog) -> LogExtent:
-        """Where the log ends: on the loop, and while no thread appends in its place."""
-        with self._broker.partitions.append_lock:
-            return extent_of(partition_log)
+    def _between_appends(self, action: Callable[[], None]) -> None:
+        """Where a log ends can be told while nobody appends to it."""
+        self._broker.data_plane.slow_appends.between(action)
+
+    def _begin_loading(self, shards: list[tuple[Shard[Core], PartitionLog]]) -> None:
+        to_load = [(shard, partition_log, extent_of(partition_log)) for shard, partition_log in shards]
+        self._coordinators.loop.run_in_executor(None, self._load, to_load)
 
     def _load(self, shards: list[tuple[Shard[Core], PartitionLog, LogExtent]]) -> None:
         """In a thread: replay one log after the other; each shard answers as soon as it is complete."""
@@ -157,7 +161,8 @@ class Coordinator(Generic[Core]):
                 problem = error
             if self._coordinators.is_closed:
                 return
-            self._coordinators.loop.call_soon_threadsafe(self._finish_load, shard, partition_log, extent, problem)
+            finish = partial(self._finish_load, shard, partition_log, extent, problem)
+            self._coordinators.loop.call_soon_threadsafe(self._between_appends, finish)
 
     def _replay(
         self, shard: Shard[Core], partition_log: PartitionLog, extent: LogExtent, after: LogExtent | None = None
@@ -176,7 +181,7 @@ class Coordinator(Generic[Core]):
         if problem is None:
             try:
                 # Markers of transactions may have come in meanwhile; there is no more than a few.
-                self._replay(shard, partition_log, self._extent(partition_log), loaded)
+                self._replay(shard, partition_log, extent_of(partition_log), loaded)
             except Exception as error:
                 problem = error
         if problem is None:
@@ -273,7 +278,7 @@ class Coordinators:
                 coordinator.follow()
         deleted = {topic.name for topic in delta.deleted_topics} - delta.image.topics.keys()
         if deleted:
-            self.groups.carry_out(lambda core: core.forget_topics(deleted))
+            self.groups.act(lambda core: core.forget_topics(deleted))
 
     def close(self) -> None:
         """Tell everybody who waits to look for another coordinator."""

@@ -33,7 +33,7 @@ class DataPlane:
         self.group_commit = GroupCommit(loop, on_fatal)
         self.cold_reads = ColdReads(loop)
         self.sessions = FetchSessions(broker.config.value("max.incremental.fetch.session.cache.slots"))
-        self.slow_appends = SlowAppends(loop, broker.partitions.append_lock)
+        self.slow_appends = SlowAppends(loop, is_always_on=broker.config.value("moldau.append.thread"))
         self.produce = CarefulProduce(broker, loop, self.parked, self.group_commit, self.slow_appends)
         self.router = Router(
             broker,
@@ -47,6 +47,7 @@ class DataPlane:
     async def close(self) -> None:
         """Finish what threads have begun, then end them."""
         self.parked.close()
+        await self.slow_appends.finish()
         await asyncio.get_running_loop().run_in_executor(None, self._end_threads)
 
     def _end_threads(self) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from moldau.core.activity import Activity
 from moldau.log.errors import StorageError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class GroupCommit:
         self._thread: threading.Thread | None = None
         self._is_closing = threading.Event()
         self._helpers: ThreadPoolExecutor | None = None
+        self.activity = Activity("a sync for acknowledgements", patience_s=1.0)
         self.rounds = 0
         """Syncs so far, each for any number of produces."""
 
@@ -71,7 +73,8 @@ class GroupCommit:
         while (round_ := self._rounds.get()) is not None:
             logs, callbacks = round_
             try:
-                is_done = self._flush_or_give_up(logs)
+                with self.activity:
+                    is_done = self._flush_or_give_up(logs)
             except Exception as error:
                 log.critical("a group commit failed, nothing in it is acknowledged: %s", error)
                 self._on_fatal(error)

@@ -11,6 +11,8 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from moldau.broker.context import Broker
 from moldau.broker.offline_partitions import OfflinePartitions
@@ -29,8 +31,8 @@ log = logging.getLogger(__name__)
 
 TURN_S = 0.005
 """How long partitions are taken up or dropped before clients get their turn."""
-FEW_PARTITIONS = 8
-"""Up to here making their folders is quicker than asking a thread to."""
+
+T = TypeVar("T")
 
 
 class MetadataPublisher:
@@ -107,38 +109,44 @@ class MetadataPublisher:
         self._topic_configs.image = image
         if delta.configs & {CLUSTER_DEFAULT, self._own_resource}:
             self._take_settings(image)
-            self._broker.partitions.configure_all()
+            await self._between_appends(self._broker.partitions.configure_all)
         for resource in delta.configs:
             if resource.type == ResourceType.TOPIC:
-                self._broker.partitions.configure(resource.name)
+                await self._between_appends(partial(self._broker.partitions.configure, resource.name))
         await self._follow_changes(delta)
         self._broker.image = image
 
+    async def _between_appends(self, change: Callable[[], T]) -> T:
+        """While a thread appends in the loop's place, wait for those appends and hold back the next."""
+        return await self._broker.data_plane.slow_appends.apply(change)
+
     async def _follow_changes(self, delta: ImageDelta) -> None:
+        """Folders are renamed and made in a thread, because a disk may take its time; the loop changes the rest."""
+        await self._delete_logs(delta)
         await self._create_logs(delta)
         turn_ends = time.monotonic() + TURN_S
-        names = [topic.name for topic in delta.deleted_topics]
-        names += sorted({one.topic for one in delta.partitions} - set(names))
-        for name in names:
-            self._follow(name, delta.image)
+        for name in sorted({one.topic for one in delta.partitions} & delta.image.topics.keys()):
+            await self._between_appends(partial(self._follow, name, delta.image))
             if time.monotonic() > turn_ends:
                 await asyncio.sleep(0)
                 turn_ends = time.monotonic() + TURN_S
 
-    async def _create_logs(self, delta: ImageDelta) -> None:
-        """Make the folders of many new partitions in a thread: a file system takes its time over thousands.
+    async def _delete_logs(self, delta: ImageDelta) -> None:
+        """First of all: a new topic may have a deleted one's name."""
+        for topic in delta.deleted_topics:
+            dropped = await self._between_appends(partial(self._broker.partitions.drop, topic.name))
+            if dropped:
+                await asyncio.get_running_loop().run_in_executor(None, self._broker.partitions.delete_logs, dropped)
 
-        Nobody else creates or deletes logs meanwhile, since the controller commits one change at a time.
-        """
-        replaced = {topic.name for topic in delta.deleted_topics}
+    async def _create_logs(self, delta: ImageDelta) -> None:
+        """Nobody else creates or deletes logs meanwhile, since the controller commits one change at a time."""
         missing = [
             one
             for one in delta.partitions
-            if one.topic not in replaced
-            and self._broker.node_id in delta.image.topics[one.topic].partitions[one.partition].replicas
+            if self._broker.node_id in delta.image.topics[one.topic].partitions[one.partition].replicas
             and self._broker.logs.get(one) is None
         ]
-        if len(missing) > FEW_PARTITIONS:
+        if missing:
             await asyncio.get_running_loop().run_in_executor(None, self._create_all, missing, delta.image)
 
     def _create_all(self, missing: Sequence[TopicPartition], image: MetadataImage) -> None:

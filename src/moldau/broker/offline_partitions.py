@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from moldau.core.ids import TopicPartition
@@ -66,13 +67,20 @@ def _named(partitions: Sequence[TopicPartition]) -> str:
 class OfflinePartitions:
     """Used on the loop; the attempts run in a thread, since opening a log may mean to recover it."""
 
-    def __init__(self, partitions: Partitions, logs: LogManager, on_restored: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        partitions: Partitions,
+        logs: LogManager,
+        on_restored: Callable[[str], None],
+        between_appends: Callable[[Callable[[], None]], Awaitable[None]],
+    ) -> None:
         self.exclusive = asyncio.Lock()
         """Held by whoever makes, opens or deletes logs."""
         self._partitions = partitions
         self._logs = logs
         self._on_restored = on_restored
         """Told the topic of a partition that serves again."""
+        self._between_appends = between_appends
         self._reports = Reports()
         self._task: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
@@ -122,7 +130,7 @@ class OfflinePartitions:
             except StorageError as error:
                 self._logs.postpone(topic_partition, error)
                 break
-            self._take(reopened)
+            await self._between_appends(partial(self._take, reopened))
             if reopened.offline_error is None:
                 restored.append(topic_partition)
         if restored:

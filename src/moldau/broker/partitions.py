@@ -1,14 +1,14 @@
 """All partitions of this broker, found by the bytes that requests carry.
 
 They follow the cluster's metadata: whoever applies a change to it calls `follow` for each topic it touched.
-Start at `Partitions.follow`.
+What changes a log here must not overlap an append, so it is called through
+`SlowAppends.apply` once clients are served. Start at `Partitions.follow`.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from moldau.broker.partition import Partition, Topic
@@ -38,14 +38,12 @@ class Partitions:
         self.by_id: dict[bytes, Topic] = {}
         self.deleted_topics = TopicStats()
         """Sum over topics that are gone, so that totals over all topics never fall."""
-        self.append_lock = threading.Lock()
-        """Held by a thread while it appends in the loop's place, and by the loop for whatever else changes a log."""
         self.on_change: Callable[[Partition], None] = lambda partition: None
         """Told when a partition changed its leader or went away: parked fetches have to look again."""
 
     def __iter__(self) -> Iterator[Partition]:
-        for topic in self.by_name.values():
-            yield from topic.partitions.values()
+        for topic in list(self.by_name.values()):
+            yield from list(topic.partitions.values())
 
     def topics(self) -> Iterator[Topic]:
         return iter(self.by_name.values())
@@ -58,14 +56,14 @@ class Partitions:
         return None if topic is None else topic.partitions.get(topic_partition.partition)
 
     def follow(self, name: str, image: TopicImage | None) -> None:
-        """Make this broker's share of one topic what the metadata says; `None` for a deleted topic."""
-        with self.append_lock:
-            self._follow(name, image)
+        """Make this broker's share of one topic what the metadata says; `None` for a deleted topic.
 
-    def _follow(self, name: str, image: TopicImage | None) -> None:
+        Logs that are missing are created here, and those of a dropped topic deleted; whoever minds that it takes a
+        while calls `drop` and creates them before.
+        """
         topic = self.by_name.get(name.encode())
         if topic is not None and (image is None or image.topic_id != topic.topic_id):
-            self._drop(topic)
+            self.delete_logs(self.drop(name))
             topic = None
         if image is None:
             return
@@ -86,13 +84,11 @@ class Partitions:
         """A topic's configuration changed, or a broker-wide default it inherits."""
         topic = self.by_name.get(name.encode())
         if topic is not None:
-            with self.append_lock:
-                topic.configure(self._config_of(name))
+            topic.configure(self._config_of(name))
 
     def configure_all(self) -> None:
-        with self.append_lock:
-            for topic in self.by_name.values():
-                topic.configure(self._config_of(topic.name))
+        for topic in self.by_name.values():
+            topic.configure(self._config_of(topic.name))
 
     def _log_of(self, topic: Topic, index: int) -> PartitionLog:
         """A log that cannot be made leaves its partition offline; `broker.offline_partitions` tries again."""
@@ -109,9 +105,8 @@ class Partitions:
         """A log that could not be opened before is there: its partition serves again."""
         partition = self.get(reopened.topic_partition)
         assert partition is not None  # only `follow` takes partitions away, and not during an attempt
-        with self.append_lock:
-            self._logs.restore(reopened)
-            partition.take_log(reopened)
+        self._logs.restore(reopened)
+        partition.take_log(reopened)
         self.on_change(partition)
 
     def offline(self) -> list[Partition]:
@@ -123,17 +118,23 @@ class Partitions:
         partition = self.get(TopicPartition(topic, index))
         return () if partition is None or partition.offline_error is None else (self._node_id,)
 
-    def _drop(self, topic: Topic) -> None:
-        del self.by_name[topic.name_bytes]
+    def drop(self, name: str) -> list[TopicPartition]:
+        """Serve a topic no more; return its partitions, whose logs are now nobody's and can be deleted."""
+        topic = self.by_name.pop(name.encode(), None)
+        if topic is None:
+            return []
         del self.by_id[topic.id_bytes]
         self.deleted_topics.add(topic.stats)
         for partition in topic.partitions.values():
             partition.is_leader = partition.is_plain = False
+            self.on_change(partition)
+        return [partition.topic_partition for partition in topic.partitions.values()]
+
+    def delete_logs(self, dropped: Sequence[TopicPartition]) -> None:
+        """Delete the logs of a topic that was dropped; in any thread."""
+        for topic_partition in dropped:
             try:
-                self._logs.delete(partition.topic_partition)
+                self._logs.delete(topic_partition)
             except StorageError as error:
                 # The others have to go all the same: a topic made again under this name must not find them.
-                log.error(
-                    "%s is deleted, but its folder stays until the next start: %s", partition.topic_partition, error
-                )
-            self.on_change(partition)
+                log.error("%s is deleted, but its folder stays until the next start: %s", topic_partition, error)

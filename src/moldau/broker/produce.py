@@ -37,7 +37,7 @@ from moldau.protocol.record_batch import TRANSACTIONAL_BIT
 if TYPE_CHECKING:
     from moldau.net.connection import Connection
 
-__all__ = ["CarefulProduce"]
+__all__ = ["CarefulProduce", "LateProduce"]
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +65,31 @@ class _Call:
 
 class _UnforeseenError(MoldauError):
     """An append that failed for no reason we know; nothing of it was kept."""
+
+
+class LateProduce:
+    """A request of one batch that turned out not to be plain when its turn came in the thread for slow appends."""
+
+    def __init__(
+        self,
+        partition: Partition,
+        topic_key: bytes,
+        batch: bytearray,
+        header: tuple[int, ...],
+        *,
+        version: int,
+        correlation_id: int,
+        acks: int,
+        now_ms: int,
+    ) -> None:
+        self.call = _Call(version, correlation_id, acks, "", False, now_ms, None)
+        self._item = ProduceItem(topic_key, partition.topic, partition.index)
+        self._item.partition, self._item.batch, self._item.header = partition, batch, header
+        self.call.items.append(self._item)
+
+    def append(self) -> None:
+        """In the thread."""
+        _append(self._item, self.call)
 
 
 class CarefulProduce:
@@ -224,6 +249,15 @@ class CarefulProduce:
         waiting = slot or ReplySlot(connection, holds_back=False)
         self._group_commit.flush_then(unflushed, lambda: waiting.complete(reply))
         return waiting
+
+    def answer_late(self, slot: ReplySlot, late: LateProduce | None) -> None:
+        """Answer what the thread for slow appends has found out."""
+        if late is None:
+            slot.abandon()
+            return
+        call = late.call
+        call.listener_name = slot.connection.listener_name
+        _complete(slot, lambda: self._answer(slot.connection, call, call.items, slot))
 
     def _publish(self, partition: Partition, item: ProduceItem) -> None:
         if partition.is_alone:

@@ -88,10 +88,12 @@ class TransactionChecks:
         True when that is done; false when the coordinator's log has to be waited for, and `then` is called
         afterwards. Append at once: what was true now may not be true later.
         """
+        # A marker may wait for the disk, in front of these batches: then the log is not the one to ask.
+        is_log_behind = self._broker.data_plane.slow_appends.pending > 0
         unsure = {
             partition.topic_partition: partition
             for partition, header in headers.items()
-            if not _has_open_transaction(partition.log, Owner(header[9], header[10]))
+            if is_log_behind or not _has_open_transaction(partition.log, Owner(header[9], header[10]))
         }
         if not unsure:
             return True

@@ -68,15 +68,11 @@ class Markers:
             is_known = self._broker.image.partition(*topic_partition) is not None
             done(ErrorCode.NOT_LEADER_OR_FOLLOWER if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             return
-        slow_appends = self._broker.data_plane.slow_appends
-        if not slow_appends.is_on:
-            self._finish(partition, marker, self._append(partition, marker, may_be_there), done)
-            return
-        # Batches of the transaction may wait in that queue, and the marker has to come after them.
+        # Batches of the transaction may wait in that line, and the marker has to come after them.
         codes: list[ErrorCode] = []
-        slow_appends.submit(
+        self._broker.data_plane.slow_appends.run(
             lambda: codes.append(self._append(partition, marker, may_be_there)),
-            lambda: self._finish(partition, marker, codes[0], done),
+            lambda: self._finish(partition, marker, codes[0] if codes else ErrorCode.UNKNOWN_SERVER_ERROR, done),
             MARKER_BYTES,
         )
 

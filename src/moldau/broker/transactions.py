@@ -234,7 +234,18 @@ class Transactions:
         shard = self._current_shard(transaction)
         if shard is None:
             return
-        shard.carry_out(shard.core.markers_written(transaction, self._coordinators.now_ms()))
+
+        is_ended_before = False
+
+        def decide(core: TransactionCore, now_ms: int) -> Outcome:
+            nonlocal is_ended_before
+            outcome = core.markers_written(transaction, now_ms)
+            is_ended_before = not outcome.records
+            return outcome
+
+        shard.act(decide, lambda: None if is_ended_before else self._completed(transaction))
+
+    def _completed(self, transaction: Transaction) -> None:
         if self._current_shard(transaction) is not None:
             # The record was refused: the disk is full, say. The markers are there and will be found to be.
             self._loop.call_later(RETRY_S, self._end, transaction)

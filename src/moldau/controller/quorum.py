@@ -9,12 +9,14 @@ Start at `Quorum`.
 from __future__ import annotations
 
 import asyncio
+import threading
 import uuid
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from moldau.controller.metadata_log import MetadataLog
 from moldau.controller.quorum_state import QuorumState, load_quorum_state, save_quorum_state
+from moldau.core.activity import Activity
 from moldau.log.errors import StorageError
 from moldau.protocol.metadata_records import MetadataRecord
 
@@ -51,6 +53,8 @@ class QuorumOfOne:
         self.node_id = node_id
         self._directory_id = directory_id
         self._epoch = 0
+        self._writing = threading.Lock()
+        self.activity = Activity("a metadata write", patience_s=0.5)
 
     @property
     def epoch(self) -> int:
@@ -74,23 +78,33 @@ class QuorumOfOne:
         return Committed(offset, self._epoch)
 
     async def append(self, records: Sequence[MetadataRecord]) -> Committed:
-        """Write on the loop, sync off it: a slow disk must not hold up clients."""
-        first_offset = self.next_offset
-        offset = self.log.append(records, self._epoch)
-        try:
-            await asyncio.get_running_loop().run_in_executor(None, self.log.flush)
-        except StorageError:
-            self.log.take_back(first_offset)
-            raise
+        """Write and sync in a thread: a slow disk must not hold up clients. The controller makes one change at a time,
+        so no two appends meet."""
+        offset = await asyncio.get_running_loop().run_in_executor(None, self._write, records)
         self._committed(offset)
         return Committed(offset, self._epoch)
 
     def append_now(self, records: Sequence[MetadataRecord]) -> Committed:
         """The same before the loop runs."""
-        offset = self.log.append(records, self._epoch)
-        self.log.flush()
+        offset = self._write(records)
         self._committed(offset)
         return Committed(offset, self._epoch)
+
+    def _write(self, records: Sequence[MetadataRecord]) -> int:
+        with self._writing, self.activity:
+            first_offset = self.next_offset
+            offset = self.log.append(records, self._epoch)
+            try:
+                self.log.flush()
+            except StorageError:
+                self.log.take_back(first_offset)
+                raise
+        return offset
+
+    def close(self) -> None:
+        """Wait for a change under way and close the log, which refuses all further ones. Off the loop."""
+        with self._writing:
+            self.log.partition.close()
 
     def _committed(self, offset: int) -> None:
         self.log.partition.high_watermark = offset + 1

@@ -8,11 +8,12 @@ it, `log.lookups` finds offsets by time, `log.manager` looks after all of them. 
 
 Who may touch what:
 
-- The *loop thread* owns the log: it alone appends, rolls, truncates and moves the log start.
+- The *loop thread* owns the log: it alone appends, rolls, truncates and moves the log start. While the disk is slow
+  a thread does so in its place (`broker.slow_appends`); never both at once, so an append takes no lock.
 - *Any thread* may read. `segments` is a tuple that is only ever replaced, under `_lock`, so whoever took
   it sees a consistent list. An open file outlives its segment (`files.SegmentFile`).
 - The *maintenance thread* flushes, saves indexes and checkpoints, and deletes segments: it replaces
-  `segments` under the same lock, and leaves the last one alone. An append takes no lock; a roll does.
+  `segments` under `_lock`, and leaves the last one alone. Nobody holds `_lock` while the disk works.
 - The recovery point moves under `_lock`, and a flush that a truncation overtook does not move it.
 
 What the disk holds after a crash: index files, producer snapshots and the epoch checkpoint are written

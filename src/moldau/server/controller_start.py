@@ -85,7 +85,8 @@ class StartedController:
                 log.error("cannot write a snapshot of the metadata, will try again: %s", error)
 
     def close(self) -> None:
-        self.metadata_log.partition.close()
+        """Off the loop."""
+        self.quorum.close()
 
 
 def start_controller(

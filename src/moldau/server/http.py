@@ -1,25 +1,32 @@
 """The operators' port: /metrics for Prometheus, /jmx for the JMX-like tool, /healthz for supervisors.
 
-A responder of its own rather than a web framework: three fixed answers, on the broker's loop, importing
-nothing a broker does not have. Long answers are made piece by piece, and the loop gets its turn in
-between. Start at `MetricsServer`.
+A responder of its own rather than a web framework: three fixed answers, importing nothing a broker does not
+have. It listens in a thread of its own, so that /healthz can tell of a broker whose loop hangs; metrics are
+looked at on the broker's loop, piece by piece, and clients get their turn in between. Start at `MetricsServer`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from moldau.broker.metrics import Metrics
+
+if TYPE_CHECKING:
+    from moldau.broker.watchdog import Stall
 
 __all__ = ["MetricsServer"]
 
 REQUEST_LIMIT_BYTES = 8192
 PATIENCE_S = 10.0
+LOOP_PATIENCE_S = 5.0
+"""How long the broker's loop may take for its metrics."""
 TURN_S = 0.002
 """The longest an answer is worked on before requests of clients get their turn."""
 
@@ -32,26 +39,69 @@ MOST_CONNECTIONS = 16
 NAMED_PARTITIONS = 100
 """How many offline partitions /healthz names with their reasons; it counts them all."""
 
+T = TypeVar("T")
+
+
+def _nothing_stalls() -> tuple[bool, Sequence[Stall]]:
+    return False, ()
+
 
 class MetricsServer:
+    """Started and closed on the broker's loop. Everything with an underscore runs in the server's own thread, but for
+    what `_on_broker_loop` is given."""
+
     def __init__(
-        self, metrics: Metrics, broker_state: Callable[[], int], offline: Callable[[], Mapping[str, str]] = dict
+        self,
+        metrics: Metrics,
+        broker_state: Callable[[], int],
+        stalls: Callable[[], tuple[bool, Sequence[Stall]]] = _nothing_stalls,
+        offline: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
+        """Both are asked in the server's thread: `stalls` whether the broker's loop hangs, and for all that does;
+        `offline` for the partitions that cannot be used, each with its reason."""
         self._metrics = metrics
         self._broker_state = broker_state
+        self._stalls = stalls
         self._offline = offline
-        """Partitions that cannot be used, each with its reason."""
+        self._broker_loop = asyncio.get_running_loop()
+        self._loop = asyncio.SelectorEventLoop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="moldau-metrics-http", daemon=True)
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], None] = {}
         """In the order in which they came."""
 
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port, which matters when 0 asked for a free one."""
+        self._thread.start()
+        try:
+            return await self._in_own_thread(self._listen(host, port))
+        except OSError:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        await self._in_own_thread(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        await self._broker_loop.run_in_executor(None, self._thread.join)
+        self._loop.close()
+
+    async def _in_own_thread(self, work: Coroutine[Any, Any, T]) -> T:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    async def _on_broker_loop(self, work: Coroutine[Any, Any, bytes]) -> bytes | None:
+        """What comes of it, or `None` from a loop that hangs."""
+        future = asyncio.run_coroutine_threadsafe(work, self._broker_loop)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), LOOP_PATIENCE_S)
+        except TimeoutError:
+            return None
+
+    async def _listen(self, host: str, port: int) -> int:
         self._server = await asyncio.start_server(self._accept, host or None, port, limit=REQUEST_LIMIT_BYTES)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 
-    async def close(self) -> None:
+    async def _close(self) -> None:
         if self._server is not None:
             self._server.close()
             connections = list(self._connections)
@@ -91,22 +141,37 @@ class MetricsServer:
             return 405, "text/plain", b"only GET\n"
         target = urlsplit(parts[1])
         if target.path == "/metrics":
-            return 200, PROMETHEUS_TEXT, await _joined(self._metrics.render_prometheus())
+            return self._if_answered(PROMETHEUS_TEXT, await self._on_broker_loop(self._prometheus()))
         if target.path == "/jmx":
             pattern = parse_qs(target.query).get("object-name", ["*:*"])[0]
-            return 200, "application/json", await self._jmx(pattern)
+            return self._if_answered("application/json", await self._on_broker_loop(self._jmx(pattern)))
         if target.path == "/healthz":
             return self._health()
         return 404, "text/plain", b"/metrics, /jmx and /healthz are here\n"
 
     def _health(self) -> tuple[int, str, bytes]:
-        state, offline = self._broker_state(), self._offline()
-        is_healthy = state == RUNNING and not offline
-        answer: dict[str, object] = {"broker_state": state, "healthy": is_healthy}
+        """A loop that hangs answers nobody; a disk that hangs keeps only writers waiting, and no restart helps it."""
+        state = self._broker_state()
+        is_loop_stuck, stalls = self._stalls()
+        offline = self._offline()
+        is_healthy = state == RUNNING and not offline and not is_loop_stuck
+        facts: dict[str, object] = {"broker_state": state, "healthy": is_healthy}
         if offline:
-            answer["offline_partition_count"] = len(offline)
-            answer["offline_partitions"] = dict(islice(offline.items(), NAMED_PARTITIONS))
-        return (200 if is_healthy else 503), "application/json", json.dumps(answer).encode() + b"\n"
+            facts["offline_partition_count"] = len(offline)
+            facts["offline_partitions"] = dict(islice(offline.items(), NAMED_PARTITIONS))
+        if stalls:
+            facts["stalls"] = [
+                {"what": one.name, "where": one.where, "seconds": round(one.seconds, 1)} for one in stalls
+            ]
+        return (200 if is_healthy else 503), "application/json", json.dumps(facts).encode() + b"\n"
+
+    def _if_answered(self, content_type: str, body: bytes | None) -> tuple[int, str, bytes]:
+        if body is None:
+            return 503, "text/plain", b"the broker's event loop hangs, see /healthz\n"
+        return 200, content_type, body
+
+    async def _prometheus(self) -> bytes:
+        return await _joined(self._metrics.render_prometheus())
 
     async def _jmx(self, pattern: str) -> bytes:
         mbeans: dict[str, dict[str, object]] = {}

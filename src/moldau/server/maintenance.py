@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from itertools import count
 
+from moldau.core.activity import Activity
 from moldau.core.clock import Clock
 from moldau.log.errors import FatalDiskError, StorageError
 
@@ -59,6 +60,7 @@ class Maintenance:
         self._jobs: deque[Job] = deque()
         self._wake = threading.Condition()
         self._is_stopping = False
+        self.activity = Activity("a maintenance job", patience_s=10.0)
         self._thread = threading.Thread(target=self._run, name="moldau-maintenance", daemon=True)
 
     def every(self, interval_ms: int, job: Job, *, first_after_ms: int | None = None) -> None:
@@ -107,7 +109,8 @@ class Maintenance:
 
     def _do(self, job: Job) -> None:
         try:
-            job()
+            with self.activity:
+                job()
         except FatalDiskError as error:
             self._on_fatal(error)
         except StorageError as error:

@@ -26,6 +26,7 @@ from moldau.broker.metrics import Metrics
 from moldau.broker.offline_partitions import OfflinePartitions
 from moldau.broker.partitions import Partitions
 from moldau.broker.topic_configs import TopicConfigs
+from moldau.broker.watchdog import Watchdog
 from moldau.core.addresses import is_loopback
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.config import BrokerConfig
@@ -46,6 +47,7 @@ from moldau.server.schema_ids import RegistryAddress, RegistrySchemaIds
 from moldau.server.topic_changes import log_topic_changes
 
 if TYPE_CHECKING:
+    from moldau.broker.watchdog import Stall
     from moldau.log.cleaner import Cleaner, CleanerSettings
     from moldau.log.meta_properties import MetaProperties
     from moldau.log.partition_log import PartitionLog
@@ -95,6 +97,7 @@ class Node:
         self._maintenance = Maintenance(self._clock, on_fatal)
         self._metrics = Metrics()
         self._loop_monitor: LoopMonitor | None = None
+        self._watchdog: Watchdog | None = None
         self._metrics_server: MetricsServer | None = None
         self._logs: LogManager | None = None
         self._controller: StartedController | None = None
@@ -165,9 +168,10 @@ class Node:
         broker = self.broker = self._new_broker(cluster_id, started, logs, topic_configs)
         self._serve(broker, server, started, topic_configs)
         self._descriptors = DescriptorWatch(
-            self._loop, lambda keep: self._between_appends(lambda: logs.release_files(keep))
+            self._loop, lambda keep: broker.data_plane.slow_appends.between(lambda: logs.release_files(keep))
         )
         self._start_upkeep(logs, started)
+        self._start_watchdog(started)
         self._connect_metrics(broker, server, started)
         if self._membership is not None:
             await self._membership.serve([one.registered_endpoint for one in self._listening.values()])
@@ -215,7 +219,7 @@ class Node:
 
     def _serve(self, broker: Broker, server: Server, started: StartedController, topic_configs: TopicConfigs) -> None:
         """Let the broker follow the metadata, and only then answer requests."""
-        offline = self._offline = OfflinePartitions(broker.partitions, broker.logs, self._on_restored)
+        offline = self._offline = OfflinePartitions(broker.partitions, broker.logs, self._on_restored, self._apply)
         publisher = MetadataPublisher(broker, topic_configs, offline)
         publisher.on_config(lambda changed: setattr(server, "limits", Limits.of(changed.value)))
         data_plane = self._data_plane = DataPlane(broker, self._loop, self._on_fatal)
@@ -273,12 +277,16 @@ class Node:
         self._loop.call_soon_threadsafe(self._between_appends, function)
 
     def _between_appends(self, function: Callable[[], None]) -> None:
-        """The loop is the one that appends, except while a thread does it in its place (`broker.slow_appends`)."""
-        if self.broker is None:
+        """Rolling opens, renames and deletes files, which the loop should not wait for."""
+        if self._data_plane is None:
             function()
-            return
-        with self.broker.partitions.append_lock:
-            function()
+        else:
+            self._data_plane.slow_appends.submit(function)
+
+    async def _apply(self, change: Callable[[], None]) -> None:
+        """Make a change on the loop that no append may overlap."""
+        assert self._data_plane is not None
+        await self._data_plane.slow_appends.apply(change)
 
     def _log_manager(self, directories: list[str]) -> LogManager:
         config, maintenance = self._config, self._maintenance
@@ -336,6 +344,20 @@ class Node:
             io_max_bytes_per_second=value("log.cleaner.io.max.bytes.per.second"),
         )
 
+    def _start_watchdog(self, started: StartedController) -> None:
+        data_plane = self._data_plane
+        assert data_plane is not None
+        self._watchdog = Watchdog(
+            self._loop,
+            [
+                (data_plane.slow_appends.activity, "appends wait, everything else is served"),
+                (started.quorum.activity, "changes of metadata wait, everything else is served"),
+                (data_plane.group_commit.activity, "acknowledgements that ask for the disk wait"),
+                (self._maintenance.activity, "flushes, checkpoints and retention wait"),
+            ],
+            on_loop_stall=data_plane.slow_appends.note_slow,
+        )
+
     def _connect_metrics(self, broker: Broker, server: Server, started: StartedController) -> None:
         if self._metrics_server is None:
             return
@@ -347,6 +369,7 @@ class Node:
             cleaner=lambda: self._cleaner,
             metadata_log=started.metadata_log,
             loop_monitor=self._loop_monitor,
+            watchdog=self._watchdog,
         )
         connect_metrics(self._metrics, broker, parts)
 
@@ -357,7 +380,7 @@ class Node:
             return
         from moldau.server.http import MetricsServer
 
-        self._metrics_server = MetricsServer(self._metrics, lambda: self.state, self._offline_reasons)
+        self._metrics_server = MetricsServer(self._metrics, lambda: self.state, self._stalls, self._offline_reasons)
         try:
             self.metrics_port = await self._metrics_server.start(self._config.value("metrics.http.host"), port)
         except OSError as error:
@@ -370,9 +393,14 @@ class Node:
             )
 
     def _offline_reasons(self) -> dict[str, str]:
-        """Which partitions cannot be used, and why."""
+        """Which partitions cannot be used, and why. In the thread of the metrics server."""
         offline = [] if self.broker is None else self.broker.partitions.offline()
         return {str(one.topic_partition): str(one.offline_error) for one in offline}
+
+    def _stalls(self) -> tuple[bool, list[Stall]]:
+        """Whether the loop hangs, and everything that does. In the thread of the metrics server."""
+        watchdog = self._watchdog
+        return (False, []) if watchdog is None else (watchdog.is_loop_stuck, watchdog.stalls())
 
     async def stop(self) -> None:
         """Let replies under way leave, put everything on disk, and leave the clean-shutdown marker."""
@@ -400,12 +428,14 @@ class Node:
         await self._loop.run_in_executor(None, self._maintenance.stop)
         if self._loop_monitor is not None:
             self._loop_monitor.stop()
+        if self._watchdog is not None:
+            await self._loop.run_in_executor(None, self._watchdog.stop)
         if self._metrics_server is not None:
             await self._metrics_server.close()
         if self._descriptors is not None:
             self._descriptors.close()
         if self._controller is not None:
-            self._controller.close()
+            await self._loop.run_in_executor(None, self._controller.close)
         if self._logs is not None:
             await self._loop.run_in_executor(None, self._logs.close if was_running else self._logs.abandon)
         self.state = BrokerState.NOT_RUNNING

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from moldau.broker.offline_partitions import REMIND_S, OfflinePartitions, Reports
@@ -84,8 +85,11 @@ def test_the_end_waits_for_an_attempt_under_way(tmp_path: Path) -> None:
     partitions = Partitions(1, logs, lambda topic: LogConfig())
     partitions.follow("t", TopicImage("t", uuid.uuid4(), {0: PartitionImage((1,), (1,), 1)}))
 
+    async def call(change: Callable[[], None]) -> None:
+        change()
+
     async def run() -> None:
-        offline = OfflinePartitions(partitions, logs, restored.append)
+        offline = OfflinePartitions(partitions, logs, restored.append, call)
         offline.watch()
         files.is_full = False
         await asyncio.to_thread(files.is_asked.wait, 30)

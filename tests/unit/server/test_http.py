@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
+import urllib.error
+import urllib.request
+
+import pytest
 
 from moldau.broker.metrics import Family, Kind, Metrics, Sample
+from moldau.broker.watchdog import Stall
+from moldau.server import http
 from moldau.server.http import MOST_CONNECTIONS, MetricsServer
 
 
@@ -22,7 +29,7 @@ def answers(*requests: bytes, state: int = 3, offline: dict[str, str] | None = N
     async def run() -> list[bytes]:
         metrics = Metrics()
         metrics.add_source(lambda: [Family("kafka.server:KafkaServer", "BrokerState", Kind.GAUGE, "", [Sample((), 3)])])
-        server = MetricsServer(metrics, lambda: state, lambda: offline or {})
+        server = MetricsServer(metrics, lambda: state, offline=lambda: offline or {})
         port = await server.start("127.0.0.1", 0)
         try:
             return [await ask(port, request) for request in requests]
@@ -104,3 +111,48 @@ def test_those_who_connect_and_say_nothing_do_not_keep_others_out() -> None:
     answer, ended = asyncio.run(run())
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert ended == [b""] * (2 * MOST_CONNECTIONS)
+
+
+def test_health_is_told_while_the_brokers_loop_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "LOOP_PATIENCE_S", 0.1)
+    answered: list[tuple[int, bytes]] = []
+
+    async def run() -> None:
+        server = MetricsServer(Metrics(), lambda: 3, lambda: (True, [Stall("the event loop", "in write on t-0", 2.04)]))
+        port = await server.start("127.0.0.1", 0)
+        asking = asyncio.get_running_loop().run_in_executor(None, ask_both, port)
+        deadline = time.monotonic() + 20
+        while len(answered) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)  # as a write to a stalled disk would
+        await asking
+        await server.close()
+
+    def ask_both(port: int) -> None:
+        for path in ("healthz", "metrics"):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=20)
+            answered.append((refused.value.code, refused.value.read()))
+
+    asyncio.run(run())
+    (health_status, health), (metrics_status, metrics) = answered
+    assert (health_status, metrics_status) == (503, 503)
+    assert json.loads(health) == {
+        "broker_state": 3,
+        "healthy": False,
+        "stalls": [{"what": "the event loop", "where": "in write on t-0", "seconds": 2.0}],
+    }
+    assert b"event loop hangs" in metrics
+
+
+def test_a_broker_with_a_stalled_disk_is_healthy_and_says_what_waits() -> None:
+    async def run() -> bytes:
+        server = MetricsServer(Metrics(), lambda: 3, lambda: (False, [Stall("an append", "in write on t-0", 2.04)]))
+        port = await server.start("127.0.0.1", 0)
+        try:
+            return await ask(port, b"GET /healthz HTTP/1.1\r\n\r\n")
+        finally:
+            await server.close()
+
+    answer = asyncio.run(run())
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["stalls"][0]["what"] == "an append"

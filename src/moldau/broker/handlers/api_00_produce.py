@@ -2,9 +2,10 @@
 
     versions 3 to 13; 0 to 2 are announced but close the connection, because only magic 2 is accepted
 
-Nearly every request takes the short way, `_produce_plain`: one batch for a topic that asks for nothing special. The
-careful way, `broker.produce`, does the same for any number of partitions and for topics that want bodies opened or the
-broker's time in the batch. What is checked is `broker.batch_rules`.
+Nearly every request takes the short way, `_produce_plain`: one batch for a topic that asks for nothing special. While a
+thread appends in the loop's place (`broker.slow_appends`) that becomes `_produce_plain_later`. The careful way,
+`broker.produce`, does the same for any number of partitions and for topics that want bodies opened or the broker's
+time in the batch. What is checked is `broker.batch_rules`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from moldau.broker.context import Broker
 from moldau.broker.group_commit import GroupCommit
 from moldau.broker.parked_fetches import ParkedFetches
 from moldau.broker.partition import Partition, Topic
-from moldau.broker.produce import CarefulProduce
+from moldau.broker.produce import CarefulProduce, LateProduce
 from moldau.broker.slow_appends import LARGE_BYTES, SlowAppends, sleeps
 from moldau.core.errors import MoldauError
 from moldau.log.errors import StorageError
@@ -52,10 +53,10 @@ class ProduceHandler:
         self._careful = careful
         self._slow_appends = slow_appends
         slow_appends.on_switch = self._switch
-        self._switch(is_slow=False)
+        self._switch(slow_appends.is_on)
 
     def _switch(self, is_slow: bool) -> None:
-        """While a thread appends nothing may take the short way, so the short way finds no topic."""
+        """While a thread appends the loop must not, so the shortest way finds no topic."""
         self._by_name = {} if is_slow else self._partitions.by_name
         self._by_id = {} if is_slow else self._partitions.by_id
 
@@ -98,6 +99,10 @@ class ProduceHandler:
                         slot = ReplySlot(connection, holds_back=False)
                         self._group_commit.flush_then((log,), lambda: slot.complete(reply))
                         return slot
+            elif self._slow_appends.is_on:
+                later = self._produce_plain_later(connection, view, one, version, correlation_id)
+                if later is not None:
+                    return later
         request = decode_produce_request(view, body, end, version)
         return self._careful.handle(connection, view, start, request, version, correlation_id)
 
@@ -144,3 +149,77 @@ class ProduceHandler:
         stats.messages_in += header[12]
         stats.bytes_in += last - first
         return base_offset
+
+    def _produce_plain_later(
+        self,
+        connection: Connection,
+        view: memoryview,
+        one: tuple[int, bytes, int, int, int],
+        version: int,
+        correlation_id: int,
+    ) -> ReplySlot | None:
+        """The same in the thread for slow appends; `None` sends the request the careful way."""
+        acks, name, index, first, last = one
+        topic = (self._partitions.by_id if version >= FIRST_WITH_TOPIC_IDS else self._partitions.by_name).get(name)
+        partition = None if topic is None else topic.partitions.get(index)
+        if topic is None or partition is None or not partition.is_plain or acks not in (-1, 1):
+            return None
+        now_ms = self._now_ms()
+        try:
+            header = checked_header(view, first, last, version, topic.rules)
+        except MoldauError:
+            return None
+        if header[8] > now_ms + topic.rules.timestamp_after_max_ms or header[5] & TRANSACTIONAL_BIT:
+            return None
+        batch = bytearray(view[first:last])  # the frame is only lent to us
+        slot = ReplySlot(connection, holds_back=self._slow_appends.is_full)
+        base_offset = -1
+        refused: LateProduce | None = None
+
+        def append() -> None:
+            nonlocal base_offset, refused
+            try:
+                if partition.is_plain and (header[9] < 0 or partition.log.producers.check(header) is None):
+                    base_offset = partition.log.append(batch, header, partition.leader_epoch, now_ms)
+                    return
+            except StorageError:
+                batch[:8] = _NO_OFFSET
+            except MoldauError:
+                pass
+            # Something is special after all; find out what right here, so that the order is kept.
+            refused = LateProduce(
+                partition, name, batch, header, version=version, correlation_id=correlation_id, acks=acks, now_ms=now_ms
+            )
+            refused.append()
+
+        def answer() -> None:
+            if base_offset < 0:
+                self._careful.answer_late(slot, refused)
+                return
+            log = partition.log
+            log.high_watermark = log.log_end_offset
+            if partition.waiting:
+                self._parked.mark(partition)
+            stats = topic.stats
+            stats.produce_requests += 1
+            stats.messages_in += header[12]
+            stats.bytes_in += len(batch)
+            prepared = topic.replies.get(version) or topic.reply(version)
+            reply = prepared.pack(
+                prepared.size,
+                correlation_id,
+                prepared.prefix,
+                index,
+                0,
+                base_offset,
+                -1,
+                log.log_start_offset,
+                prepared.suffix,
+            )
+            if topic.rules.may_flush and partition.has_to_flush:
+                self._group_commit.flush_then((log,), lambda: slot.complete(reply))
+            else:
+                slot.complete(reply)
+
+        self._slow_appends.submit(append, answer, len(batch))
+        return slot

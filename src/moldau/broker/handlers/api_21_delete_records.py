@@ -20,7 +20,12 @@ UP_TO_HIGH_WATERMARK = -1
 UNKNOWN_LOW_WATERMARK = -1
 
 
-def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
+async def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
+    """Appends that wait for a disk come first: the end of a log is what it was when the request came."""
+    return await broker.data_plane.slow_appends.apply(lambda: _delete_all(broker, request))
+
+
+def _delete_all(broker: Broker, request: Message) -> Message:
     return Message(
         topics=[
             Message(
@@ -55,6 +60,5 @@ def _deleted(broker: Broker, topic_partition: TopicPartition, offset: int) -> tu
     target = log.high_watermark if offset == UP_TO_HIGH_WATERMARK else offset
     if target < 0 or target > log.high_watermark:
         return ErrorCode.OFFSET_OUT_OF_RANGE, UNKNOWN_LOW_WATERMARK
-    with broker.partitions.append_lock:
-        log.advance_log_start(target)
+    log.advance_log_start(target)
     return ErrorCode.NONE, log.log_start_offset

@@ -11,6 +11,7 @@ from moldau.broker.metrics import Metrics
 if TYPE_CHECKING:
     from moldau.broker.context import Broker
     from moldau.broker.loop_monitor import LoopMonitor
+    from moldau.broker.watchdog import Watchdog
     from moldau.controller.metadata_log import MetadataLog
     from moldau.log.cleaner import Cleaner
     from moldau.net.server import Server
@@ -28,6 +29,7 @@ class Parts:
     cleaner: Callable[[], Cleaner | None] = lambda: None
     metadata_log: MetadataLog | None = None
     loop_monitor: LoopMonitor | None = None
+    watchdog: Watchdog | None = None
 
 
 def connect_metrics(metrics: Metrics, broker: Broker, parts: Parts) -> None:

@@ -40,6 +40,7 @@ def families(broker: Broker, parts: Parts) -> Iterator[Family]:
     version = (("implementation", platform.python_implementation()), ("version", platform.python_version()))
     yield plain("python_info", [Sample(version, 1)], "The interpreter.")
     yield from _loop(parts)
+    yield from _stalls(parts)
 
 
 def _linux() -> Iterator[Family]:
@@ -66,6 +67,21 @@ def _start_time_s() -> float:
     with open("/proc/uptime", encoding="ascii") as file:
         uptime_s = float(file.read().split()[0])
     return time.time() - uptime_s + started_ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _stalls(parts: Parts) -> Iterator[Family]:
+    watchdog = parts.watchdog
+    if watchdog is None:
+        return
+    now_s = time.monotonic()
+    counts, seconds = [], []
+    for report in watchdog.reports:
+        current = report.current(now_s)
+        what = (("what", report.name),)
+        counts.append(Sample(what, report.count))
+        seconds.append(Sample(what, report.finished_s + (0.0 if current is None else current.seconds)))
+    yield plain_counter("moldau_stalls_total", counts, "How often something hung: the event loop, a disk's thread.")
+    yield plain_counter("moldau_stalled_seconds_total", seconds, "How long it hung, all together.")
 
 
 def _loop(parts: Parts) -> Iterator[Family]:

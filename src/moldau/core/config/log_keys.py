@@ -154,6 +154,13 @@ HOUSEKEEPING = [
         "Consent to cut a log at the first corrupt batch even where valid ones follow. Without it such a "
         "partition stays offline until someone decides.",
     ),
+    ConfigKey(
+        "moldau.append.thread",
+        BOOLEAN,
+        False,
+        "Append in a thread from the first write on, instead of only while the disk is slow. A disk that stalls then "
+        "never holds up clients that do not write, and small produce requests cost more.",
+    ),
     ConfigKey("num.partitions", INT, 1, "Partitions of a topic created without a number of them.", at_least(1)),
     ConfigKey("default.replication.factor", INT, 1, "Replicas of a topic created without a number of them."),
     ConfigKey("auto.create.topics.enable", BOOLEAN, True, "Create a topic when a client asks for its metadata."),

@@ -43,10 +43,15 @@ class Records:
         self.records = records
         self.error: MoldauError | None = None
 
-    def append(self, records: Sequence[CoordinatorRecord], producer: Producer | None) -> None:
-        if self.error is not None:
-            raise self.error
-        self.records.extend(records)
+    def append(
+        self,
+        records: Sequence[CoordinatorRecord],
+        producer: Producer | None,
+        then: Callable[[MoldauError | None], None],
+    ) -> None:
+        if self.error is None:
+            self.records.extend(records)
+        then(self.error)
 
     def when_committed(self, then: Callable[[], None]) -> None:
         then()
@@ -59,7 +64,7 @@ class Harness:
         self.ids = 0
         self.log = Records(records if records is not None else [])
         self.core = GroupCore(lambda: self.settings, self._new_id)
-        self.shard = Shard(self.core, self.log, on_deadline=lambda deadline_ms: None)
+        self.shard = Shard(self.core, self.log, on_deadline=lambda deadline_ms: None, clock=lambda: self.now_ms)
         for key, value in self.log.records:
             self.core.replay(key, value)
         self.shard.activate(self.now_ms)
