@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary
 
 __all__ = [
@@ -148,6 +148,12 @@ class ConnectionStates:
     _have_answered: set[str] = field(default_factory=set)
     _complaints: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether some broker is away and no other is known to answer: then waiting for an answer has no point."""
+        away: set[str] = set().union(*(outage.names for outage in self._outages))
+        return bool(away) and all(_is_coordinator(name) or name in away for name in self._have_answered)
+
     def lines(self, client: str, event: Event, now_s: float) -> list[Line]:
         """The lines that an event of a client is worth, which for most events is none."""
         match event:
@@ -167,7 +173,7 @@ class ConnectionStates:
             has_worked = not self._have_answered.isdisjoint(outage.names)
             if has_worked and not event.is_timeout and lasted_s < RESTART_S:
                 return []
-            text = f"Broker {event.broker} is not available: {event.reason}. It is tried again until it answers."
+            text = f"Broker {event.broker} is not available: {event.reason}. Trying until it answers."
         elif now_s - outage.said_s >= REMINDER_S:
             text = f"Broker {event.broker} is still not available after {lasted_s:.0f} s: {event.reason}"
         else:
@@ -208,7 +214,7 @@ class ConnectionStates:
 class ConnectionLog:
     """Takes the log lines of any number of clients, and reports few."""
 
-    _shared: WeakValueDictionary[Report, ConnectionLog] = WeakValueDictionary()
+    _shared: ClassVar[WeakValueDictionary[Report, ConnectionLog]] = WeakValueDictionary()
     _shared_lock = threading.Lock()
 
     def __init__(self, report: Report, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -229,6 +235,12 @@ class ConnectionLog:
     def of_client(self, title: str) -> ClientLog:
         """What a client is given as its `logger`; `title` names it in Kafka's way, as in `Producer clientId=x`."""
         return ClientLog(self, title)
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether no broker answers these clients, as far as their log lines tell by now."""
+        with self._lock:
+            return self._states.is_cut_off
 
     def take(self, title: str, level: int, facility: str, text: str) -> None:
         event = parse_log_line(level, facility, text)

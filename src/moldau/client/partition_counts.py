@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from moldau.client.errors import ClientError, UnreachableError, client_error
+from moldau.client.waiting import interruptible
 from moldau.core.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class PartitionCounts:
         from confluent_kafka import KafkaException
 
         try:
-            found = self._rdkafka.list_topics(topic, timeout=timeout_s).topics[topic]
+            metadata = interruptible(lambda: self._rdkafka.list_topics(topic, timeout=timeout_s))
+            found = metadata.topics[topic]
         except KafkaException as error:
             return client_error(error.args[0], about=f"Topic {topic}")
         refusal: KafkaError | None = found.error

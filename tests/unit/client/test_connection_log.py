@@ -52,10 +52,9 @@ class TestParsing:
         assert parse_log_line(30, "REQTMOUT", in_flight) == SILENT
 
     def test_a_name_that_does_not_resolve(self) -> None:
-        text = "nowhere:9092/bootstrap: Failed to resolve 'nowhere:9092': Name or service not known (after 3ms in state CONNECT)"
-        assert parse_log_line(40, "FAIL", text) == BrokerFailed(
-            "nowhere:9092", "", "Failed to resolve 'nowhere:9092': Name or service not known"
-        )
+        reason = "Failed to resolve 'nowhere:9092': Name or service not known"
+        text = f"nowhere:9092/bootstrap: {reason} (after 3ms in state CONNECT)"
+        assert parse_log_line(40, "FAIL", text) == BrokerFailed("nowhere:9092", "", reason)
 
     def test_refused_credentials_are_no_outage(self) -> None:
         text = "sasl_ssl://b:9093/1: SASL authentication error: wrong password (after 5ms in state AUTH_REQ)"
@@ -76,7 +75,7 @@ class TestOutages:
     def test_one_line_when_it_begins_one_when_it_ends_and_a_reminder_every_half_minute(self) -> None:
         failures: list[tuple[float, Event]] = [(number / 20, REFUSED) for number in range(20 * 70)]
         assert texts(ConnectionStates(), [*failures, (70.0, UP), (70.5, UP)]) == [
-            "[Producer] Broker localhost:9092 is not available: Connection refused. It is tried again until it answers.",
+            "[Producer] Broker localhost:9092 is not available: Connection refused. Trying until it answers.",
             "[Producer] Broker localhost:9092 is still not available after 30 s: Connection refused",
             "[Producer] Broker localhost:9092 is still not available after 60 s: Connection refused",
             "[Producer] Broker localhost:9092 answers again after 70 s",
@@ -124,6 +123,17 @@ class TestOutages:
         coordinator = BrokerFailed("GroupCoordinator", "", "it accepts connections, but does not answer", True)
         assert len(texts(ConnectionStates(), [(0.0, SILENT), (0.1, coordinator)])) == 1
         assert len(texts(ConnectionStates(), [(0.0, coordinator), (0.1, SILENT), (5.0, UP)])) == 2
+
+    def test_clients_are_cut_off_when_all_brokers_they_know_are_away(self) -> None:
+        states = ConnectionStates()
+        assert not states.is_cut_off
+        texts(states, [(0.0, UP), (0.0, BrokerAnswered("GroupCoordinator")), (1.0, BrokerAnswered("localhost:9093"))])
+        texts(states, [(2.0, REFUSED)])
+        assert not states.is_cut_off
+        texts(states, [(2.0, BrokerFailed("127.0.0.1:9093", "", "Disconnected"))])
+        assert states.is_cut_off
+        texts(states, [(3.0, UP)])
+        assert not states.is_cut_off
 
     def test_whatever_happens_lines_are_few_and_ends_follow_beginnings(self) -> None:
         for seed in range(300):
