@@ -24,7 +24,7 @@ from moldau.client.rebalancing import RebalanceListener, Rebalancing
 from moldau.client.records import Record
 from moldau.client.serializers import Context, Deserializer, deserialized
 from moldau.client.transactions import GroupMembership
-from moldau.client.waiting import BlockingCall, close_within, interruptible
+from moldau.client.waiting import BlockingCall, close_within, interruptible, never
 from moldau.core.errors import InvalidConfigError
 from moldau.core.ids import TopicPartition
 
@@ -74,6 +74,7 @@ class Consumer(Generic[K, V]):
     key_deserializer, value_deserializer: serdes such as `STRING` or `JSON`. Without one, the class named by the
         properties `key.deserializer` and `value.deserializer` counts, and without that `STRING`.
     report: gets the level and text of the client's own log lines; by default they go to the logger `moldau.client`.
+    is_over: asked while a commit or a question waits for a broker; as soon as it returns true, `GivenUpError` is raised.
 
     Raises `InvalidConfigError` for settings that make no sense. Whether the cluster can be reached shows later.
     """
@@ -87,6 +88,7 @@ class Consumer(Generic[K, V]):
         key_deserializer: Deserializer[K] | None = None,
         value_deserializer: Deserializer[V] | None = None,
         report: Report = log_report,
+        is_over: Callable[[], bool] = never,
     ) -> None:
         from confluent_kafka import Consumer as RdkafkaConsumer
 
@@ -99,6 +101,7 @@ class Consumer(Generic[K, V]):
         self._value: Deserializer[V] = chosen_serde(value_deserializer, given, "value", "deserializer")
         title = f"Consumer clientId={given.get('client.id', 'consumer-1')}, groupId={self.group}"
         self._report = report
+        self._is_over = is_over
         self._rdkafka, translated = build(
             RdkafkaConsumer,
             "consumer",
@@ -139,7 +142,7 @@ class Consumer(Generic[K, V]):
     def unsubscribe(self) -> None:
         """Leave the group, after committing what is done."""
         self._finish_handed_out()
-        interruptible(self._commit_stored)
+        interruptible(self._commit_stored, is_over=self._is_over)
         self._call(self._rdkafka.unsubscribe)
 
     def assign(self, partitions: Collection[TopicPartition] | Mapping[TopicPartition, int]) -> None:
@@ -422,7 +425,7 @@ class Consumer(Generic[K, V]):
 
     def _wait(self, call: Callable[[], Answer]) -> Answer:
         """`_call` for what waits for a broker: Ctrl-C gets through, except inside a rebalance, which holds the thread."""
-        return self._call(call if self._rebalancing.is_under_way else partial(interruptible, call))
+        return self._call(call if self._rebalancing.is_under_way else partial(interruptible, call, is_over=self._is_over))
 
     def _call(self, call: Callable[[], Answer]) -> Answer:
         # While it closes, listeners may still commit what they have done.

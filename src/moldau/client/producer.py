@@ -95,11 +95,11 @@ class Producer(Generic[K, V]):
         self._failures: list[ClientError] = []
         self._lock = threading.Lock()
         self._unsent = UnsentRecords()
-        self._abandon = partial(
-            _abandon, self._rdkafka, self._unsent, ConnectionLog.to(report), report, given["bootstrap.servers"]
+        self._end = partial(
+            _end_soon, self._rdkafka, self._unsent, ConnectionLog.to(report), report, given["bootstrap.servers"]
         )
         # Nobody may have closed it when the program ends: then this one tells of the records that are lost.
-        finalize(self, _unless_forked(self._abandon))
+        finalize(self, _unless_forked(self._end))
         self.transactions = Transactions(self._rdkafka, self.flush, self._discard_failures, self._max_block_s)
         """Present in every producer, of use where the properties have a `transactional.id`."""
 
@@ -218,8 +218,12 @@ class Producer(Generic[K, V]):
         try:
             self.flush()
         except (KeyboardInterrupt, SystemExit):
-            self._abandon()
+            self.abandon()
             raise
+
+    def abandon(self) -> None:
+        """End soon: what is not sent within a second, or at once where no broker answers, is dropped, and told."""
+        self._end()
 
     def __enter__(self) -> Producer[K, V]:
         return self
@@ -229,7 +233,7 @@ class Producer(Generic[K, V]):
     ) -> None:
         if error is not None and not isinstance(error, Exception):
             # Ctrl-C or an exit: the program is to end now, whatever the broker does.
-            self._abandon()
+            self.abandon()
             return
         with noted_on(error, "closing the producer"):
             if error is not None:
@@ -302,7 +306,7 @@ def _unless_forked(end: Callable[[], None]) -> Callable[[], None]:
     return lambda: end() if os.getpid() == owner else None
 
 
-def _abandon(
+def _end_soon(
     rdkafka: RdkafkaProducer, unsent: UnsentRecords, log: ConnectionLog, report: Report, servers: str
 ) -> None:
     """End a producer soon, and tell which records are lost by that. Not a method: it has to outlive its producer."""
