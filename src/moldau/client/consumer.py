@@ -74,7 +74,7 @@ class Consumer(Generic[K, V]):
     key_deserializer, value_deserializer: serdes such as `STRING` or `JSON`. Without one, the class named by the
         properties `key.deserializer` and `value.deserializer` counts, and without that `STRING`.
     report: gets the level and text of the client's own log lines; by default they go to the logger `moldau.client`.
-    is_over: asked while a commit or a question waits for a broker; as soon as it returns true, `GivenUpError` is raised.
+    is_over: asked while a commit or a question waits for a broker; once it returns true, `GivenUpError` is raised.
 
     Raises `InvalidConfigError` for settings that make no sense. Whether the cluster can be reached shows later.
     """
@@ -424,8 +424,10 @@ class Consumer(Generic[K, V]):
             self._forgotten.add(partition)
 
     def _wait(self, call: Callable[[], Answer]) -> Answer:
-        """`_call` for what waits for a broker: Ctrl-C gets through, except inside a rebalance, which holds the thread."""
-        return self._call(call if self._rebalancing.is_under_way else partial(interruptible, call, is_over=self._is_over))
+        """`_call` for what waits for a broker: Ctrl-C gets through, unless a rebalance holds the thread."""
+        return self._call(
+            call if self._rebalancing.is_under_way else partial(interruptible, call, is_over=self._is_over)
+        )
 
     def _call(self, call: Callable[[], Answer]) -> Answer:
         # While it closes, listeners may still commit what they have done.

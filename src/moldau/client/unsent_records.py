@@ -6,14 +6,18 @@ A producer of librdkafka is ended quickly by purging it; each record it still ha
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from moldau.client.waiting import never
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-__all__ = ["UnsentRecords", "end_producer"]
+__all__ = ["UnsentRecords", "end_producer", "flush_interruptibly"]
 
 FLUSH_SLICE_S = 0.1
 PURGE_S = 2.0
@@ -57,15 +61,23 @@ def _records(count: int) -> str:
     return "1 record was" if count == 1 else f"{count} records were"
 
 
+def flush_interruptibly(producer: Any, *, is_over: Callable[[], bool] = never, timeout_s: float = math.inf) -> bool:
+    """Wait until all records are stored or have failed, and let Ctrl-C through; whether that is so before `is_over()`.
+
+    Without a timeout, `delivery.timeout.ms` is what ends the wait.
+    """
+    deadline = time.monotonic() + timeout_s
+    while producer.flush(max(0.0, min(FLUSH_SLICE_S, deadline - time.monotonic()))):
+        if is_over() or time.monotonic() >= deadline:
+            return False
+    return True
+
+
 def end_producer(producer: Any, patience_s: float) -> None:
     """Give records a last chance of `patience_s`, then drop them, so that the producer can end at once.
 
     Delivery reports of all records have been called when this returns.
     """
-    deadline = time.monotonic() + patience_s
-    # In slices, so that a second Ctrl-C gets through.
-    while producer.flush(max(0.0, min(FLUSH_SLICE_S, deadline - time.monotonic()))):
-        if time.monotonic() >= deadline:
-            producer.purge()
-            producer.flush(PURGE_S)
-            return
+    if not flush_interruptibly(producer, timeout_s=patience_s):
+        producer.purge()
+        producer.flush(PURGE_S)
