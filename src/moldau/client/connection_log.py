@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakValueDictionary
@@ -127,6 +127,9 @@ class _Outage:
     names: set[str]
     """All names under which this broker failed, as `_same_names` gives them."""
     began_s: float
+    clients: set[Hashable] = field(default_factory=set)
+    """Those that have reported it. Only they can report its end: librdkafka hands log lines over when a client is
+    polled, so what another client says now may be an hour old."""
     said_s: float | None = None
 
 
@@ -154,20 +157,24 @@ class ConnectionStates:
         away: set[str] = set().union(*(outage.names for outage in self._outages))
         return bool(away) and all(_is_coordinator(name) or name in away for name in self._have_answered)
 
-    def lines(self, client: str, event: Event, now_s: float) -> list[Line]:
-        """The lines that an event of a client is worth, which for most events is none."""
+    def lines(self, client: str, event: Event, now_s: float, source: Hashable = None) -> list[Line]:
+        """The lines that an event of a client is worth, which for most events is none.
+
+        `client` names it in the lines; `source` tells it from others of that name.
+        """
         match event:
             case BrokerFailed():
-                return self._failed(client, event, now_s)
+                return self._failed(client, event, now_s, source)
             case BrokerAnswered():
-                return self._answered(client, event, now_s)
+                return self._answered(client, event, now_s, source)
             case Complaint():
                 return self._complained(client, event, now_s)
 
-    def _failed(self, client: str, event: BrokerFailed, now_s: float) -> list[Line]:
+    def _failed(self, client: str, event: BrokerFailed, now_s: float, source: Hashable) -> list[Line]:
         if _is_coordinator(event.broker) and self._outages:
             return []
         outage = self._outage_of(event, now_s)
+        outage.clients.add(source)
         lasted_s = now_s - outage.began_s
         if outage.said_s is None:
             has_worked = not self._have_answered.isdisjoint(outage.names)
@@ -191,11 +198,11 @@ class ConnectionStates:
         self._outages.append(_Outage(names, now_s))
         return self._outages[-1]
 
-    def _answered(self, client: str, event: BrokerAnswered, now_s: float) -> list[Line]:
+    def _answered(self, client: str, event: BrokerAnswered, now_s: float, source: Hashable) -> list[Line]:
         names = _same_names(event.broker)
         self._have_answered |= names
-        ended = [outage for outage in self._outages if outage.names & names]
-        self._outages = [outage for outage in self._outages if not outage.names & names]
+        ended = [outage for outage in self._outages if outage.names & names and source in outage.clients]
+        self._outages = [outage for outage in self._outages if outage not in ended]
         if all(outage.said_s is None for outage in ended):
             return []
         lasted_s = now_s - min(outage.began_s for outage in ended)
@@ -242,12 +249,12 @@ class ConnectionLog:
         with self._lock:
             return self._states.is_cut_off
 
-    def take(self, title: str, level: int, facility: str, text: str) -> None:
+    def take(self, title: str, level: int, facility: str, text: str, source: Hashable) -> None:
         event = parse_log_line(level, facility, text)
         if event is None:
             return
         with self._lock:
-            lines = self._states.lines(title, event, self._clock())
+            lines = self._states.lines(title, event, self._clock(), source)
         for line in lines:
             self._report(*line)
 
@@ -266,6 +273,5 @@ class ClientLog:
         # Most lines of the debug context are of no interest: one comparison has to be enough for them.
         if level < _WARNING and (not parts or parts[0] != "APIVERSION"):
             return
-        self._log.take(
-            self._title, level, str(parts[0]) if len(parts) > 1 else "", str(parts[-1] if parts else template)
-        )
+        facility = str(parts[0]) if len(parts) > 1 else ""
+        self._log.take(self._title, level, facility, str(parts[-1] if parts else template), id(self))

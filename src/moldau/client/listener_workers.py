@@ -188,6 +188,20 @@ class Worker(threading.Thread):
         failure = failure_of(source, error, group=self.plan.group, listener=self.plan.name)
         stop = next_stop(policy, failure, error, _now_ms())
         place = f"{failure.listener}: record {record.offset} of {record.topic_partition}"
+        if stop.topic is None:
+            logger.error(
+                "%s failed for the last time (%d.) and is skipped: it stays in the dead-letter topic %s as record %d of "
+                "partition %d: %s: %s",
+                place,
+                failure.attempts,
+                failure.origin.topic,
+                failure.origin.offset,
+                failure.origin.partition,
+                failure.error_class,
+                failure.error_message,
+            )
+            self._done(record)
+            return
         logger.warning(
             "%s failed for the %d. time and goes to %s: %s: %s",
             place,

@@ -249,6 +249,7 @@ class ListenerApp:
             if listener.plan.retry is not None
             for topic in listener.plan.topics
             for name in (*listener.plan.retry.retry_topics(topic), listener.plan.retry.dead_letter_topic(topic))
+            if name is not None
         }
         if not wanted:
             return

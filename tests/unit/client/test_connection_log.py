@@ -88,6 +88,14 @@ class TestOutages:
         assert len(states.lines("Consumer 7", UP, 3.0)) == 1
         assert states.lines("Consumer 8", UP, 3.0) == []
 
+    def test_old_news_of_a_client_that_was_not_polled_end_nothing(self) -> None:
+        states = ConnectionStates()
+        assert len(states.lines("Consumer", REFUSED, 0.0, "consumer")) == 1
+        assert states.lines("Producer", UP, 5.0, "idle producer") == []
+        assert states.is_cut_off
+        assert len(states.lines("Consumer", UP, 6.0, "consumer")) == 1
+        assert not states.is_cut_off
+
     def test_a_restart_that_is_over_soon_is_not_mentioned(self) -> None:
         states = ConnectionStates()
         assert texts(states, [(0.0, UP), (5.0, REFUSED), (5.0 + RESTART_S / 2, REFUSED), (6.5, UP)]) == []
