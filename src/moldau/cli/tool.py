@@ -26,6 +26,7 @@ __all__ = [
     "Terminated",
     "ToolError",
     "catch_stop_signals",
+    "default_stop_signals",
     "end_on_second_signal",
     "ended",
     "exit_code_of",
@@ -117,9 +118,12 @@ def exit_code_of(interrupt: KeyboardInterrupt) -> int:
 def interrupts() -> Iterator[None]:
     """In this block SIGTERM raises as Ctrl-C does, and the second of either ends the process at once."""
 
+    came: list[type[KeyboardInterrupt]] = []
+
     def interrupt(number: int, frame: FrameType | None) -> None:
         end_on_second_signal()
-        raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+        came.append(Terminated if number == signal.SIGTERM else KeyboardInterrupt)
+        raise came[0]
 
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -131,6 +135,11 @@ def interrupts() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         # What is left to do is little, and a signal ends it.
+        raise
+    except SystemError:
+        # The binding loses the exception of a signal that comes while it hands out a log line.
+        if came:
+            raise came[0] from None
         raise
     except BaseException:
         _restore(before)
@@ -148,6 +157,13 @@ def catch_stop_signals(stop: Callable[[], None]) -> None:
 
     for number in STOP_SIGNALS:
         signal.signal(number, caught)
+
+
+def default_stop_signals() -> None:
+    """Python's own: Ctrl-C raises, SIGTERM ends the process."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def end_on_second_signal() -> None:

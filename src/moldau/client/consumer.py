@@ -442,6 +442,9 @@ class Consumer(Generic[K, V]):
             return call()
         except KafkaException as error:
             raise client_error(error.args[0], about=f"Group {self.group}" if self.group else "") from None
+        except SystemError:
+            # The binding loses the KeyboardInterrupt of a signal that comes while it hands out a log line.
+            raise KeyboardInterrupt from None
 
 
 def _settings(given: Mapping[str, str], commits_by_itself: bool) -> dict[str, str]:

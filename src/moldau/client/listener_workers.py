@@ -190,8 +190,8 @@ class Worker(threading.Thread):
         place = f"{failure.listener}: record {record.offset} of {record.topic_partition}"
         if stop.topic is None:
             logger.error(
-                "%s failed for the last time (%d.) and is skipped: it stays in the dead-letter topic %s as record %d of "
-                "partition %d: %s: %s",
+                "%s failed for the last time (%d.) and is skipped: it stays in the dead-letter topic %s as record %d "
+                "of partition %d: %s: %s",
                 place,
                 failure.attempts,
                 failure.origin.topic,

@@ -275,6 +275,9 @@ class Producer(Generic[K, V]):
             return call(timeout_s)
         except KafkaException as error:
             raise client_error(error.args[0]) from None
+        except SystemError:
+            # The binding loses the KeyboardInterrupt of a signal that comes while it hands out a log line.
+            raise KeyboardInterrupt from None
 
     def _remember_failure(self, error: ClientError | None, delivery: Delivery) -> None:
         if error is not None:
