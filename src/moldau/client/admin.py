@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from moldau.client.connection import Report, build, normalize_servers
 from moldau.client.errors import ClientError, UnreachableError, client_error
-from moldau.client.waiting import BlockingCall, GivenUpError, never
+from moldau.client.waiting import BlockingCall, GivenUpError, never, served
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 
@@ -313,7 +313,7 @@ class Admin:
 
     def _serve(self) -> None:
         """While waiting: let log lines out, and give up where the program is to end."""
-        self.client.poll(0)
+        served(self.client.poll, 0)
         if self._is_over():
             raise GivenUpError("the program ended before a broker answered")
 

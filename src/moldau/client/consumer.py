@@ -24,7 +24,7 @@ from moldau.client.rebalancing import RebalanceListener, Rebalancing
 from moldau.client.records import Record
 from moldau.client.serializers import Context, Deserializer, deserialized
 from moldau.client.transactions import GroupMembership
-from moldau.client.waiting import BlockingCall, close_within, interruptible, never
+from moldau.client.waiting import BlockingCall, close_within, interruptible, never, served
 from moldau.core.errors import InvalidConfigError
 from moldau.core.ids import TopicPartition
 
@@ -439,12 +439,9 @@ class Consumer(Generic[K, V]):
         from confluent_kafka import KafkaException
 
         try:
-            return call()
+            return served(call)
         except KafkaException as error:
             raise client_error(error.args[0], about=f"Group {self.group}" if self.group else "") from None
-        except SystemError:
-            # The binding loses the KeyboardInterrupt of a signal that comes while it hands out a log line.
-            raise KeyboardInterrupt from None
 
 
 def _settings(given: Mapping[str, str], commits_by_itself: bool) -> dict[str, str]:

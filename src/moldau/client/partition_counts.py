@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from moldau.client.errors import ClientError, UnreachableError, client_error
-from moldau.client.waiting import interruptible
+from moldau.client.waiting import interruptible, served
 from moldau.core.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class PartitionCounts:
                 raise found if isinstance(found, ClientError) else _not_there(topic)
             if isinstance(found, ClientError) and not _may_pass(found):
                 raise found
-            self._rdkafka.poll(PAUSE_S)
+            served(self._rdkafka.poll, PAUSE_S)
 
     def _ask_once(self, topic: str, timeout_s: float) -> int | ClientError:
         from confluent_kafka import KafkaException

@@ -25,7 +25,7 @@ from moldau.client.records import Delivery, Headers, ProducerRecord
 from moldau.client.serializers import Context, Serializer, serialized
 from moldau.client.transactions import Transactions
 from moldau.client.unsent_records import UnsentRecords, end_producer
-from moldau.client.waiting import GivenUpError, never
+from moldau.client.waiting import GivenUpError, never, served
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
@@ -272,12 +272,9 @@ class Producer(Generic[K, V]):
         from confluent_kafka import KafkaException
 
         try:
-            return call(timeout_s)
+            return served(call, timeout_s)
         except KafkaException as error:
             raise client_error(error.args[0]) from None
-        except SystemError:
-            # The binding loses the KeyboardInterrupt of a signal that comes while it hands out a log line.
-            raise KeyboardInterrupt from None
 
     def _remember_failure(self, error: ClientError | None, delivery: Delivery) -> None:
         if error is not None:
@@ -286,7 +283,7 @@ class Producer(Generic[K, V]):
 
     def _discard_failures(self) -> None:
         """Records of an aborted transaction have not failed: they were never to be."""
-        self._rdkafka.poll(0)
+        served(self._rdkafka.poll, 0)
         with self._lock:
             self._failures.clear()
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.errors import ClientError, FencedError, client_error
+from moldau.client.waiting import served
 from moldau.core.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -147,13 +148,13 @@ class Transactions:
                 if not error.is_retriable or time.monotonic() >= deadline:
                     raise
             # Log lines and delivery reports come out in here.
-            self._rdkafka.poll(PAUSE_S)
+            served(self._rdkafka.poll, PAUSE_S)
 
     @staticmethod
     def _call(call: Callable[..., None], *arguments: Any) -> None:
         from confluent_kafka import KafkaException
 
         try:
-            call(*arguments)
+            served(call, *arguments)
         except KafkaException as error:
             raise client_error(error.args[0], about="Transaction") from None

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from moldau.client.waiting import never
+from moldau.client.waiting import never, served
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -67,7 +67,7 @@ def flush_interruptibly(producer: Any, *, is_over: Callable[[], bool] = never, t
     Without a timeout, `delivery.timeout.ms` is what ends the wait.
     """
     deadline = time.monotonic() + timeout_s
-    while producer.flush(max(0.0, min(FLUSH_SLICE_S, deadline - time.monotonic()))):
+    while served(producer.flush, max(0.0, min(FLUSH_SLICE_S, deadline - time.monotonic()))):
         if is_over() or time.monotonic() >= deadline:
             return False
     return True

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from moldau.client.errors import UnreachableError
 
-__all__ = ["BlockingCall", "GivenUpError", "close_within", "interruptible", "never"]
+__all__ = ["BlockingCall", "GivenUpError", "close_within", "interruptible", "never", "served"]
 
 Answer = TypeVar("Answer")
 
@@ -29,6 +29,18 @@ class GivenUpError(UnreachableError):
 
 def never() -> bool:
     return False
+
+
+def served(call: Callable[..., Answer], *arguments: Any) -> Answer:
+    """Make a call in which callbacks run, such as `poll` and `flush`.
+
+    Where Ctrl-C comes while the binding hands out a log line, it loses the KeyboardInterrupt and fails with a
+    SystemError; that would be taken for an error of the program, and waits would go on.
+    """
+    try:
+        return call(*arguments)
+    except SystemError:
+        raise KeyboardInterrupt from None
 
 
 class BlockingCall(Generic[Answer]):
