@@ -11,10 +11,11 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.errors import ClientError, FencedError, client_error
-from moldau.client.waiting import served
+from moldau.client.waiting import interruptible, served
 from moldau.core.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -117,7 +118,11 @@ class Transactions:
             return
         self.is_open = False
         try:
-            self._insist(self._rdkafka.abort_transaction, patience_s=patience_s)
+            deadline = time.monotonic() + patience_s
+            interruptible(
+                partial(self._insist, self._rdkafka.abort_transaction, patience_s=patience_s),
+                is_over=lambda: time.monotonic() > deadline,
+            )
         except ClientError as error:
             logger.warning(
                 "A transaction was left open: %s. It is aborted when its id is used again, or when "
@@ -155,6 +160,7 @@ class Transactions:
         from confluent_kafka import KafkaException
 
         try:
-            served(call, *arguments)
+            # Not every call keeps to its timeout: send_offsets_to_transaction waits for the broker.
+            interruptible(partial(call, *arguments))
         except KafkaException as error:
             raise client_error(error.args[0], about="Transaction") from None
