@@ -86,14 +86,14 @@ class Terminal:
 class Running:
     """A command that goes on, with its output at hand; ended when the block is left."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, command: list[str], *, environment: dict[str, str] | None = None) -> None:
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=_environment(),
+            env=_environment() | (environment or {}),
         )
         self.stdout: list[str] = []
         self.stderr: list[str] = []
@@ -131,15 +131,34 @@ class Running:
             self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
 
+    def wait_for_line(self, text: str) -> None:
+        """Wait until a line of either stream contains the text."""
+        with self._changed:
+            found = self._changed.wait_for(
+                lambda: any(text in line for line in (*self.stdout, *self.stderr)), TIMEOUT_S
+            )
+        assert found, f"no line with {text!r} came: {self.stdout} {self.stderr}"
+
     def interrupt(self) -> int:
         """Press Ctrl-C and wait for the end; the exit code."""
-        self._process.send_signal(signal.SIGINT)
+        self.send_signal(signal.SIGINT)
         return self.wait()
 
-    def wait(self) -> int:
+    def send_signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    @property
+    def exit_code(self) -> int | None:
+        """`None` while it runs."""
+        return self._process.poll()
+
+    def wait(self, *, timeout_s: float = TIMEOUT_S) -> int:
         if self._process.stdin is not None and not self._process.stdin.closed:
-            self._process.stdin.close()
-        code = self._process.wait(TIMEOUT_S)
+            try:
+                self._process.stdin.close()
+            except BrokenPipeError:
+                pass  # it has ended, and did not read all that was typed
+        code = self._process.wait(timeout_s)
         for thread in self._threads:
             thread.join(TIMEOUT_S)
         return code

@@ -171,6 +171,32 @@ def test_a_dead_letter_says_what_failed_where_and_why(servers: str, topic: str) 
     assert sum(committed(servers, "billing", topic).values()) == 1
 
 
+def test_a_listener_on_dead_letters_makes_no_dead_letters_of_them(
+    servers: str, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    letters = f"{topic}-dlt"
+    Admin(servers).create_topic(letters, partitions=1)
+    app, heard = app_of(servers), []
+
+    @app.listener(letters, group="mending", retry=RetryPolicy(attempts=2, backoff_ms=10))
+    def mend(record: Received[str, str]) -> None:
+        heard.append((record.value, record.attempt))
+        if record.value == "bad":
+            raise PermissionError("not even now")
+
+    with Producer(servers) as producer:
+        producer.send(letters, "bad")
+        producer.send(letters, "good")
+    with app:
+        wait_for(lambda: any("is skipped" in line for line in caplog.messages) and ("good", 1) in heard)
+        wait_for(lambda: len(heard) == 3)
+    assert sorted(heard) == [("bad", 1), ("bad", 2), ("good", 1)]
+    [skipped] = [line for line in caplog.messages if "is skipped" in line]
+    assert f"it stays in the dead-letter topic {letters} as record 0 of partition 0" in skipped
+    assert sum(committed(servers, "mending", letters).values()) == 2
+    assert not [name for name in Admin(servers).topic_names() if name.startswith(letters) and name.endswith("-dlt-dlt")]
+
+
 def test_an_unreadable_record_is_dead_at_once(servers: str, topic: str) -> None:
     app, heard = app_of(servers), []
 

@@ -15,7 +15,7 @@ from moldau.cli.command_line import CommandParser
 from moldau.cli.connect import pairs, report_client_log
 from moldau.cli.options import UsageError
 from moldau.cli.screen import Screen
-from moldau.cli.tool import INTERRUPTED, forget_output
+from moldau.cli.tool import exit_code_of, forget_output, interrupts
 from moldau.client.connection import load_properties, normalize_servers
 from moldau.core.errors import MoldauError
 
@@ -85,12 +85,13 @@ def run_command(
     """Parse and run; a failure is one line on stderr."""
     options = parser.parse_args(argv)
     try:
-        return body(options) or 0
+        with interrupts():
+            return body(options) or 0
     except (MoldauError, UsageError) as error:
         print(f"moldau: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except KeyboardInterrupt as interrupt:
+        return exit_code_of(interrupt)
     except BrokenPipeError:
         forget_output()
         return 1

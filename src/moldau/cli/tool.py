@@ -7,17 +7,52 @@ Start at `run`.
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
+from types import FrameType
+from typing import Any
 
 import moldau
 from moldau.cli.options import Parsed, Parser, UsageError
 from moldau.core.errors import MoldauError
 
-__all__ = ["INTERRUPTED", "ToolError", "ended", "forget_output", "log_line", "run", "say", "warn_about_stray_words"]
+__all__ = [
+    "CLOSE_S",
+    "INTERRUPTED_S",
+    "Terminated",
+    "ToolError",
+    "catch_stop_signals",
+    "default_stop_signals",
+    "end_on_second_signal",
+    "ended",
+    "exit_code_of",
+    "forget_output",
+    "interrupts",
+    "log_line",
+    "run",
+    "say",
+    "time_to_close_s",
+    "warn_about_stray_words",
+]
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
+"""What a shell reports for a command that Ctrl-C, or SIGTERM, has ended."""
+
+INTERRUPTED_S = 1.0
+"""How long a broker may take to answer once a signal has ended the tool."""
+
+CLOSE_S = 10.0
+"""How long it may take to let a consumer go at the end of its work."""
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: ends a tool as Ctrl-C does, with an exit code of its own."""
 
 
 class ToolError(MoldauError):
@@ -58,15 +93,87 @@ def run(
 def ended(body: Callable[[], int | None], report: Callable[[MoldauError], None] | None = None) -> int:
     """Run `body` and turn its outcome into an exit code, whoever has parsed the words for it."""
     try:
-        return body() or 0
+        with interrupts():
+            return body() or 0
     except MoldauError as error:
         (report or _report)(error)
         return 1
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except KeyboardInterrupt as interrupt:
+        return exit_code_of(interrupt)
     except BrokenPipeError:
         forget_output()
         return 1
+
+
+def time_to_close_s() -> float:
+    """For `finally` blocks: how long a broker may take, which is little when Ctrl-C or SIGTERM is on its way up."""
+    return INTERRUPTED_S if isinstance(sys.exception(), KeyboardInterrupt) else CLOSE_S
+
+
+def exit_code_of(interrupt: KeyboardInterrupt) -> int:
+    return TERMINATED if isinstance(interrupt, Terminated) else INTERRUPTED
+
+
+@contextmanager
+def interrupts() -> Iterator[None]:
+    """In this block SIGTERM raises as Ctrl-C does, and the second of either ends the process at once."""
+
+    came: list[type[KeyboardInterrupt]] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        end_on_second_signal()
+        came.append(Terminated if number == signal.SIGTERM else KeyboardInterrupt)
+        raise came[0]
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    for number in STOP_SIGNALS:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    except KeyboardInterrupt:
+        # What is left to do is little, and a signal ends it.
+        raise
+    except SystemError:
+        # The binding loses the exception of a signal that comes while it hands out a log line.
+        if came:
+            raise came[0] from None
+        raise
+    except BaseException:
+        _restore(before)
+        raise
+    else:
+        _restore(before)
+
+
+def catch_stop_signals(stop: Callable[[], None]) -> None:
+    """Have `stop` called by SIGINT or SIGTERM, for tools that end in their own way; the second ends the process."""
+
+    def caught(number: int, frame: FrameType | None) -> None:
+        end_on_second_signal()
+        stop()
+
+    for number in STOP_SIGNALS:
+        signal.signal(number, caught)
+
+
+def default_stop_signals() -> None:
+    """Python's own: Ctrl-C raises, SIGTERM ends the process."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def end_on_second_signal() -> None:
+    for number in STOP_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _restore(handlers: dict[signal.Signals, Any]) -> None:
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 def _report(error: MoldauError) -> None:

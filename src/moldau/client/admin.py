@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from moldau.client.connection import Report, build, normalize_servers
 from moldau.client.errors import ClientError, UnreachableError, client_error
+from moldau.client.waiting import BlockingCall, GivenUpError, never, served
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 
@@ -95,7 +97,10 @@ class ConfigEntry:
 
 
 class Admin:
-    """One connection to a cluster. `report` receives the client's own log lines."""
+    """One connection to a cluster. `report` receives the client's own log lines.
+
+    Every call waits for its answer, for `timeout_ms` at most; as soon as `is_over()`, it raises `GivenUpError`.
+    """
 
     def __init__(
         self,
@@ -104,6 +109,7 @@ class Admin:
         *,
         report: Report = lambda level, text: None,
         timeout_ms: int | None = None,
+        is_over: Callable[[], bool] = never,
     ) -> None:
         from confluent_kafka.admin import AdminClient
 
@@ -111,6 +117,7 @@ class Admin:
         self.servers = normalize_servers(servers)
         self.properties = dict(properties or {})
         settings["bootstrap.servers"] = self.servers
+        self._is_over = is_over
         self._nodes: tuple[Node, ...] | None = None
         self._client_id = settings["client.id"]
         title = f"AdminClient clientId={self._client_id}"
@@ -284,23 +291,31 @@ class Admin:
     # Waiting
 
     def _metadata(self) -> Any:
-        """librdkafka's metadata call blocks; asked in growing slices it lets log lines and Ctrl-C through."""
+        """librdkafka's metadata call blocks, and gives up when a connection breaks: here it is repeated."""
         from confluent_kafka import KafkaException
 
         deadline = time.monotonic() + self.timeout_s
-        patience = 1.0
         while True:
-            left = deadline - time.monotonic()
+            left = max(0.1, deadline - time.monotonic())
+            asking = BlockingCall(partial(self.client.list_topics, timeout=left)).start()
+            while not asking.wait(POLL_S):
+                self._serve()
             try:
-                return self.client.list_topics(timeout=max(0.1, min(left, patience)))
+                return asking.answer()
             except KafkaException as error:
-                self.client.poll(0)
+                self._serve()
                 failure = client_error(error.args[0])
                 if not isinstance(failure, UnreachableError):
                     raise failure from None
-                if left <= patience:
+                if time.monotonic() >= deadline:
                     raise UnreachableError(_unreachable(self.servers)) from None
-                patience *= 2
+            time.sleep(POLL_S)
+
+    def _serve(self) -> None:
+        """While waiting: let log lines out, and give up where the program is to end."""
+        served(self.client.poll, 0)
+        if self._is_over():
+            raise GivenUpError("the program ended before a broker answered")
 
     def _call(self, request: Callable[..., Any], argument: Any) -> Any:
         from confluent_kafka import KafkaException
@@ -338,7 +353,7 @@ class Admin:
             try:
                 return future.result(timeout=POLL_S)
             except FutureTimeoutError:
-                self.client.poll(0)
+                self._serve()
             except KafkaException as error:
                 failure = client_error(error.args[0], about=about)
                 if isinstance(failure, UnreachableError):

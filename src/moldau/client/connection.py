@@ -1,7 +1,7 @@
-"""librdkafka clients built from Java properties, with its log lines in Kafka's form.
+"""librdkafka clients built from Java properties.
 
 Every tool gets its producer, consumer or admin client here, so that properties are translated and
-complaints are worded in one place. Start at `build`.
+errors in them are worded in one place; what clients log is `client.connection_log`. Start at `build`.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from moldau.client.connection_log import CONNECTED_DEBUG, ConnectionLog, Report
 from moldau.client.properties import Kind, Translated, translate
 from moldau.core.errors import InvalidConfigError
 from moldau.core.properties import parse_properties
 
-__all__ = ["ClientLog", "build", "load_properties", "normalize_servers"]
+__all__ = ["Report", "build", "load_properties", "normalize_servers"]
 
 Client = TypeVar("Client")
-Report = Callable[[str, str], None]
-"""Takes a level (`WARN`, `ERROR`) and a text."""
-
 _ALIASES = {
     "queue.buffering.max.ms": "linger.ms",
     "message.timeout.ms": "delivery.timeout.ms",
@@ -66,21 +64,6 @@ def _normalize_server(entry: str) -> str:
     return f"{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
 
 
-class ClientLog:
-    """Stands in for a logger: passes librdkafka's complaints on, and drops its chatter."""
-
-    def __init__(self, report: Report, title: str) -> None:
-        self._report = report
-        self._title = title
-
-    def log(self, level: int, template: str, *parts: Any) -> None:
-        if level < 30:
-            return
-        text = str(parts[-1]) if parts else template
-        text = re.sub(r"^\[thrd:[^\]]*\]: ", "", text)
-        self._report("ERROR" if level >= 50 else "WARN", f"[{self._title}] {text}")
-
-
 def build(
     factory: Callable[[dict[str, Any]], Client],
     kind: Kind,
@@ -102,7 +85,9 @@ def build(
         raise InvalidConfigError("group.id must not be empty")
     for warning in translated.warnings:
         report("WARN", warning)
-    settings: dict[str, Any] = {**translated.settings, **(extra or {}), "logger": ClientLog(report, title)}
+    settings: dict[str, Any] = {**translated.settings, **(extra or {})}
+    settings["logger"] = ConnectionLog.to(report).of_client(title)
+    settings["debug"] = ",".join(filter(None, (settings.get("debug"), CONNECTED_DEBUG)))
     while True:
         try:
             return factory(settings), translated

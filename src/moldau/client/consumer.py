@@ -13,8 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import finalize
 
 from moldau.client.connection import Report, build
+from moldau.client.connection_log import ConnectionLog
 from moldau.client.consumer_errors import passes_by_itself
 from moldau.client.errors import ClientError, SerializationError, client_error, noted_on
 from moldau.client.given_properties import chosen_serde, log_report, rendered_properties, without_serdes
@@ -22,6 +24,7 @@ from moldau.client.rebalancing import RebalanceListener, Rebalancing
 from moldau.client.records import Record
 from moldau.client.serializers import Context, Deserializer, deserialized
 from moldau.client.transactions import GroupMembership
+from moldau.client.waiting import BlockingCall, close_within, interruptible, never, served
 from moldau.core.errors import InvalidConfigError
 from moldau.core.ids import TopicPartition
 
@@ -41,6 +44,11 @@ BEGINNING, END, UNSET = -2, -1, -1001
 WAIT_SLICE_S = 0.2
 SEEK_S = 5.0
 DEFAULT_TIMEOUT_MS = 60_000
+CLOSE_S = 30.0
+INTERRUPTED_S = 2.0
+"""How long leaving the group may take when Ctrl-C or an exit ends the program."""
+CUT_OFF_S = 1.0
+"""How long it may take where no broker answers anyway."""
 DEFAULT_MAX_POLL_RECORDS = 500
 
 
@@ -66,6 +74,7 @@ class Consumer(Generic[K, V]):
     key_deserializer, value_deserializer: serdes such as `STRING` or `JSON`. Without one, the class named by the
         properties `key.deserializer` and `value.deserializer` counts, and without that `STRING`.
     report: gets the level and text of the client's own log lines; by default they go to the logger `moldau.client`.
+    is_over: asked while a commit or a question waits for a broker; once it returns true, `GivenUpError` is raised.
 
     Raises `InvalidConfigError` for settings that make no sense. Whether the cluster can be reached shows later.
     """
@@ -79,6 +88,7 @@ class Consumer(Generic[K, V]):
         key_deserializer: Deserializer[K] | None = None,
         value_deserializer: Deserializer[V] | None = None,
         report: Report = log_report,
+        is_over: Callable[[], bool] = never,
     ) -> None:
         from confluent_kafka import Consumer as RdkafkaConsumer
 
@@ -91,6 +101,7 @@ class Consumer(Generic[K, V]):
         self._value: Deserializer[V] = chosen_serde(value_deserializer, given, "value", "deserializer")
         title = f"Consumer clientId={given.get('client.id', 'consumer-1')}, groupId={self.group}"
         self._report = report
+        self._is_over = is_over
         self._rdkafka, translated = build(
             RdkafkaConsumer,
             "consumer",
@@ -109,6 +120,9 @@ class Consumer(Generic[K, V]):
         self._rebalancing = Rebalancing(self, self._rdkafka, given, self._forget)
         self._woken = threading.Event()
         self._is_closed = False
+        self._connections = ConnectionLog.to(report)
+        # librdkafka waits for the broker, for minutes, when a consumer that nobody closed is deleted.
+        self._at_exit = finalize(self, close_within, self._rdkafka, CUT_OFF_S)
 
     # Choosing what to read
 
@@ -127,7 +141,8 @@ class Consumer(Generic[K, V]):
 
     def unsubscribe(self) -> None:
         """Leave the group, after committing what is done."""
-        self._commit_before_leaving()
+        self._finish_handed_out()
+        interruptible(self._commit_stored, is_over=self._is_over)
         self._call(self._rdkafka.unsubscribe)
 
     def assign(self, partitions: Collection[TopicPartition] | Mapping[TopicPartition, int]) -> None:
@@ -218,7 +233,7 @@ class Consumer(Generic[K, V]):
         if offsets is None:
             self._handed_out.clear()
         if wanted:
-            done = self._call(lambda: self._rdkafka.commit(offsets=_with_offsets(wanted), asynchronous=False))
+            done = self._wait(lambda: self._rdkafka.commit(offsets=_with_offsets(wanted), asynchronous=False))
             _raise_partition_errors(done)
 
     def commit_async(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
@@ -240,7 +255,7 @@ class Consumer(Generic[K, V]):
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The group's committed offsets; partitions without one are left out."""
         asked = _with_offsets(dict.fromkeys(partitions, UNSET))
-        found = self._call(lambda: self._rdkafka.committed(asked, self._timeout_s))
+        found = self._wait(lambda: self._rdkafka.committed(asked, self._timeout_s))
         _raise_partition_errors(found)
         return {TopicPartition(at.topic, at.partition): at.offset for at in found if at.offset >= 0}
 
@@ -280,13 +295,13 @@ class Consumer(Generic[K, V]):
     def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
         """The first offset that is there and the one the next record will get."""
         asked = _with_offsets({partition: UNSET})[0]
-        low, high = self._call(lambda: self._rdkafka.get_watermark_offsets(asked, self._timeout_s))
+        low, high = self._wait(lambda: self._rdkafka.get_watermark_offsets(asked, self._timeout_s))
         return low, high
 
     def offsets_for_time(self, partitions: Iterable[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
         """The first offsets whose records are not older; for partitions without such, the end."""
         asked = _with_offsets(dict.fromkeys(partitions, timestamp_ms))
-        found = self._call(lambda: self._rdkafka.offsets_for_times(asked, self._timeout_s))
+        found = self._wait(lambda: self._rdkafka.offsets_for_times(asked, self._timeout_s))
         _raise_partition_errors(found)
         return {TopicPartition(at.topic, at.partition): at.offset for at in found}
 
@@ -305,13 +320,25 @@ class Consumer(Generic[K, V]):
 
     # Ending
 
-    def close(self) -> None:
-        """Commit what is done, where commits are automatic, and leave the group. May be called again."""
+    def close(self, timeout_s: float = CLOSE_S) -> None:
+        """Commit what is done, where commits are automatic, and leave the group. May be called again.
+
+        Takes no longer than `timeout_s`, and a second where no broker answers. What was not committed by then is read
+        again by whoever reads on, and the group notices after `session.timeout.ms` that this consumer has left.
+        """
         if self._is_closed:
             return
-        self._commit_before_leaving()
+        self._finish_handed_out()
         self._is_closed = True
-        self._call(self._rdkafka.close)
+        self._at_exit.detach()
+        leaving = BlockingCall(self._leave)
+        # Listeners are told in this thread, as before, while that one waits for the broker.
+        self._rebalancing.run = leaving.run_in_caller
+        leaving.start()
+        if leaving.wait(min(timeout_s, CUT_OFF_S) if self._connections.is_cut_off else timeout_s):
+            self._translated(leaving.answer)
+        elif self.group is not None:
+            self._report("WARN", f"Group {self.group}: no broker answered, so it was left without a commit")
 
     def __enter__(self) -> Consumer[K, V]:
         return self
@@ -321,8 +348,9 @@ class Consumer(Generic[K, V]):
     ) -> None:
         if error is not None:
             self._handed_out.clear()
+        is_interrupted = error is not None and not isinstance(error, Exception)
         with noted_on(error, "closing the consumer"):
-            self.close()
+            self.close(INTERRUPTED_S if is_interrupted else CLOSE_S)
 
     # Inside
 
@@ -362,13 +390,17 @@ class Consumer(Generic[K, V]):
             self._store(self._handed_out)
             self._handed_out.clear()
 
-    def _commit_before_leaving(self) -> None:
+    def _leave(self) -> None:
+        """Runs in a thread of its own, which may take as long as it needs."""
+        self._commit_stored()
+        self._rdkafka.close()
+
+    def _commit_stored(self) -> None:
         """librdkafka commits at its end too, but in the midst of a rebalance it leaves first and is then refused."""
         from confluent_kafka import KafkaError, KafkaException
 
         if not self._commits_by_itself:
             return
-        self._finish_handed_out()
         try:
             self._rdkafka.commit(asynchronous=False)
         except KafkaException as error:
@@ -391,13 +423,23 @@ class Consumer(Generic[K, V]):
             self._handed_out.pop(partition, None)
             self._forgotten.add(partition)
 
+    def _wait(self, call: Callable[[], Answer]) -> Answer:
+        """`_call` for what waits for a broker: Ctrl-C gets through, unless a rebalance holds the thread."""
+        return self._call(
+            call if self._rebalancing.is_under_way else partial(interruptible, call, is_over=self._is_over)
+        )
+
     def _call(self, call: Callable[[], Answer]) -> Answer:
+        # While it closes, listeners may still commit what they have done.
+        if self._is_closed and not self._rebalancing.is_under_way:
+            raise ClientError("the consumer is closed")
+        return self._translated(call)
+
+    def _translated(self, call: Callable[[], Answer]) -> Answer:
         from confluent_kafka import KafkaException
 
-        if self._is_closed and call != self._rdkafka.close:
-            raise ClientError("the consumer is closed")
         try:
-            return call()
+            return served(call)
         except KafkaException as error:
             raise client_error(error.args[0], about=f"Group {self.group}" if self.group else "") from None
 

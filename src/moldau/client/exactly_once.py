@@ -31,6 +31,8 @@ VIn = TypeVar("VIn")
 KOut = TypeVar("KOut")
 VOut = TypeVar("VOut")
 
+INTERRUPTED_S = 1.0
+
 logger = logging.getLogger("moldau.client")
 
 _PERMANENT = frozenset(
@@ -157,7 +159,7 @@ class ExactlyOnce(Generic[KIn, VIn, KOut, VOut]):
                 raise
             logger.warning("%s; the transaction was aborted and %d records will be read again", error, len(records))
             return 0
-        except BaseException:
+        except Exception:
             self._rewind(records)
             raise
         return len(records)
@@ -172,12 +174,20 @@ class ExactlyOnce(Generic[KIn, VIn, KOut, VOut]):
         self.consumer.close()
         self.producer.close()
 
+    def _close_soon(self) -> None:
+        """After Ctrl-C or an exit: the program is to end now, whatever the broker does."""
+        self.producer.abandon()
+        self.consumer.close(INTERRUPTED_S)
+
     def __enter__(self) -> ExactlyOnce[KIn, VIn, KOut, VOut]:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is not None and not isinstance(error, Exception):
+            self._close_soon()
+            return
         with noted_on(error, "closing"):
             self.close()
 

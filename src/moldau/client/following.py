@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.errors import ClientError, UnreachableError, client_error, error_name
+from moldau.client.waiting import interruptible, never
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 
@@ -32,6 +34,7 @@ class Follower:
     `start` is an offset, `BEGINNING`, `END`, or a mapping with an offset for each partition known at the
     start. Partitions that appear later are read from their beginning: all they hold is new.
     Asking for one topic creates it where the broker allows that; `may_create=False` asks for all of them instead.
+    As soon as `is_over()`, a question that waits for its answer is given up.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class Follower:
         refresh_ms: int = 10_000,
         skipped: frozenset[str] = frozenset(),
         may_create: bool = True,
+        is_over: Callable[[], bool] = never,
     ) -> None:
         self._consumer = consumer
         self._topics = topics
@@ -52,9 +56,10 @@ class Follower:
         self._refresh_s = refresh_ms / 1000
         self._skipped = skipped
         self._may_create = may_create
+        self._is_over = is_over
         self._next_refresh = 0.0
         self._has_looked = False
-        # Asking blocks, and Ctrl-C with it: begin with little patience, and grant slow clusters more.
+        # Nothing is read while asking: begin with little patience, and grant slow clusters more.
         self._patience_s = 1.0
         self.assigned: set[TopicPartition] = set()
 
@@ -101,17 +106,22 @@ class Follower:
 
         try:
             if isinstance(self._topics, re.Pattern):
-                everything = self._consumer.list_topics(timeout=self._patience_s).topics
+                everything = self._list_topics()
                 return {name: topic for name, topic in everything.items() if self._accepts(name)}
             known: dict[str, Any] = {}
             for name in self._topics if self._may_create else ():
-                known |= self._consumer.list_topics(name, timeout=self._patience_s).topics
+                known |= self._list_topics(name)
             if not self._may_create:
-                everything = self._consumer.list_topics(timeout=self._patience_s).topics
+                everything = self._list_topics()
                 known = {name: everything.get(name) for name in self._topics}
         except KafkaException as error:
             raise client_error(error.args[0]) from None
         return known
+
+    def _list_topics(self, name: str | None = None) -> dict[str, Any]:
+        ask = partial(self._consumer.list_topics, name, timeout=self._patience_s)
+        found: dict[str, Any] = interruptible(ask, is_over=self._is_over).topics
+        return found
 
     def _accepts(self, name: str) -> bool:
         return (
@@ -141,9 +151,8 @@ def start_offsets_at(
     from confluent_kafka import TopicPartition as Position
 
     try:
-        found = consumer.offsets_for_times(
-            [Position(p.topic, p.partition, timestamp) for p in partitions], timeout=METADATA_TIMEOUT_S
-        )
+        wanted = [Position(p.topic, p.partition, timestamp) for p in partitions]
+        found = interruptible(partial(consumer.offsets_for_times, wanted, timeout=METADATA_TIMEOUT_S))
     except KafkaException as error:
         raise client_error(error.args[0]) from None
     failed = next((position.error for position in found if position.error is not None), None)

@@ -21,6 +21,7 @@ from moldau.client.rebalancing import RebalanceListener
 from moldau.client.records import Record
 from moldau.client.retries import Failure, Origin, RetryPolicy, due_ms, failure_headers, failure_of, next_stop
 from moldau.client.serializers import BYTES, Context, Deserializer, Part, deserialized
+from moldau.client.waiting import GivenUpError
 from moldau.core.ids import TopicPartition
 
 __all__ = ["Handler", "Received", "Worker", "WorkerPlan"]
@@ -30,6 +31,8 @@ V = TypeVar("V")
 
 POLL_S = 0.5
 PAUSE_AFTER_FAILURE_S = 1.0
+END_S = 2.0
+"""How long a broker may take at the end: to acknowledge a record that is sent on its way, and to let a consumer go."""
 
 logger = logging.getLogger("moldau.client")
 
@@ -95,6 +98,7 @@ class Worker(threading.Thread):
         self._producer = producer
         self._on_failure = on_failure
         self._stopping = threading.Event()
+        self._stopped_at = 0.0
         self._held_until_ms: dict[TopicPartition, int] = {}
         self._acknowledged: dict[TopicPartition, int] = {}
         self._lock = threading.Lock()
@@ -105,6 +109,7 @@ class Worker(threading.Thread):
             key_deserializer=BYTES,
             value_deserializer=BYTES,
             report=report,
+            is_over=self._has_no_more_time,
         )
 
     def _settings(self, index: int) -> dict[str, object]:
@@ -117,6 +122,7 @@ class Worker(threading.Thread):
 
     def stop(self) -> None:
         """End after the record under way."""
+        self._stopped_at = time.monotonic()
         self._stopping.set()
         self._consumer.wakeup()
 
@@ -127,6 +133,7 @@ class Worker(threading.Thread):
                 while not self._stopping.is_set():
                     self._turn()
                 self.commit_acknowledged()
+                self._consumer.close(END_S)
         except Exception as error:
             logger.exception("Listener %s ends", self.plan.name)
             self.failure = error
@@ -181,6 +188,20 @@ class Worker(threading.Thread):
         failure = failure_of(source, error, group=self.plan.group, listener=self.plan.name)
         stop = next_stop(policy, failure, error, _now_ms())
         place = f"{failure.listener}: record {record.offset} of {record.topic_partition}"
+        if stop.topic is None:
+            logger.error(
+                "%s failed for the last time (%d.) and is skipped: it stays in the dead-letter topic %s as record %d "
+                "of partition %d: %s: %s",
+                place,
+                failure.attempts,
+                failure.origin.topic,
+                failure.origin.offset,
+                failure.origin.partition,
+                failure.error_class,
+                failure.error_message,
+            )
+            self._done(record)
+            return
         logger.warning(
             "%s failed for the %d. time and goes to %s: %s: %s",
             place,
@@ -196,15 +217,23 @@ class Worker(threading.Thread):
                 key=record.key,
                 headers=failure_headers(record.headers, failure, stop.due_ms),
                 timestamp_ms=failure.origin.timestamp_ms if failure.origin.timestamp_ms >= 0 else None,
+                is_over=self._has_no_more_time,
             )
         except FencedError:
             raise
+        except GivenUpError:
+            # Not committed, so it is read again after the next start.
+            self._consumer.seek(record.topic_partition, record.offset)
+            return
         except ClientError as trouble:
             logger.error("%s will be tried again: it cannot be put into %s: %s", place, stop.topic, trouble)
             self._stopping.wait(PAUSE_AFTER_FAILURE_S)
             self._consumer.seek(record.topic_partition, record.offset)
             return
         self._done(record)
+
+    def _has_no_more_time(self) -> bool:
+        return self._stopping.is_set() and time.monotonic() > self._stopped_at + END_S / 2
 
     def _is_ours(self, record: Record[bytes, bytes]) -> bool:
         """Retry topics are shared by all groups that listen to their origin; each takes back what it put there."""

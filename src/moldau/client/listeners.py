@@ -24,6 +24,7 @@ from moldau.client.listener_workers import Handler, Worker, WorkerPlan
 from moldau.client.producer import Producer
 from moldau.client.retries import RetryPolicy
 from moldau.client.serializers import BYTES, STRING, Deserializer
+from moldau.client.waiting import GivenUpError
 from moldau.core.errors import ErrorCode, InvalidConfigError
 
 __all__ = ["ListenerApp", "ListenerError"]
@@ -148,13 +149,19 @@ class ListenerApp:
 
         Raises `ListenerError` where a listener failed for good. A second signal ends the process the hard way.
         Outside the main thread signals are left alone.
+
+        The end waits for listeners that are at work, `shutdown_timeout_s` at most, but no more than moments for a
+        broker that does not answer: what is not committed then is handled again after the next start.
         """
         with self._signals(), self:
             while not self._is_signalled and not self._stopping.wait(WAIT_SLICE_S):
                 pass
 
     def start(self) -> None:
-        """Start all listeners and return. Retry and dead-letter topics that are missing are created."""
+        """Start all listeners and return. Retry and dead-letter topics that are missing are created.
+
+        Raises `UnreachableError` where no broker answers that for `default.api.timeout.ms`.
+        """
         self._stopping.clear()
         self._is_signalled = False
         self._producer = Producer(
@@ -164,7 +171,10 @@ class ListenerApp:
             value_serializer=BYTES,
             report=self._report,
         )
-        self._create_topics()
+        try:
+            self._create_topics()
+        except GivenUpError:
+            return
         workers: list[Worker] = []
         for listener in self._listeners:
             workers += [self._worker(listener.plan, index) for index in range(listener.concurrency)]
@@ -192,7 +202,8 @@ class ListenerApp:
         for worker in workers:
             worker.join(max(0.0, deadline - time.monotonic()))
         if self._producer is not None:
-            self._producer.flush(max(1.0, deadline - time.monotonic()))
+            # Records that a broker has not acknowledged are not committed either: they are read again.
+            self._producer.abandon()
         self._workers = [worker for worker in workers if worker.is_alive()]
         for worker in workers:
             if worker.failure is not None:
@@ -238,16 +249,24 @@ class ListenerApp:
             if listener.plan.retry is not None
             for topic in listener.plan.topics
             for name in (*listener.plan.retry.retry_topics(topic), listener.plan.retry.dead_letter_topic(topic))
+            if name is not None
         }
         if not wanted:
             return
-        admin = Admin(self._properties["bootstrap.servers"], self._properties, report=self._report)
+        admin = Admin(
+            self._properties["bootstrap.servers"],
+            self._properties,
+            report=self._report,
+            is_over=lambda: self._is_signalled or self._stopping.is_set(),
+        )
         counts = admin.partition_counts()
         for name, topic in wanted.items():
             if name in counts:
                 continue
             try:
                 admin.create_topic(name, partitions=counts.get(topic))
+            except GivenUpError:
+                raise
             except ClientError as error:
                 if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                     logger.warning("Topic %s could not be created: %s", name, error)

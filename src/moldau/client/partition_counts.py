@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from moldau.client.errors import ClientError, UnreachableError, client_error
+from moldau.client.waiting import interruptible, served
 from moldau.core.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -49,13 +50,14 @@ class PartitionCounts:
                 raise found if isinstance(found, ClientError) else _not_there(topic)
             if isinstance(found, ClientError) and not _may_pass(found):
                 raise found
-            self._rdkafka.poll(PAUSE_S)
+            served(self._rdkafka.poll, PAUSE_S)
 
     def _ask_once(self, topic: str, timeout_s: float) -> int | ClientError:
         from confluent_kafka import KafkaException
 
         try:
-            found = self._rdkafka.list_topics(topic, timeout=timeout_s).topics[topic]
+            metadata = interruptible(lambda: self._rdkafka.list_topics(topic, timeout=timeout_s))
+            found = metadata.topics[topic]
         except KafkaException as error:
             return client_error(error.args[0], about=f"Topic {topic}")
         refusal: KafkaError | None = found.error

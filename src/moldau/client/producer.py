@@ -6,13 +6,17 @@ Start at `Producer.send`.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import finalize
 
 from moldau.client.connection import Report, build
+from moldau.client.connection_log import ConnectionLog
 from moldau.client.errors import ClientError, UnreachableError, client_error, noted_on
 from moldau.client.given_properties import chosen_serde, log_report, rendered_properties, without_serdes
 from moldau.client.partition_counts import PartitionCounts
@@ -20,9 +24,12 @@ from moldau.client.partitioners import Partitioner, checked_partition
 from moldau.client.records import Delivery, Headers, ProducerRecord
 from moldau.client.serializers import Context, Serializer, serialized
 from moldau.client.transactions import Transactions
+from moldau.client.unsent_records import UnsentRecords, end_producer
+from moldau.client.waiting import GivenUpError, never, served
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
+    from confluent_kafka import Producer as RdkafkaProducer
 
 __all__ = ["OnDelivery", "Producer"]
 
@@ -34,6 +41,8 @@ OnDelivery = Callable[[ClientError | None, Delivery], None]
 
 DEFAULT_MAX_BLOCK_MS = 60_000
 WAIT_SLICE_S = 0.1
+INTERRUPTED_S = 1.0
+"""How long records get to be sent when Ctrl-C or an exit ends the program. Without a broker they get no time."""
 
 
 class Producer(Generic[K, V]):
@@ -42,7 +51,9 @@ class Producer(Generic[K, V]):
         with Producer("localhost:9092", key_serializer=STRING, value_serializer=JSON) as producer:
             producer.send("payments", {"amount": 3}, key="alice")
 
-    Leaving the `with` block waits until everything sent is acknowledged or has failed. May be shared by threads.
+    Leaving the `with` block waits until everything sent is acknowledged or has failed. Ctrl-C ends that wait, and every
+    other: records that are not sent within a second then are dropped, and the log says how many of which topic.
+    May be shared by threads.
 
     servers: `host:port`, several with commas between; may be left out where `properties` has `bootstrap.servers`.
     properties: the Java producer's keys, with the Java producer's defaults (`acks=all`, idempotence, `linger.ms=5`).
@@ -83,6 +94,12 @@ class Producer(Generic[K, V]):
         self._counts = PartitionCounts(self._rdkafka, self._max_block_s)
         self._failures: list[ClientError] = []
         self._lock = threading.Lock()
+        self._unsent = UnsentRecords()
+        self._end = partial(
+            _end_soon, self._rdkafka, self._unsent, ConnectionLog.to(report), report, given["bootstrap.servers"]
+        )
+        # Nobody may have closed it when the program ends: then this one tells of the records that are lost.
+        finalize(self, _unless_forked(self._end))
         self.transactions = Transactions(self._rdkafka, self.flush, self._discard_failures, self._max_block_s)
         """Present in every producer, of use where the properties have a `transactional.id`."""
 
@@ -150,10 +167,12 @@ class Producer(Generic[K, V]):
         partition: int | None = None,
         headers: Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]] = (),
         timestamp_ms: int | None = None,
+        is_over: Callable[[], bool] = never,
     ) -> Delivery:
         """Send one record and wait until it is stored; raises the error where it is not.
 
-        Each call costs a round trip: for many records, `send` them all and `flush` once.
+        Each call costs a round trip: for many records, `send` them all and `flush` once. When `is_over()` becomes true
+        the wait ends with `GivenUpError`; whether the record will be stored is open then.
         """
         outcome: list[tuple[ClientError | None, Delivery]] = []
         self.send(
@@ -168,6 +187,8 @@ class Producer(Generic[K, V]):
         # librdkafka gives every record up in the end (delivery.timeout.ms), so this ends too. Flushing skips linger.ms.
         while not outcome:
             self._served(self._rdkafka.flush, WAIT_SLICE_S)
+            if not outcome and is_over():
+                raise GivenUpError(f"Topic {topic}: the program ended before the record was acknowledged")
         error, delivery = outcome[0]
         if error is not None:
             raise error
@@ -193,8 +214,16 @@ class Producer(Generic[K, V]):
         self._raise_failures()
 
     def close(self) -> None:
-        """Flush. Sending after that is an error of librdkafka's. May be called again."""
-        self.flush()
+        """Flush. May be called again. Ctrl-C ends the wait: what is not sent within a second is dropped, and told."""
+        try:
+            self.flush()
+        except (KeyboardInterrupt, SystemExit):
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        """End soon: what is not sent within a second, or at once where no broker answers, is dropped, and told."""
+        self._end()
 
     def __enter__(self) -> Producer[K, V]:
         return self
@@ -202,6 +231,10 @@ class Producer(Generic[K, V]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is not None and not isinstance(error, Exception):
+            # Ctrl-C or an exit: the program is to end now, whatever the broker does.
+            self.abandon()
+            return
         with noted_on(error, "closing the producer"):
             if error is not None:
                 self.transactions.abort_if_open()
@@ -214,7 +247,7 @@ class Producer(Generic[K, V]):
         from confluent_kafka import KafkaError, KafkaException
 
         deadline = time.monotonic() + self._max_block_s
-        callback = _rdkafka_callback(on_delivery)
+        callback = _rdkafka_callback(on_delivery, self._unsent)
         while True:
             try:
                 self._rdkafka.produce(topic, on_delivery=callback, **fields)
@@ -239,7 +272,7 @@ class Producer(Generic[K, V]):
         from confluent_kafka import KafkaException
 
         try:
-            return call(timeout_s)
+            return served(call, timeout_s)
         except KafkaException as error:
             raise client_error(error.args[0]) from None
 
@@ -250,7 +283,7 @@ class Producer(Generic[K, V]):
 
     def _discard_failures(self) -> None:
         """Records of an aborted transaction have not failed: they were never to be."""
-        self._rdkafka.poll(0)
+        served(self._rdkafka.poll, 0)
         with self._lock:
             self._failures.clear()
 
@@ -267,11 +300,27 @@ def _slice_s(deadline: float | None) -> float:
     return WAIT_SLICE_S if deadline is None else max(0.0, min(WAIT_SLICE_S, deadline - time.monotonic()))
 
 
-def _rdkafka_callback(on_delivery: OnDelivery) -> Callable[[KafkaError | None, Message], None]:
+def _unless_forked(end: Callable[[], None]) -> Callable[[], None]:
+    """A process that was forked off has a copy of the producer, but not the threads that serve it."""
+    owner = os.getpid()
+    return lambda: end() if os.getpid() == owner else None
+
+
+def _end_soon(
+    rdkafka: RdkafkaProducer, unsent: UnsentRecords, log: ConnectionLog, report: Report, servers: str
+) -> None:
+    """End a producer soon, and tell which records are lost by that. Not a method: it has to outlive its producer."""
+    end_producer(rdkafka, 0.0 if log.is_cut_off else INTERRUPTED_S)
+    for line in unsent.drain_lines(servers):
+        report("WARN", line)
+
+
+def _rdkafka_callback(on_delivery: OnDelivery, unsent: UnsentRecords) -> Callable[[KafkaError | None, Message], None]:
     def called(error: KafkaError | None, message: Message) -> None:
         topic, partition = message.topic() or "", message.partition()
         place = -1 if partition is None else partition
         if error is not None:
+            unsent.notes(error, topic)
             on_delivery(client_error(error, about=f"Topic {topic}"), Delivery(topic, place, -1, -1))
             return
         offset, (_, timestamp_ms) = message.offset(), message.timestamp()

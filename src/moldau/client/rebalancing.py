@@ -58,6 +58,9 @@ class Rebalancing:
         self._forget = forget
         self._starts: dict[TopicPartition, int] | None = None
         self._failure: Exception | None = None
+        self.run: Callable[[Callable[[], object]], None] = _directly
+        """Calls a listener: directly, or in the consumer's thread while another one closes the consumer."""
+        self.is_under_way = False
 
     def callbacks(self, listener: RebalanceListener | None) -> dict[str, Callable[..., None]]:
         """What librdkafka's `subscribe` takes."""
@@ -107,10 +110,22 @@ class Rebalancing:
         told: Callable[[Consumer[Any, Any], set[TopicPartition]], None],
         partitions: Iterable[RdkafkaPartition],
     ) -> None:
+        self.run(lambda: self._tell(told, _as_set(partitions)))
+
+    def _tell(
+        self, told: Callable[[Consumer[Any, Any], set[TopicPartition]], None], partitions: set[TopicPartition]
+    ) -> None:
+        self.is_under_way = True
         try:
-            told(self._consumer, _as_set(partitions))
+            told(self._consumer, partitions)
         except Exception as error:
             self._failure = error
+        finally:
+            self.is_under_way = False
+
+
+def _directly(errand: Callable[[], object]) -> None:
+    errand()
 
 
 def is_incremental(properties: Mapping[str, str]) -> bool:

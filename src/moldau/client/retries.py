@@ -7,6 +7,7 @@ them out. Start at `RetryPolicy` and `Failure`.
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ __all__ = ["HEADER_PREFIX", "Failure", "NextStop", "Origin", "RetryPolicy", "due
 HEADER_PREFIX = "moldau."
 """Every header written here begins so. Values are text."""
 
+_DEAD_LETTER_TOPIC = re.compile(r"[-._]dl[tq]$", re.IGNORECASE)
+"""Ours end with -dlt; the others are what Spring Kafka, Kafka Connect's users and others call theirs."""
+
 TRACE_LIMIT = 4000
 MESSAGE_LIMIT = 1000
 
@@ -31,6 +35,10 @@ class RetryPolicy:
 
     `RetryPolicy(attempts=3, backoff_ms=1000)` on topic `payments`: the record fails, waits one second in
     `payments-retry-0`, fails, waits two seconds in `payments-retry-1`, fails, and ends in `payments-dlt`.
+
+    A listener may read dead letters. A record of `payments-dlt` is retried in the same way, but does not become a dead
+    letter once more: when all attempts have failed it is logged as an error, stays where it is, and counts as done. By
+    their names' ends, `-dlt`, `.DLT`, `-dlq` and `.DLQ` in any case are dead-letter topics.
     """
 
     attempts: int = 4
@@ -60,8 +68,9 @@ class RetryPolicy:
         """The retry topics of `topic`, one for each pause."""
         return [f"{topic}-retry-{index}" for index in range(self.attempts - 1)]
 
-    def dead_letter_topic(self, topic: str) -> str:
-        return f"{topic}-dlt"
+    def dead_letter_topic(self, topic: str) -> str | None:
+        """Where records of `topic` end; `None` where it is a dead-letter topic itself, whose records stay there."""
+        return None if _DEAD_LETTER_TOPIC.search(topic) else f"{topic}-dlt"
 
 
 class Origin(NamedTuple):
@@ -124,7 +133,8 @@ class Failure:
 class NextStop(NamedTuple):
     """Where a failed record goes."""
 
-    topic: str
+    topic: str | None
+    """`None` for a dead letter that has failed for good: it stays where it is."""
     due_ms: int | None
     """When it is to be tried again; `None` for dead letters."""
 

@@ -6,13 +6,16 @@ processes and produces is `client.exactly_once`. Start at `Transactions.begin`.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.errors import ClientError, FencedError, client_error
+from moldau.client.waiting import interruptible, served
 from moldau.core.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -20,10 +23,15 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupMembership", "Transactions"]
 
-CALL_S = 5.0
-"""Each call is made in slices of this length: librdkafka goes on where the last one left off."""
+CALL_S = 0.5
+"""Each call is made in slices of this length, between which Ctrl-C gets through: librdkafka goes on where the last one
+left off."""
 
 PAUSE_S = 0.05
+INTERRUPTED_S = 1.0
+"""How long an abort may take when Ctrl-C or an exit ends the program."""
+
+logger = logging.getLogger("moldau.client")
 
 GroupMembership = Any
 """What `Consumer.group_membership` returns: who a consumer is in its group, and in which generation."""
@@ -72,8 +80,12 @@ class Transactions:
         try:
             yield
             self._commit()
-        except BaseException:
+        except Exception:
             self.abort_if_open()
+            raise
+        except BaseException:
+            # Ctrl-C or an exit: the program is to end now, whatever the broker does.
+            self._abort_within(INTERRUPTED_S)
             raise
 
     def add_offsets(self, offsets: Mapping[TopicPartition, int], membership: GroupMembership) -> None:
@@ -100,6 +112,24 @@ class Transactions:
         else:
             self._discard_failures()
 
+    def _abort_within(self, patience_s: float) -> None:
+        """Abort in the time there is; otherwise the coordinator does it, as for a producer that has crashed."""
+        if not self.is_open:
+            return
+        self.is_open = False
+        try:
+            deadline = time.monotonic() + patience_s
+            interruptible(
+                partial(self._insist, self._rdkafka.abort_transaction, patience_s=patience_s),
+                is_over=lambda: time.monotonic() > deadline,
+            )
+        except ClientError as error:
+            logger.warning(
+                "A transaction was left open: %s. It is aborted when its id is used again, or when "
+                "transaction.timeout.ms is over.",
+                error,
+            )
+
     def _commit(self) -> None:
         # A record that failed must be heard of as itself, not as a commit that is refused because of it.
         try:
@@ -122,13 +152,15 @@ class Transactions:
             except ClientError as error:
                 if not error.is_retriable or time.monotonic() >= deadline:
                     raise
-            time.sleep(PAUSE_S)
+            # Log lines and delivery reports come out in here.
+            served(self._rdkafka.poll, PAUSE_S)
 
     @staticmethod
     def _call(call: Callable[..., None], *arguments: Any) -> None:
         from confluent_kafka import KafkaException
 
         try:
-            call(*arguments)
+            # Not every call keeps to its timeout: send_offsets_to_transaction waits for the broker.
+            interruptible(partial(call, *arguments))
         except KafkaException as error:
             raise client_error(error.args[0], about="Transaction") from None

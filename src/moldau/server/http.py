@@ -67,7 +67,7 @@ class MetricsServer:
         self._loop = asyncio.SelectorEventLoop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="moldau-metrics-http", daemon=True)
         self._server: asyncio.Server | None = None
-        self._connections: dict[asyncio.Task[None], None] = {}
+        self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         """In the order in which they came."""
 
     async def start(self, host: str, port: int) -> int:
@@ -106,19 +106,22 @@ class MetricsServer:
             self._server.close()
             connections = list(self._connections)
             for connection in connections:
-                connection.cancel()
+                self._drop(connection)
             await asyncio.gather(*connections, return_exceptions=True)
             await self._server.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._connections) >= MOST_CONNECTIONS:
             # The oldest has had most time to ask; a probe that comes now must not be kept out by it.
-            oldest = next(iter(self._connections))
-            del self._connections[oldest]
-            oldest.cancel()
+            self._drop(next(iter(self._connections)))
         connection = asyncio.ensure_future(self._serve(reader, writer))
-        self._connections[connection] = None
+        self._connections[connection] = writer
         connection.add_done_callback(lambda done: self._connections.pop(done, None))
+
+    def _drop(self, connection: asyncio.Task[None]) -> None:
+        """Close it here too: a task that is cancelled before its first step does not even come to its `finally`."""
+        self._connections.pop(connection).close()
+        connection.cancel()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request and close: scrapers come every few seconds, a kept connection saves nothing."""

@@ -1,13 +1,15 @@
 """SIGTERM and SIGINT end running applications in good order; before and after, they are the program's own.
 
 All applications of a process share one handler, so that one which has ended does not give a signal back to the program
-while another still ends because of it. Start at `StopSignals`.
+while another still ends because of it. An end may take its time, for example while no broker answers; a second signal
+does not wait for it. Start at `StopSignals`.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -15,6 +17,8 @@ from typing import Any
 __all__ = ["StopSignals"]
 
 NUMBERS = (signal.SIGTERM, signal.SIGINT)
+SAME_SIGNAL_S = 1.0
+"""Signals in such a short time are one: a terminal and a wrapper script may both pass Ctrl-C on."""
 
 
 class StopSignals:
@@ -24,6 +28,8 @@ class StopSignals:
         """`stop` may take its time: it gets a thread. Once all applications are over, signals are the program's."""
         self.stop = stop
         self.is_over = is_over
+        self.told_s: float | None = None
+        """When the first signal came."""
 
     def take(self) -> None:
         """Stop at the next signal; without effect outside of the main thread, which alone may have signals."""
@@ -52,14 +58,20 @@ def _running() -> list[StopSignals]:
 
 
 def _told(number: int, frame: FrameType | None) -> None:
-    own, running = _programs_own.get(number), _running()
+    own, running, now_s = _programs_own.get(number), _running(), time.monotonic()
+    if any(one.told_s is not None and now_s - one.told_s > SAME_SIGNAL_S for one in running):
+        return _pass_on(signal.SIG_DFL, number, frame)
     for application in running:
+        if application.told_s is not None:
+            continue
+        application.told_s = now_s
         # Closing waits for threads, which a signal handler must not.
         threading.Thread(target=application.stop, name="stop", daemon=True).start()
     if not running:
         _pass_on(own, number, frame)
     elif callable(own) and own is not signal.default_int_handler:
         own(number, frame)
+    return None
 
 
 def _pass_on(own: Any, number: int, frame: FrameType | None) -> None:

@@ -21,6 +21,7 @@ def moved(record: Record[bytes, bytes], error: Exception) -> Record[bytes, bytes
     """The record as it lies in the topic it goes to."""
     failure = failed(record, error)
     stop = next_stop(POLICY, failure, error, NOW_MS)
+    assert stop.topic is not None
     return Record(
         stop.topic, 0, 5, NOW_MS, record.key, record.value, failure_headers(record.headers, failure, stop.due_ms)
     )
@@ -43,6 +44,21 @@ def test_a_record_goes_through_every_retry_topic_to_the_dead_letters() -> None:
     third = moved(second, KeyError("c"))
     assert [first.topic, second.topic, third.topic] == ["payments-retry-0", "payments-retry-1", "payments-dlt"]
     assert [due_ms(record) for record in (first, second, third)] == [NOW_MS + 1000, NOW_MS + 2000, 0]
+
+
+@pytest.mark.parametrize("topic", ["payments-dlt", "payments.DLT", "payments-dlq", "payments_DLQ"])
+def test_a_dead_letter_is_retried_and_then_stays_where_it_is(topic: str) -> None:
+    letter = Record(topic, 2, 17, 900_000, b"k", b"v", ())
+    first = moved(letter, ValueError("a"))
+    second = moved(first, ValueError("b"))
+    assert [first.topic, second.topic] == [f"{topic}-retry-0", f"{topic}-retry-1"]
+    assert next_stop(POLICY, failed(second, ValueError("c")), ValueError("c"), NOW_MS) == (None, None)
+    assert POLICY.dead_letter_topic(topic) is None
+
+
+def test_a_topic_whose_name_only_contains_the_word_has_dead_letters() -> None:
+    assert POLICY.dead_letter_topic("dlt-orders") == "dlt-orders-dlt"
+    assert POLICY.dead_letter_topic("adlt") == "adlt-dlt"
 
 
 def test_headers_tell_what_failed_where_and_why() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -44,6 +46,32 @@ def test_an_application_that_has_ended_by_itself_does_not_keep_ctrl_c_from_the_p
     application.stopped.set()
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
+
+
+def test_a_second_signal_ends_the_process_while_the_first_still_stops_the_application() -> None:
+    program = """
+import signal, threading
+from moldau.streams import stop_signals
+stop_signals.SAME_SIGNAL_S = 0.0
+stop_signals.StopSignals(threading.Event().wait, lambda: False).take()
+for number in (signal.SIGINT, signal.SIGINT):
+    print("signal", flush=True)
+    signal.raise_signal(number)
+print("still here")
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, "signal\nsignal\n", "")
+
+
+def test_signals_in_quick_succession_are_one() -> None:
+    stops: list[int] = []
+    stopping = StopSignals(lambda: stops.append(1), lambda: False)
+    stopping.take()
+    signal.raise_signal(signal.SIGINT)
+    signal.raise_signal(signal.SIGTERM)
+    stopping.is_over = lambda: True
+    stopping.give_back()
+    assert len(stops) <= 1
 
 
 def test_signals_are_given_back() -> None:

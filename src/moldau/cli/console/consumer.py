@@ -7,13 +7,11 @@ member like any other. Start at `Printer.run`.
 from __future__ import annotations
 
 import select
-import signal
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.connect import bootstrap_servers, report_client_log
@@ -21,11 +19,21 @@ from moldau.cli.console.consumer_options import PARSER, Plan
 from moldau.cli.console.formatter import Formatter
 from moldau.cli.moments import parse_duration_ms
 from moldau.cli.options import Parsed, Parser
-from moldau.cli.tool import ToolError, forget_output, log_line, run, warn_about_stray_words
+from moldau.cli.tool import (
+    CLOSE_S,
+    INTERRUPTED_S,
+    ToolError,
+    catch_stop_signals,
+    forget_output,
+    log_line,
+    run,
+    warn_about_stray_words,
+)
 from moldau.cli.topics.selection import INTERNAL_TOPICS
 from moldau.client.connection import build
 from moldau.client.errors import ClientError
 from moldau.client.following import Follower, start_offsets_at
+from moldau.client.waiting import close_within
 from moldau.core.errors import MoldauError
 
 if TYPE_CHECKING:
@@ -90,8 +98,7 @@ def consume(
         plan = replace(plan, formatter=formatter)
     warn_about_stray_words(parsed, parsed.words_after("bootstrap-server"))
     printer = Printer(plan, wording)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, printer.stop)
+    catch_stop_signals(printer.stop)
     try:
         return printer.run()
     finally:
@@ -128,7 +135,7 @@ class Printer:
         if self._follower is None:
             self._subscribe()
 
-    def stop(self, number: int = 0, frame: FrameType | None = None) -> None:
+    def stop(self) -> None:
         self._stopped = True
 
     def run(self) -> int:
@@ -139,10 +146,15 @@ class Printer:
             self._wording.reader_left()
             forget_output()
         finally:
-            self._consumer.close()
+            self._close()
         if self._plan.prints_events:
             print(f'{{"timestamp":{time.time_ns() // 1_000_000},"name":"shutdown_complete"}}', flush=True)
         return 0
+
+    def _close(self) -> None:
+        if not close_within(self._consumer, INTERRUPTED_S if self._stopped else CLOSE_S) and self._plan.group:
+            text = f"group {self._plan.group}: no broker answered, so it was left without a commit"
+            log_line("WARN", text, SOURCE)
 
     def _read(self) -> None:
         last_arrival = joining_since = time.monotonic()
@@ -214,6 +226,7 @@ class Printer:
             only_partition=plan.partition,
             skipped=self._skipped(),
             may_create=may_create,
+            is_over=lambda: self._stopped,
         )
         if self._duration is not None:
             partitions, _ = follower.partitions()
@@ -228,11 +241,9 @@ class Printer:
 
     def _warn_about(self, missing: dict[str, str]) -> None:
         """Say once per topic and reason that it is not there; looking goes on."""
-        if missing and missing != self._warned:
-            if "" in missing:
-                log_line("WARN", missing[""], NETWORK_LOG)
-            else:
-                self._wording.missing(missing, self._plan.properties["client.id"])
+        # That no broker answers is said by the client itself.
+        if missing and missing != self._warned and "" not in missing:
+            self._wording.missing(missing, self._plan.properties["client.id"])
         self._warned = missing
 
     # With a group
@@ -250,7 +261,8 @@ class Printer:
         from moldau.client.admin import Admin
         from moldau.protocol.api import ApiKey
 
-        admin = Admin(self._plan.properties["bootstrap.servers"], {}, timeout_ms=2000)
+        servers = self._plan.properties["bootstrap.servers"]
+        admin = Admin(servers, {}, timeout_ms=2000, is_over=lambda: self._stopped)
         try:
             with admin.wire() as client:
                 has_groups = ApiKey.JOIN_GROUP in client.api_versions()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -12,9 +14,12 @@ from moldau.cli.connect import report_client_log
 from moldau.cli.console.line_reader import KNOWN_CLASSES, Line, LineReader
 from moldau.cli.console.producer_options import PARSER, producer_properties, reader_properties
 from moldau.cli.options import Parsed, Parser, UsageError
-from moldau.cli.tool import log_line, run, warn_about_stray_words
+from moldau.cli.tool import INTERRUPTED_S, log_line, run, warn_about_stray_words
 from moldau.client.connection import build, normalize_servers
+from moldau.client.connection_log import ConnectionLog
 from moldau.client.errors import error_name
+from moldau.client.unsent_records import UnsentRecords, end_producer, flush_interruptibly
+from moldau.client.waiting import GivenUpError, interruptible
 from moldau.core.errors import MoldauError
 
 if TYPE_CHECKING:
@@ -25,8 +30,8 @@ __all__ = ["main", "open_producer", "send_lines"]
 NETWORK_LOG = "org.apache.kafka.clients.NetworkClient"
 ERROR_LOG = "org.apache.kafka.clients.producer.internals.ErrorLoggingCallback"
 METADATA_TIMEOUT_S = 5.0
-INTERRUPTED_FLUSH_S = 10.0
 POLL_EVERY = 2000
+POLL_S = 0.2
 
 
 def main(argv: Sequence[str] | None = None, *, parser: Parser = PARSER, line_reader: str | None = None) -> int:
@@ -45,16 +50,41 @@ def _produce(parsed: Parsed, *, default_reader: str | None) -> int:
     properties = producer_properties(parsed, is_interactive=sys.stdin.isatty())
     # The material prints broker lists with a blank after each comma, which the shell makes into words.
     properties["bootstrap.servers"] = normalize_servers(",".join([parsed.value("bootstrap-server"), *stray]))
-    producer, max_block_s = open_producer(properties)
+    unsent = UnsentRecords()
+    producer, max_block_s = open_producer(properties, unsent)
     sender = _Sender(producer, parsed.value("topic"), max_block_s, is_sync=parsed.has("sync"))
     try:
-        send_lines(sender, reader, _prompted(sys.stdin.buffer, shows_prompt=sys.stdin.isatty()))
+        with _polled(producer):
+            try:
+                send_lines(sender, reader, _prompted(sys.stdin.buffer, shows_prompt=sys.stdin.isatty()))
+            except Exception:
+                flush_interruptibly(producer)
+                raise
+            flush_interruptibly(producer)
     except KeyboardInterrupt:
-        producer.flush(INTERRUPTED_FLUSH_S)
+        end_producer(producer, INTERRUPTED_S)
+        for line in unsent.drain_lines(properties["bootstrap.servers"]):
+            log_line("WARN", line, ERROR_LOG)
         raise
-    finally:
-        producer.flush()
     return 0
+
+
+@contextmanager
+def _polled(producer: Producer) -> Iterator[None]:
+    """Let log lines and failures out while nobody types: librdkafka hands them over only when asked."""
+    is_over = threading.Event()
+
+    def poll() -> None:
+        while not is_over.is_set():
+            producer.poll(POLL_S)
+
+    thread = threading.Thread(target=poll, name="poll", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def _reader(parsed: Parsed, class_name: str | None) -> LineReader:
@@ -70,11 +100,11 @@ def _reader(parsed: Parsed, class_name: str | None) -> LineReader:
     return SchemaLineReader(properties, schema_type, parsed.value("topic"))
 
 
-def open_producer(properties: dict[str, str]) -> tuple[Producer, float]:
+def open_producer(properties: dict[str, str], unsent: UnsentRecords) -> tuple[Producer, float]:
     """A producer that reports failed records only, and how long a send may block, in seconds."""
     from confluent_kafka import Producer
 
-    extra: dict[str, Any] = {"on_delivery": _log_failure, "delivery.report.only.error": True}
+    extra: dict[str, Any] = {"on_delivery": partial(_log_failure, unsent), "delivery.report.only.error": True}
     title = f"Producer clientId={properties.get('client.id', 'console-producer')}"
     producer, translated = build(Producer, "producer", properties, report=report_client_log, title=title, extra=extra)
     return producer, int(translated.own.get("max.block.ms", "60000")) / 1000
@@ -102,7 +132,12 @@ class _Sender:
 
     def send(self, line: Line) -> None:
         if self._sent == 0:
-            self._look_up_topic()
+            try:
+                self._look_up_topic()
+            except KeyboardInterrupt:
+                # Handed over, so that it is counted among those that were not sent.
+                self._try_send(line)
+                raise
         self._sent += 1
         if self._sent % POLL_EVERY == 0:
             self._producer.poll(0)
@@ -114,7 +149,7 @@ class _Sender:
                 _log_error(self._topic, line.key, line.value, "no room in the buffer within max.block.ms")
                 return
         if self._is_sync:
-            self._producer.flush()
+            flush_interruptibly(self._producer)
 
     def _try_send(self, line: Line) -> bool:
         from confluent_kafka import KafkaException
@@ -134,9 +169,11 @@ class _Sender:
         """Ask for the topic once, which creates it where the cluster allows that, and say so as Java clients do."""
         from confluent_kafka import KafkaException
 
+        connections = ConnectionLog.to(report_client_log)
+        ask = partial(self._producer.list_topics, self._topic, timeout=METADATA_TIMEOUT_S)
         try:
-            found = self._producer.list_topics(self._topic, timeout=METADATA_TIMEOUT_S).topics.get(self._topic)
-        except KafkaException:
+            found = interruptible(ask, is_over=lambda: connections.is_cut_off).topics.get(self._topic)
+        except (KafkaException, GivenUpError):
             return
         if found is not None and found.error is not None:
             text = f"Error while fetching metadata with correlation id 1 : {{{self._topic}={error_name(found.error)}}}"
@@ -155,8 +192,8 @@ def _prompted(stream: BinaryIO, *, shows_prompt: bool) -> Iterator[bytes]:
         yield line
 
 
-def _log_failure(error: Any, message: Any) -> None:
-    if error is not None:
+def _log_failure(unsent: UnsentRecords, error: Any, message: Any) -> None:
+    if error is not None and not unsent.notes(error, message.topic()):
         _log_error(message.topic(), message.key(), message.value(), error.str())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import socket
 import subprocess
@@ -16,8 +17,8 @@ from moldau.core.errors import StartupError
 __all__ = ["created_topics", "running_broker"]
 
 START_TIMEOUT_S = 30.0
+PR_SET_PDEATHSIG = 1
 STOP_TIMEOUT_S = 30.0
-ERRORS_ONLY = 3
 
 
 @contextmanager
@@ -28,7 +29,14 @@ def running_broker(folder: Path) -> Iterator[str]:
     command += ["--override", "metrics.http.port=0"]
     log_file = folder / "server.out"
     with log_file.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
+        # In a session of its own: Ctrl-C is for the demo, which still needs the broker for its own end.
+        process = subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            preexec_fn=_end_with_parent,  # noqa: PLW1509, the demo has no threads yet
+        )
     try:
         _wait_until_listening(port, process, log_file)
         yield f"127.0.0.1:{port}"
@@ -39,11 +47,17 @@ def running_broker(folder: Path) -> Iterator[str]:
 
 def created_topics(bootstrap: str, partitions: int, *names: str) -> None:
     """Create the topics and wait until they are there."""
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from moldau.client.admin import Admin
 
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": ERRORS_ONLY})
-    for future in admin.create_topics([NewTopic(name, partitions, 1) for name in names]).values():
-        future.result(START_TIMEOUT_S)
+    admin = Admin(bootstrap, timeout_ms=int(START_TIMEOUT_S * 1000))
+    for name in names:
+        admin.create_topic(name, partitions=partitions, replication_factor=1)
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end the broker when the demo is killed; where it cannot, the broker has to be stopped by hand."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _wait_until_listening(port: int, process: subprocess.Popen[bytes], log_file: Path) -> None:

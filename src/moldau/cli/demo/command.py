@@ -24,6 +24,7 @@ from moldau.cli.demo.pipeline import APPLICATION, INPUT, OUTPUT, visits_per_page
 from moldau.cli.demo.results import Results
 from moldau.cli.demo.screen import Moment, Summary, line, picture, summary_table
 from moldau.cli.demo.traffic import Traffic
+from moldau.cli.tool import exit_code_of, interrupts
 from moldau.client.admin import Admin
 from moldau.client.groups import Groups
 from moldau.core.errors import MoldauError
@@ -58,11 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     console = Console()
     try:
-        with _folder(options.keep) as folder:
+        with interrupts(), _folder(options.keep) as folder:
             return _run(options, folder, console)
     except MoldauError as error:
         print(f"moldau demo: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt as interrupt:
+        return exit_code_of(interrupt)
 
 
 def _run(options: argparse.Namespace, folder: Path, console: Console) -> int:

@@ -6,6 +6,11 @@ import struct
 import threading
 from collections import Counter
 
+from moldau.cli.connect import report_client_log
+from moldau.cli.tool import CLOSE_S
+from moldau.client.connection import build
+from moldau.client.waiting import close_within
+
 __all__ = ["Results"]
 
 _WINDOW_START = struct.Struct(">q")
@@ -51,21 +56,22 @@ class Results:
     def _run(self) -> None:
         from confluent_kafka import Consumer, TopicPartition
 
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self._bootstrap,
-                "group.id": "demo-screen",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "fetch.wait.max.ms": 50,
-            }
+        properties = {
+            "bootstrap.servers": self._bootstrap,
+            "group.id": "demo-screen",
+            "enable.auto.commit": "false",
+            "isolation.level": "read_committed",
+            "fetch.max.wait.ms": "50",
+        }
+        consumer, _ = build(
+            Consumer, "consumer", properties, report=report_client_log, title="Consumer clientId=demo-screen"
         )
         consumer.assign([TopicPartition(self._topic, partition, 0) for partition in range(self._partitions)])
         while not self._stopping.is_set():
             for record in consumer.consume(1_000, timeout=0.1):
                 if record.error() is None:
                     self._take(record.key() or b"", record.value() or b"")
-        consumer.close()
+        close_within(consumer, CLOSE_S)
 
     def _take(self, key: bytes, value: bytes) -> None:
         """A windowed key is the page and, in its last eight bytes, the start of the window."""

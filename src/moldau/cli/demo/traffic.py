@@ -8,6 +8,10 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from moldau.cli.connect import report_client_log
+from moldau.client.connection import build
+from moldau.client.unsent_records import end_producer
+
 if TYPE_CHECKING:
     from confluent_kafka import Producer
 
@@ -18,6 +22,7 @@ PAGES = (
     "/flowers", "/lamps", "/chairs", "/shoes", "/hats", "/maps", "/music", "/toys", "/help", "/about",
 )  # fmt: skip
 VISITORS = 5_000
+LAST_RECORDS_S = 10.0
 SLICE_S = 0.02
 """Records go out in slices this long, so that a paced sender needs no call for each of them."""
 
@@ -40,21 +45,24 @@ class Traffic:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop sending; all that was counted is acknowledged when this returns."""
+        """Stop sending; all that was counted is acknowledged when this returns, unless the broker is gone."""
         self._stopping.set()
         self._thread.join()
 
     def _run(self) -> None:
         from confluent_kafka import Producer
 
-        producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 5, "enable.idempotence": True})
+        properties = {"bootstrap.servers": self._bootstrap, "client.id": "demo-traffic"}
+        producer, _ = build(
+            Producer, "producer", properties, report=report_client_log, title="Producer clientId=demo-traffic"
+        )
         weights = [1 / (rank + 1) for rank in range(len(PAGES))]
         began = due = time.monotonic()
         while not self._stopping.is_set():
             self._send(producer, self._random.choices(PAGES, weights, k=self._per_slice))
             due += SLICE_S
             self._stopping.wait(max(0.0, due - time.monotonic()))
-        producer.flush()
+        end_producer(producer, LAST_RECORDS_S)
         self.seconds = time.monotonic() - began
 
     def _send(self, producer: Producer, pages: list[str]) -> None:

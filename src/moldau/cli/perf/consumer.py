@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from moldau.cli.connect import BROKERS, CONSUMER_CONFIG, pairs, report_client_log
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.perf.java_dates import render_date
-from moldau.cli.tool import run, say
+from moldau.cli.tool import run, say, time_to_close_s
 from moldau.cli.topics.selection import topic_pattern
 from moldau.client.connection import build, load_properties, normalize_servers
 from moldau.client.following import BEGINNING, END, Follower
+from moldau.client.waiting import close_within
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -168,7 +169,7 @@ class Reading:
             self._read(follower)
         finally:
             self.ended = time.time()
-            self._consumer.close()
+            close_within(self._consumer, time_to_close_s())
         if self._count.records < self._wanted:
             say(
                 "WARNING: Exiting before consuming the expected number of messages: "

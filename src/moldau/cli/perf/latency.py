@@ -13,14 +13,17 @@ from collections.abc import Sequence
 from moldau.cli.connect import report_client_log
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.perf.statistics import percentile
-from moldau.cli.tool import ToolError, run, say
+from moldau.cli.tool import ToolError, run, say, time_to_close_s
 from moldau.client.admin import Admin
 from moldau.client.connection import build, load_properties, normalize_servers
+from moldau.client.unsent_records import end_producer, flush_interruptibly
+from moldau.client.waiting import close_within
 from moldau.core.ids import TopicPartition
 
 __all__ = ["PARSER", "Trip", "main"]
 
 TIMEOUT_S = 60.0
+POLL_S = 0.2
 REPORT_EVERY = 1000
 LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 OLD_ORDER = ("bootstrap-server", "topic", "num-records", "producer-acks", "record-size", "command-config")
@@ -122,14 +125,15 @@ class Trip:
             for number in range(records):
                 began = time.perf_counter()
                 self._producer.produce(self._topic, value, key, headers=list(headers))
-                self._producer.flush(TIMEOUT_S)
+                flush_interruptibly(self._producer, timeout_s=TIMEOUT_S)
                 self._await(value)
                 latencies.append((time.perf_counter() - began) * 1000)
                 self.done = number + 1
                 if number % REPORT_EVERY == 0 and not quiet:
                     say(f"{number}\t{latencies[-1]}")
         finally:
-            self._consumer.close()
+            end_producer(self._producer, 0.0)
+            close_within(self._consumer, time_to_close_s())
         ordered = sorted(latencies)
         if not quiet:
             say(f"Avg latency: {sum(ordered) / max(len(ordered), 1):.4f} ms")
@@ -151,7 +155,7 @@ class Trip:
     def _await(self, value: bytes) -> None:
         deadline = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline:
-            message = self._consumer.poll(TIMEOUT_S)
+            message = self._consumer.poll(POLL_S)
             if message is None or message.error() is not None:
                 continue
             if message.value() != value:

@@ -15,8 +15,10 @@ from moldau.cli.connect import PRODUCER_CONFIG, pairs, report_client_log
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.perf.payload import Payloads
 from moldau.cli.perf.statistics import ProducerStats
-from moldau.cli.tool import ToolError, run, say
+from moldau.cli.tool import INTERRUPTED_S, ToolError, run, say
 from moldau.client.connection import build, load_properties, normalize_servers
+from moldau.client.unsent_records import flush_interruptibly
+from moldau.client.waiting import interruptible
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
@@ -123,6 +125,8 @@ class Run:
         title = f"Producer clientId={properties.get('client.id', '')}"
         self._producer, _ = build(Producer, "producer", properties, report=report_client_log, title=title, extra=extra)
         self._topic = topic
+        self._servers = properties["bootstrap.servers"]
+        self._is_over = False
         self._payloads = payloads
         self._records = records
         self._rate = rate
@@ -136,6 +140,22 @@ class Run:
         self._sample_every = 1 if 0 < rate <= SAMPLE_ALL_BELOW else SAMPLE_EVERY
 
     def run(self) -> int:
+        try:
+            return self._run()
+        except KeyboardInterrupt:
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        flush_interruptibly(self._producer, timeout_s=INTERRUPTED_S)
+        if left := len(self._producer):
+            text = f"{left} records were not acknowledged by the broker at {self._servers}, and may not be stored"
+            print(text, file=sys.stderr, flush=True)
+            self._is_over = True
+            self._producer.purge()
+            self._producer.poll(0)
+
+    def _run(self) -> int:
         self._begin_transactions()
         if self._warmup:
             self._send(self._warmup, ProducerStats(self._payloads.average_size, time.monotonic()), is_quiet=True)
@@ -169,7 +189,7 @@ class Run:
             self._pace(queued, stats.began)
         if self._transaction_s is not None:
             self._commit(starts_next=is_quiet)
-        self._producer.flush()
+        flush_interruptibly(self._producer)
         stats.acknowledged(queued - self._failed)
 
     def _burst_size(self) -> int:
@@ -207,7 +227,7 @@ class Run:
                 self._producer.poll(ahead)
 
     def _fail(self, error: Any) -> None:
-        if not self._failed:
+        if not self._failed and not self._is_over:
             print(f"Error when sending a record: {error.str()}", file=sys.stderr)
         self._failed += 1
 
@@ -217,7 +237,7 @@ class Run:
         if self._transaction_s is None:
             return
         try:
-            self._producer.init_transactions()
+            interruptible(self._producer.init_transactions)
             self._producer.begin_transaction()
         except KafkaException as error:
             raise ToolError(f"transactions cannot be begun: {error.args[0].str()}") from None
@@ -226,7 +246,7 @@ class Run:
         from confluent_kafka import KafkaException
 
         try:
-            self._producer.commit_transaction()
+            interruptible(self._producer.commit_transaction)
             if starts_next:
                 self._producer.begin_transaction()
         except KafkaException as error:

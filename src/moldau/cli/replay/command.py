@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.cli.connect import ZOOKEEPER, bootstrap_servers, pairs, report_client_log
 from moldau.cli.options import Option, Parsed, Parser, UsageError
-from moldau.cli.tool import ToolError, run, say, warn_about_stray_words
+from moldau.cli.tool import INTERRUPTED_S, ToolError, run, say, time_to_close_s, warn_about_stray_words
 from moldau.client.admin import Admin
 from moldau.client.connection import build, load_properties
 from moldau.client.following import BEGINNING
+from moldau.client.unsent_records import UnsentRecords, end_producer, flush_interruptibly
+from moldau.client.waiting import close_within
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer
@@ -118,13 +120,23 @@ class Copy:
         self._report_s = report_s
         self._read = 0
         self._failed: Any = None
+        self._unsent = UnsentRecords()
 
     def run(self) -> int:
         try:
-            self._copy()
+            try:
+                self._copy()
+            except Exception:
+                flush_interruptibly(self._producer)
+                raise
+            flush_interruptibly(self._producer)
+        except KeyboardInterrupt:
+            end_producer(self._producer, INTERRUPTED_S)
+            for line in self._unsent.drain_lines(self._shared["bootstrap.servers"]):
+                report_client_log("WARN", line)
+            raise
         finally:
-            self._producer.flush()
-            self._consumer.close()
+            close_within(self._consumer, time_to_close_s())
         if self._failed is not None:
             raise ToolError(f"records could not be written to {self._target}: {self._failed.str()}")
         say(f"Replayed {self._read} messages from {self._source} to {self._target}")
@@ -176,10 +188,10 @@ class Copy:
                 self._producer.poll(POLL_S)
         self._producer.poll(0)
         if self._is_sync:
-            self._producer.flush()
+            flush_interruptibly(self._producer)
 
     def _delivered(self, error: Any, _message: Any) -> None:
-        if error is not None and self._failed is None:
+        if error is not None and not self._unsent.notes(error, self._target) and self._failed is None:
             self._failed = error
 
 

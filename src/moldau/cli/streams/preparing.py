@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from moldau.cli.demo.broker import created_topics, running_broker
 from moldau.cli.demo.pipeline import INPUT, OUTPUT, visits_per_page
+from moldau.client.unsent_records import flush_interruptibly
 from moldau.core.errors import StartupError
 from moldau.pipeline.spark.class_archive import archive_file, recorded
 from moldau.pipeline.spark.jars import fetched, missing
@@ -101,7 +102,7 @@ def _produce(bootstrap: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(RECORDS):
         producer.produce(INPUT, "{}", key=str(number))
-    producer.flush()
+    flush_interruptibly(producer)
 
 
 def _wait_for_output(streams: KafkaStreams) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from moldau.cli.tool import default_stop_signals
 from moldau.pipeline.ir.topology import Topology
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ def run(topology: Topology, config: Mapping[str, Any], *, quiet: bool) -> int:
 
     logging.basicConfig(level=logging.WARNING, format=f"{'' if quiet else CLEAR_LINE}%(levelname)s %(message)s")
     logging.getLogger("moldau.streams").setLevel(logging.INFO)
+    # From its start on, the application ends itself in good order; it calls handlers of the program's own as well.
+    default_stop_signals()
     streams = KafkaStreams(topology, config)
     began = time.monotonic()
     name, has_ended = streams.settings.application_id, threading.Event()

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Sequence
-from types import FrameType
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.connect import CONSUMER_CONFIG, report_client_log
 from moldau.cli.options import Option, Parsed, Parser, UsageError
-from moldau.cli.tool import ToolError, log_line
+from moldau.cli.tool import CLOSE_S, INTERRUPTED_S, ToolError, catch_stop_signals, log_line
 from moldau.cli.verifiable.events import BROKERS, emit, run_verifiable
 from moldau.client.connection import build, load_properties, normalize_servers
+from moldau.client.waiting import GivenUpError, close_within, interruptible
 from moldau.core.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ def _run(parsed: Parsed) -> int:
         is_verbose=parsed.has("verbose"),
         commits=not parsed.has("enable-autocommit"),
     )
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, reader.stop)
+    catch_stop_signals(reader.stop)
     return reader.run()
 
 
@@ -101,7 +100,7 @@ class Reader:
         self._commits = commits
         self._stopped = False
 
-    def stop(self, number: int = 0, frame: FrameType | None = None) -> None:
+    def stop(self) -> None:
         self._stopped = True
 
     def run(self) -> int:
@@ -117,7 +116,7 @@ class Reader:
             log_line("ERROR", f"Error during processing, terminating consumer process: {error}", SOURCE)
             return 1
         finally:
-            self._consumer.close()
+            close_within(self._consumer, INTERRUPTED_S if self._stopped else CLOSE_S)
             emit("shutdown_complete")
 
     def _records(self) -> list[Any]:
@@ -154,10 +153,14 @@ class Reader:
         shown = [{"topic": p.topic, "partition": p.partition, "offset": offset} for p, offset in offsets.items()]
         try:
             positions = [Position(p.topic, p.partition, offset) for p, offset in offsets.items()]
-            answer: Any = self._consumer.commit(offsets=positions, asynchronous=False)
+            commit = partial(self._consumer.commit, offsets=positions, asynchronous=False)
+            answer: Any = interruptible(commit, is_over=lambda: self._stopped)
             failed = next((position.error for position in answer or () if position.error is not None), None)
         except KafkaException as error:
             failed = error.args[0]
+        except GivenUpError as error:
+            emit("offsets_committed", offsets=shown, error=str(error), success=False)
+            return
         if failed is None:
             emit("offsets_committed", offsets=shown, success=True)
         elif failed.fatal():

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Sequence
 from functools import partial
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from moldau.cli.connect import PRODUCER_CONFIG, report_client_log
 from moldau.cli.options import Option, Parsed, Parser, UsageError
+from moldau.cli.tool import INTERRUPTED_S, catch_stop_signals, log_line
 from moldau.cli.verifiable.events import BROKERS, emit, run_verifiable
 from moldau.client.connection import build, load_properties, normalize_servers
 from moldau.client.errors import client_error, java_exception_prefix
+from moldau.client.unsent_records import UnsentRecords, end_producer, flush_interruptibly
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
 
 __all__ = ["Numbers", "main"]
 
+SOURCE = "org.apache.kafka.tools.VerifiableProducer"
 POLL_S = 0.1
 
 PARSER = Parser(
@@ -63,8 +64,7 @@ def _run(parsed: Parsed) -> int:
         prefix=parsed.value("value-prefix"),
         keys=keys,
     )
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, numbers.stop)
+    catch_stop_signals(numbers.stop)
     numbers.run()
     return 0
 
@@ -96,9 +96,11 @@ class Numbers:
         self._prefix = prefix
         self._keys = keys
         self._stopped = False
+        self._unsent = UnsentRecords()
+        self._servers = properties["bootstrap.servers"]
         self._sent = self._acked = 0
 
-    def stop(self, number: int = 0, frame: FrameType | None = None) -> None:
+    def stop(self) -> None:
         self._stopped = True
 
     def run(self) -> None:
@@ -107,10 +109,17 @@ class Numbers:
         while not self._stopped and (self._count < 0 or self._sent < self._count):
             self._send(self._sent, began)
             self._pace(began)
-        self._producer.flush()
+        if not flush_interruptibly(self._producer, is_over=lambda: self._stopped):
+            self._give_up()
         emit("shutdown_complete")
         average = self._acked / max(time.monotonic() - began, 0.001)
         emit("tool_data", sent=self._sent, acked=self._acked, target_throughput=self._rate, avg_throughput=average)
+
+    def _give_up(self) -> None:
+        """Stopped while records are on their way; each that is dropped is also told as an event."""
+        end_producer(self._producer, INTERRUPTED_S)
+        for line in self._unsent.drain_lines(self._servers):
+            log_line("WARN", line, SOURCE)
 
     def _send(self, number: int, began: float) -> None:
         key = str(number % self._keys) if self._keys is not None else None
@@ -125,6 +134,9 @@ class Numbers:
                 self._producer.produce(self._topic, value, key, on_delivery=report, **options)
                 break
             except BufferError:
+                if self._stopped:
+                    self._sent -= 1
+                    return
                 self._producer.poll(POLL_S)
         self._producer.poll(0)
 
@@ -144,6 +156,7 @@ class Numbers:
             place = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
             emit("producer_send_success", key=key, value=value, **place)
             return
+        self._unsent.notes(error, self._topic)
         failure = client_error(error)
         kind = java_exception_prefix(failure).removesuffix(": ") or "org.apache.kafka.common.KafkaException"
         emit(

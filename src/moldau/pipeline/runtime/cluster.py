@@ -17,7 +17,7 @@ from moldau.core.ids import TopicPartition
 from moldau.pipeline.ir.copartitioning import partition_counts
 from moldau.pipeline.ir.nodes import Source
 from moldau.pipeline.ir.topology import Topology
-from moldau.pipeline.runtime.client_log import report_sparingly
+from moldau.pipeline.runtime.client_log import report_client_log
 from moldau.pipeline.runtime.errors import ClusterUnreachableError, MissingTopicError, StreamsError
 from moldau.pipeline.runtime.progress import TOPIC_CONFIGS, progress_topic
 from moldau.pipeline.runtime.settings import StreamsSettings
@@ -38,7 +38,7 @@ class Cluster:
     def __init__(self, settings: StreamsSettings) -> None:
         self._settings = settings
         properties = {k: v for k, v in settings.client_properties("admin").items() if k != "bootstrap.servers"}
-        self.admin = Admin(settings.bootstrap_servers, properties, report=report_sparingly, timeout_ms=PATIENCE_MS)
+        self.admin = Admin(settings.bootstrap_servers, properties, report=report_client_log, timeout_ms=PATIENCE_MS)
 
     def prepared(self, topology: Topology) -> dict[str, int]:
         """Check that what is read exists, make what is written, and return every topic's partition count.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.client.connection import build
 from moldau.client.errors import ClientError, client_error
-from moldau.pipeline.runtime.client_log import report_sparingly
+from moldau.pipeline.runtime.client_log import report_client_log
 from moldau.pipeline.runtime.interruptible import InterruptibleProducer
 from moldau.pipeline.runtime.results import Results
 from moldau.pipeline.runtime.settings import StreamsSettings
@@ -50,7 +50,7 @@ def producer_for(
     title = f"Producer clientId={properties['client.id']}"
     # Successes are not reported one by one: a callback for each record would cost more than sending it.
     callbacks = {"delivery.report.only.error": True, "on_delivery": failed}
-    producer, _ = build(RdkafkaProducer, "producer", properties, report=report_sparingly, title=title, extra=callbacks)
+    producer, _ = build(RdkafkaProducer, "producer", properties, report=report_client_log, title=title, extra=callbacks)
     return producer
 
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.client.connection import build
 from moldau.client.errors import client_error
+from moldau.client.waiting import close_within
 from moldau.core.ids import TopicPartition
-from moldau.pipeline.runtime.client_log import report_sparingly
+from moldau.pipeline.runtime.client_log import report_client_log
 from moldau.pipeline.runtime.settings import StreamsSettings
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ logger = logging.getLogger("moldau.streams")
 
 POLL_S = 0.1
 CALL_S = 10.0
+CLOSE_S = 5.0
 
 _FATAL = frozenset({"_FATAL", "FENCED_INSTANCE_ID", "_FENCED"})
 
@@ -70,9 +72,12 @@ class GroupPresence:
             return
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(CLOSE_S)
+        if self._thread.is_alive():
+            # It waits for a commit that no broker answers; its offsets are in the checkpoint as well.
+            return
         self.member_id = self._consumer.memberid() or ""
-        self._consumer.close()
+        close_within(self._consumer, CLOSE_S)
 
     def _assigned(self, consumer: Consumer, partitions: list[Any]) -> None:
         # Owning partitions is all that is wanted; nothing is fetched from an empty assignment.
@@ -125,7 +130,7 @@ def member_consumer(settings: StreamsSettings, extra: Mapping[str, str]) -> Cons
         **extra,
     }
     title = f"Consumer groupId={settings.application_id}"
-    consumer, _ = build(RdkafkaConsumer, "consumer", properties, report=report_sparingly, title=title)
+    consumer, _ = build(RdkafkaConsumer, "consumer", properties, report=report_client_log, title=title)
     return consumer
 
 
@@ -146,7 +151,7 @@ def committed_offsets(settings: StreamsSettings, partitions: Iterable[TopicParti
     except KafkaException as error:
         raise client_error(error.args[0], about=f"offsets of group {settings.application_id}") from None
     finally:
-        consumer.close()
+        close_within(consumer, CLOSE_S)
     return {TopicPartition(at.topic, at.partition): at.offset for at in found if at.offset >= 0}
 
 

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from moldau.client.connection_log import ConnectionLog
 from moldau.client.errors import ClientError
 from moldau.client.wire_groups import commit_for_good, remove_static_member
 from moldau.core.errors import MoldauError
@@ -22,6 +23,7 @@ from moldau.core.ids import TopicPartition
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.application_folder import ApplicationFolder
 from moldau.pipeline.runtime.checkpoint import end_offsets
+from moldau.pipeline.runtime.client_log import report_client_log
 from moldau.pipeline.runtime.cluster import Cluster
 from moldau.pipeline.runtime.diagnosis import Diagnosis, diagnosed
 from moldau.pipeline.runtime.engine import Engine
@@ -51,6 +53,9 @@ HEALTHY_S = 60.0
 """A query that ran this long starts with the short pause again."""
 
 LATEST = -1
+SILENT_END_S = 2.0
+"""An end that takes longer says what it waits for."""
+
 GIVING_UP_S = 20.0
 """How long the end may take once nothing is waited for any more."""
 
@@ -83,6 +88,7 @@ class Pipeline:
         self._engine = engine
         self._metrics = PipelineMetrics()
         self._stop = threading.Event()
+        self._has_said_end = threading.Event()
         self._stop_timeout_s = 0.0
         self._run: Run | None = None
         self._has_run = False
@@ -137,7 +143,11 @@ class Pipeline:
         self._stop.set()
         if threading.current_thread() is self._thread:
             return False
-        if self.states.wait_for(lambda state: state.is_final, timeout_s):
+        began = time.monotonic()
+        if self.states.wait_for(lambda state: state.is_final, min(SILENT_END_S, timeout_s)):
+            return True
+        self._say_what_the_end_waits_for(timeout_s)
+        if self.states.wait_for(lambda state: state.is_final, began + timeout_s - time.monotonic()):
             return True
         if self._run is not None:
             self._run.give_up()
@@ -161,6 +171,21 @@ class Pipeline:
         if compiled is None:
             raise StreamsError("the pipeline has not started yet; how it runs is known afterwards")
         return compiled.explain()
+
+    def _say_what_the_end_waits_for(self, timeout_s: float) -> None:
+        own, servers = self.settings.application_id, self.settings.bootstrap_servers
+        if self._has_said_end.is_set():
+            return
+        self._has_said_end.set()
+        is_cut_off = ConnectionLog.to(report_client_log).is_cut_off
+        because = f"; no broker answers at {servers}" if is_cut_off else ""
+        logger.warning(
+            "%s: the end waits up to %g s for the batch under way, and for the brokers to let its group go%s. "
+            "Another Ctrl-C or SIGTERM ends it at once",
+            own,
+            timeout_s,
+            because,
+        )
 
     # Supervising
 

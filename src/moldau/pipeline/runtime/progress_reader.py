@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from moldau.client.errors import client_error
+from moldau.client.waiting import close_within
 from moldau.pipeline.runtime.errors import MissingTopicError
 from moldau.pipeline.runtime.group_presence import member_consumer
 from moldau.pipeline.runtime.progress import Progress, progress_topic
@@ -20,6 +21,7 @@ TAIL = 200
 """The last record is among the last few: each transaction adds one, and a marker behind it."""
 
 CALL_S = 15.0
+CLOSE_S = 5.0
 PAUSE_S = 0.1
 
 
@@ -42,7 +44,7 @@ def read_progress(settings: StreamsSettings, patience_s: float = CALL_S) -> Prog
     except KafkaException as error:
         raise client_error(error.args[0], about=f"Topic {place.topic}") from None
     finally:
-        consumer.close()
+        close_within(consumer, CLOSE_S)
     return None
 
 

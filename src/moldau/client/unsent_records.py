@@ -1,0 +1,83 @@
+"""The records of a producer that ends before the broker has acknowledged them: how many, of which topics, and why.
+
+A producer of librdkafka is ended quickly by purging it; each record it still had is then reported as purged. Start at
+`end_producer`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from moldau.client.waiting import never, served
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
+__all__ = ["UnsentRecords", "end_producer", "flush_interruptibly"]
+
+FLUSH_SLICE_S = 0.1
+PURGE_S = 2.0
+
+
+class UnsentRecords:
+    """Counts purged records by topic."""
+
+    def __init__(self) -> None:
+        self._in_queue: Counter[str] = Counter()
+        self._in_flight: Counter[str] = Counter()
+
+    def notes(self, error: KafkaError, topic: str | None) -> bool:
+        """Count a record whose delivery report has this error; whether it is one of those that were purged."""
+        name = error.name()
+        if name == "_PURGE_QUEUE":
+            self._in_queue[topic or ""] += 1
+        elif name == "_PURGE_INFLIGHT":
+            self._in_flight[topic or ""] += 1
+        else:
+            return False
+        return True
+
+    def drain_lines(self, servers: str) -> list[str]:
+        """What to tell about the records counted since the last call."""
+        lines = [
+            f"{_records(count)} not sent to topic {topic}: the broker at {servers} did not answer"
+            for topic, count in sorted(self._in_queue.items())
+        ]
+        lines += [
+            f"{_records(count)} sent to topic {topic}, but not acknowledged by the broker at {servers}: "
+            "whether stored is not known"
+            for topic, count in sorted(self._in_flight.items())
+        ]
+        self._in_queue.clear()
+        self._in_flight.clear()
+        return lines
+
+
+def _records(count: int) -> str:
+    return "1 record was" if count == 1 else f"{count} records were"
+
+
+def flush_interruptibly(producer: Any, *, is_over: Callable[[], bool] = never, timeout_s: float = math.inf) -> bool:
+    """Wait until all records are stored or have failed, and let Ctrl-C through; whether that is so before `is_over()`.
+
+    Without a timeout, `delivery.timeout.ms` is what ends the wait.
+    """
+    deadline = time.monotonic() + timeout_s
+    while served(producer.flush, max(0.0, min(FLUSH_SLICE_S, deadline - time.monotonic()))):
+        if is_over() or time.monotonic() >= deadline:
+            return False
+    return True
+
+
+def end_producer(producer: Any, patience_s: float) -> None:
+    """Give records a last chance of `patience_s`, then drop them, so that the producer can end at once.
+
+    Delivery reports of all records have been called when this returns.
+    """
+    if not flush_interruptibly(producer, timeout_s=patience_s):
+        producer.purge()
+        producer.flush(PURGE_S)

@@ -1,0 +1,124 @@
+"""Waiting for librdkafka without being held by it.
+
+Many of its calls block in C for as long as the broker takes, and Python delivers signals only when they return: Ctrl-C
+would take a minute. Here such a call runs in a daemon thread while the caller waits in short slices. A caller that is
+interrupted, or has no time left, leaves the thread behind: it keeps its client alive, so that the interpreter does not
+wait for the client's end either. Start at `interruptible`.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from moldau.client.errors import UnreachableError
+
+__all__ = ["BlockingCall", "GivenUpError", "close_within", "interruptible", "never", "served"]
+
+Answer = TypeVar("Answer")
+
+SLICE_S = 0.05
+
+
+class GivenUpError(UnreachableError):
+    """The wait for a broker ended because the program is to end."""
+
+
+def never() -> bool:
+    return False
+
+
+def served(call: Callable[..., Answer], *arguments: Any) -> Answer:
+    """Make a call in which callbacks run, such as `poll` and `flush`.
+
+    Where Ctrl-C comes while the binding hands out a log line, it loses the KeyboardInterrupt and fails with a
+    SystemError; that would be taken for an error of the program, and waits would go on.
+    """
+    try:
+        return call(*arguments)
+    except SystemError:
+        raise KeyboardInterrupt from None
+
+
+class BlockingCall(Generic[Answer]):
+    """A call in a thread of its own."""
+
+    def __init__(self, call: Callable[[], Answer]) -> None:
+        self._call = call
+        self._outcome: list[tuple[Answer | None, BaseException | None]] = []
+        self._done = threading.Event()
+        self._errands: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+
+    def start(self) -> BlockingCall[Answer]:
+        threading.Thread(target=self._run, name="waiting-for-broker", daemon=True).start()
+        return self
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether the call has ended, after waiting for that; meanwhile `run_in_caller` is served."""
+        deadline = time.monotonic() + timeout_s
+        while not self._done.wait(min(SLICE_S, max(0.0, deadline - time.monotonic()))):
+            self._run_errands()
+            if time.monotonic() >= deadline:
+                return False
+        return True
+
+    def answer(self) -> Answer:
+        """What the call returned, or raised."""
+        answer, error = self._outcome[0]
+        if error is not None:
+            raise error
+        return answer  # type: ignore[return-value]
+
+    def run_in_caller(self, errand: Callable[[], object]) -> None:
+        """From inside the call: have something done by the thread that waits for it, and wait until it is done."""
+        is_done = threading.Event()
+
+        def run() -> None:
+            try:
+                errand()
+            finally:
+                is_done.set()
+
+        self._errands.put(run)
+        is_done.wait()
+
+    def _run(self) -> None:
+        try:
+            self._outcome.append((self._call(), None))
+        except BaseException as error:
+            self._outcome.append((None, error))
+        self._done.set()
+
+    def _run_errands(self) -> None:
+        while True:
+            try:
+                errand = self._errands.get_nowait()
+            except queue.Empty:
+                return
+            errand()
+
+
+def interruptible(call: Callable[[], Answer], *, is_over: Callable[[], bool] = never) -> Answer:
+    """Make a call that blocks, and let Ctrl-C through; raises `GivenUpError` as soon as `is_over()`.
+
+    Signals reach only the main thread: in others, and without `is_over`, the call is made directly.
+    """
+    if is_over is never and threading.current_thread() is not threading.main_thread():
+        return call()
+    running = BlockingCall(call).start()
+    while not running.wait(SLICE_S):
+        if is_over():
+            raise GivenUpError("the program ended before a broker answered")
+    return running.answer()
+
+
+def close_within(client: Any, timeout_s: float) -> bool:
+    """Close a consumer of librdkafka; whether it left its group in time. Where it did not, it is left to itself."""
+    closing = BlockingCall(client.close).start()
+    if not closing.wait(timeout_s):
+        return False
+    closing.answer()
+    return True
