@@ -6,9 +6,54 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from tests import open_clients
 
 if TYPE_CHECKING:
     from moldau.testing import Broker, SchemaRegistry
+
+_SHARING = ("tests/spark", "tests/oracle/streams", "tests/oracle")
+"""Folders whose modules share a costly session fixture (a Spark session, data of Apache Kafka): each has one worker."""
+
+_LEFT_OPEN = "clients left open"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With several workers, what shares a fixture runs in one of them; folders that take longest come first."""
+
+    def group(item: pytest.Item) -> str:
+        module = item.path.relative_to(config.rootpath).as_posix()
+        return next((folder for folder in _SHARING if module.startswith(folder)), module)
+
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group(item)))
+    items.sort(key=lambda item: [*_SHARING, group(item)].index(group(item)))
+
+
+@pytest.fixture(autouse=True)
+def _open_clients_are_noted(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Notes a test that leaves a Kafka client open; one of a wider fixture is that fixture's to close."""
+    before, failed_before = open_clients.count(), request.session.testsfailed
+    yield
+    if request.session.testsfailed > failed_before:
+        return  # the traceback of a failed test keeps its clients alive
+    request.node.funcargs.clear()  # pytest refers to the values of fixtures until after their teardown
+    left_open = open_clients.left_open(before)
+    if left_open:
+        request.node.user_properties.append((_LEFT_OPEN, f"{left_open} left open"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the tests whose clients go on connecting to a broker that is gone."""
+    reports = [
+        report for kind in terminalreporter.stats.values() for report in kind if hasattr(report, "user_properties")
+    ]
+    notes = {
+        f"{report.nodeid}: {note}" for report in reports for key, note in report.user_properties if key == _LEFT_OPEN
+    }
+    if notes:
+        terminalreporter.section("Kafka clients left open")
+        terminalreporter.write_line("\n".join(sorted(notes)))
 
 
 @pytest.fixture(scope="module")
