@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests import open_clients
+from xdist.scheduler import LoadScopeScheduling
 
 if TYPE_CHECKING:
     from moldau.testing import Broker, SchemaRegistry
@@ -17,17 +18,25 @@ _SHARING = ("tests/spark", "tests/oracle/streams", "tests/oracle")
 _LEFT_OPEN = "clients left open"
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several workers, what shares a fixture runs in one of them; folders that take longest come first."""
+class _OneWorkerEach(LoadScopeScheduling):
+    """A module is run by one worker, which has its broker; so are the folders that share more."""
 
-    def group(item: pytest.Item) -> str:
-        module = item.path.relative_to(config.rootpath).as_posix()
-        return next((folder for folder in _SHARING if module.startswith(folder)), module)
+    def _split_scope(self, nodeid: str) -> str:
+        return _scope_of(nodeid)
 
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(group(item)))
-    items.sort(key=lambda item: [*_SHARING, group(item)].index(group(item)))
+
+def _scope_of(nodeid: str) -> str:
+    module = nodeid.partition("::")[0]
+    return next((folder for folder in _SHARING if module.startswith(folder)), module)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _OneWorkerEach:
+    return _OneWorkerEach(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first, so that no worker is left with it at the end."""
+    items.sort(key=lambda item: [*_SHARING, _scope_of(item.nodeid)].index(_scope_of(item.nodeid)))
 
 
 @pytest.fixture(autouse=True)
