@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,10 @@ _SHARING = ("tests/spark", "tests/oracle/streams", "tests/oracle")
 """Folders whose modules share a costly session fixture (a Spark session, data of Apache Kafka): each has one worker."""
 
 _LEFT_OPEN = "clients left open"
+
+# A shell that starts this in the background has it ignore Ctrl-C, and so would every process that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class _OneWorkerEach(LoadScopeScheduling):

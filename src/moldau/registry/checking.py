@@ -77,13 +77,16 @@ class FarChecks:
     def _running(self) -> subprocess.Popen[str]:
         if self._is_closed:
             raise InvalidSchemaError("the registry is being stopped")
-        if self._process is None or self._process.poll() is not None:
+        process = self._process
+        if process is None or process.poll() is not None:
             self._end()
-            self._process = subprocess.Popen(
+            process = self._process = subprocess.Popen(
                 _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
             )
-            _logger.debug("process %d compares schemas", self._process.pid)
-        return self._process
+            _logger.debug("process %d compares schemas", process.pid)
+            if self._is_closed:
+                self._end()  # `close` came in between and has found no process to end
+        return process
 
     def _end(self) -> None:
         process, self._process = self._process, None
