@@ -157,12 +157,19 @@ def test_a_file_without_listeners_keeps_kafkas_rule(tmp_path: Path) -> None:
         assert listening_hosts(running) == {"0.0.0.0"}
 
 
+def _target(descriptor: Path) -> str:
+    try:
+        return os.readlink(descriptor)
+    except FileNotFoundError:
+        return ""  # closed meanwhile
+
+
 def listening_hosts(running: ServerProcess) -> set[str]:
     """The addresses on which the process accepts connections, as the kernel tells."""
     assert running.port
     assert running.process is not None
     folder = Path(f"/proc/{running.process.pid}")
-    inodes = {os.readlink(one) for one in (folder / "fd").iterdir()}
+    inodes = {_target(one) for one in (folder / "fd").iterdir()}
     rows = [line.split() for line in (folder / "net/tcp").read_text().splitlines()[1:]]
     listening = [row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
     return {socket.inet_ntoa(bytes.fromhex(one)[::-1]) for one in listening}
