@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 
 from moldau.client.admin import Admin
+from moldau.client.errors import UnreachableError
 from moldau.client.membership import GroupMember, RejoinNeededError
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.errors import MoldauError
@@ -147,8 +148,14 @@ class Election:
             self._member.leave()
 
     def _report(self, error: Exception) -> None:
-        """Few lines for a trouble that lasts; nothing when the way out caused it."""
+        """Few lines for a trouble that lasts; nothing when the way out caused it.
+
+        That brokers are away is told by the client that reads the topic, and needs no second line.
+        """
         if self._stopping.is_set():
+            return
+        if isinstance(error, UnreachableError):
+            _logger.debug("the group %s cannot be reached: %s", self._group_id, error)
             return
         if not isinstance(error, MoldauError):
             _logger.error("the election failed", exc_info=error)

@@ -1,4 +1,6 @@
-"""How often a trouble that lasts is mentioned: once, again every 30 seconds, and when it is over. Pure.
+"""How often a failure that lasts is logged: once, again every 30 seconds, and when it is over. Pure.
+
+For refusals that brokers give; that no broker answers is `client.connection_log`'s to say.
 
 Start at `Outage.failed`.
 """

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from moldau.client.admin import Admin
-from moldau.client.errors import ClientError
+from moldau.client.errors import ClientError, UnreachableError
 from moldau.core.errors import ErrorCode, StartupError
 from moldau.registry.outages import Outage
 
@@ -29,7 +29,7 @@ def ensure_topic(
 
     `deadline` is a moment of the monotonic clock: until then, or `is_stopping`, brokers may still be on their way.
     """
-    outage = Outage(f"the cluster at {admin.servers}")
+    outage = Outage(f"topic {topic} at {admin.servers}")
     while True:
         try:
             if topic not in admin.topic_names():
@@ -38,7 +38,8 @@ def ensure_topic(
         except ClientError as error:
             if is_stopping() or time.monotonic() > deadline:
                 raise StartupError(f"topic {topic} at {admin.servers}: {error}") from None
-            _tell(outage.failed(str(error), time.monotonic()))
+            if not isinstance(error, UnreachableError):  # `told_while_waiting` says that nobody answers
+                _tell(outage.failed(str(error), time.monotonic()))
             time.sleep(RETRY_S)
         else:
             _tell(outage.recovered(time.monotonic()))

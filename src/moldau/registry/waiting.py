@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 __all__ = ["told_while_waiting"]
 
 FIRST_S = 1.0
-NEXT_S = 10.0
+NEXT_S = 30.0
 
 _logger = logging.getLogger("moldau.registry")
 
