@@ -15,7 +15,7 @@ import resource
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from moldau.log.open_files import OPEN_FILES
+from moldau.log.open_files import OPEN_FILES, OpenFiles
 
 __all__ = ["DescriptorBudget", "DescriptorWatch", "current_budget", "raise_limit"]
 
@@ -81,15 +81,17 @@ class DescriptorWatch:
         loop: asyncio.AbstractEventLoop,
         release: Callable[[int], None],
         budget: Callable[[], DescriptorBudget] = current_budget,
+        files: OpenFiles = OPEN_FILES,
     ) -> None:
         self._loop = loop
         self._release = release
         """Told how many files may stay open; on the loop, between appends."""
         self._budget = budget
+        self._files = files
         self._is_asked = False
         self._is_closed = False
         self._timer: asyncio.TimerHandle | None = None
-        OPEN_FILES.watch(self._ask)
+        self._files.watch(self._ask)
         self._check()
 
     def close(self) -> None:
@@ -97,7 +99,7 @@ class DescriptorWatch:
         if not self._is_closed:
             self._check()
             self._is_closed = True
-            OPEN_FILES.unwatch(self._ask)
+            self._files.unwatch(self._ask)
             if self._timer is not None:
                 self._timer.cancel()
 
@@ -111,12 +113,12 @@ class DescriptorWatch:
                 pass  # the loop has ended, and with it the broker
 
     def _check(self) -> None:
-        OPEN_FILES.limit = self._budget().log_files
+        self._files.limit = self._budget().log_files
         self._reduce()
         self._timer = self._loop.call_later(CHECK_S, self._check)
 
     def _reduce(self) -> None:
         """Close an eighth more than needed, so that not every file opened costs another one at once."""
         self._is_asked = False
-        if OPEN_FILES.are_many and not self._is_closed:
-            self._release(OPEN_FILES.limit - OPEN_FILES.limit // 8)
+        if self._files.are_many and not self._is_closed:
+            self._release(self._files.limit - self._files.limit // 8)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-import os
 import resource
-from pathlib import Path
 
 import pytest
 
-from moldau.log.files import SegmentFile
-from moldau.log.open_files import OPEN_FILES
+from moldau.log.open_files import OpenFiles
 from moldau.server.descriptors import DescriptorBudget, DescriptorWatch, raise_limit
 
 
@@ -53,35 +49,32 @@ def test_a_low_limit_is_a_warning_with_advice(
     assert "ulimit -n" in caplog.text
 
 
-def test_too_many_log_files_are_released_soon_and_a_lower_limit_is_noticed(tmp_path: Path) -> None:
-    gc.collect()  # files of earlier tests would be closed, and counted down, in the middle of this one
-
+def test_too_many_log_files_are_released_soon_and_a_lower_limit_is_noticed() -> None:
     async def story() -> None:
-        before = len(OPEN_FILES)
-        held: list[SegmentFile] = []
+        files = OpenFiles()
         asked: list[int] = []
-        limit = before + 10
+        limit = 10
 
         def release(keep: int) -> None:
             asked.append(keep)
-            while len(OPEN_FILES) > keep and held:
-                held.pop()
+            for fd in range(keep, len(files)):
+                files.closing(fd)
 
-        watch = DescriptorWatch(asyncio.get_running_loop(), release, lambda: DescriptorBudget(0, 0, limit))
+        watch = DescriptorWatch(asyncio.get_running_loop(), release, lambda: DescriptorBudget(0, 0, limit), files)
         try:
-            held += [SegmentFile(os.open(tmp_path, os.O_RDONLY)) for _ in range(10)]
+            for fd in range(10):
+                files.opened(fd)
             await asyncio.sleep(0)
             assert asked == []
-            held += [SegmentFile(os.open(tmp_path, os.O_RDONLY)) for _ in range(5)]
+            for fd in range(10, 15):
+                files.opened(fd)
             while not asked:
-                await asyncio.sleep(0.001)
-            assert asked == [limit - limit // 8]
-            assert len(OPEN_FILES) == max(before, limit - limit // 8)
-            limit = before + 2
+                await asyncio.sleep(0)
+            assert asked == [9]
+            assert len(files) == 9
+            limit = 2
         finally:
             watch.close()
-        assert len(OPEN_FILES) <= before + 2
-        OPEN_FILES.limit = 1 << 30
-        held.clear()
+        assert len(files) == 2
 
     asyncio.run(story())
