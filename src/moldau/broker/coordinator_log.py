@@ -12,7 +12,7 @@ from moldau.coordinator.runtime.outcome import CoordinatorRecord, Producer
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.log.batch_scan import WINDOW_BYTES
 from moldau.log.checked_read import LogExtent, checked_batches
-from moldau.log.errors import DamagedLogError
+from moldau.log.errors import DamagedLogError, UnexpectedAppendError
 from moldau.protocol.record_batch import HEADER, TRANSACTIONAL_BIT, BatchHeader
 from moldau.protocol.records import (
     ControlType,
@@ -42,12 +42,6 @@ class RecordsTooLargeError(MoldauError):
     """One decision's records exceed what the topic takes as one batch."""
 
     code = ErrorCode.MESSAGE_TOO_LARGE
-
-
-class UnforeseenError(MoldauError):
-    """An append failed in a way nobody foresaw; the log says how."""
-
-    code = ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 class PartitionAppender:
@@ -81,7 +75,7 @@ class PartitionAppender:
                 results.append(None)
 
         def appended() -> None:
-            error = results[0] if results else UnforeseenError(f"{self._partition.topic_partition}: see the log")
+            error = results[0] if results else UnexpectedAppendError(f"{self._partition.topic_partition}: see the log")
             if error is None:
                 self._publish(len(records), len(batch))
             then(error)

@@ -25,6 +25,7 @@ from moldau.broker.partition import Partition
 from moldau.broker.produce_item import ProduceItem
 from moldau.broker.slow_appends import SlowAppends, sleeps
 from moldau.core.errors import ErrorCode, MoldauError
+from moldau.log.errors import UnexpectedAppendError
 from moldau.net.replies import CloseConnectionError, Handled, ReplySlot
 from moldau.protocol.produce import (
     FIRST_WITH_TOPIC_IDS,
@@ -61,10 +62,6 @@ class _Call:
 
     def pending(self) -> list[ProduceItem]:
         return [item for item in self.items if item.outcome is None]
-
-
-class _UnforeseenError(MoldauError):
-    """An append that failed for no reason we know; nothing of it was kept."""
 
 
 class LateProduce:
@@ -399,8 +396,8 @@ def _append(item: ProduceItem, call: _Call) -> None:
         item.error = error
     except Exception as error:
         # The other batches of the request were appended and have to be published and answered.
-        log.exception("%s: an append failed in a way nobody foresaw", partition.topic_partition)
-        item.error = _UnforeseenError(f"{partition.topic_partition}: {error}")
+        log.exception("%s: an append failed with an unhandled exception", partition.topic_partition)
+        item.error = UnexpectedAppendError(f"{partition.topic_partition}: {error}")
 
 
 def _close_on_failure(call: _Call) -> None:

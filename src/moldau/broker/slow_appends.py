@@ -294,4 +294,4 @@ def _guarded(act: Callable[[], None]) -> None:
     try:
         act()
     except Exception:
-        log.exception("a change to a log failed in a way nobody foresaw")
+        log.exception("a change to a log failed with an unhandled exception")

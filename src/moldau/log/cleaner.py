@@ -157,7 +157,7 @@ class Cleaner:
             self._give_up(target, error)
             return False
         except Exception as error:
-            log.exception("%s: cleaning failed in a way nobody foresaw", target.topic_partition)
+            log.exception("%s: cleaning failed with an unhandled exception", target.topic_partition)
             self._give_up(target, error)
             return False
         finally:

@@ -14,6 +14,7 @@ __all__ = [
     "OffsetOutOfRangeError",
     "OutOfOrderSequenceError",
     "StorageError",
+    "UnexpectedAppendError",
 ]
 
 
@@ -21,6 +22,12 @@ class StorageError(MoldauError):
     """The disk refused, or the partition is offline; nothing of the request was kept."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
+
+
+class UnexpectedAppendError(MoldauError):
+    """An append failed with an unhandled exception, which is in the log; nothing of the append was kept."""
+
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 class DamagedLogError(StorageError):

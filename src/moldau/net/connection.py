@@ -216,7 +216,7 @@ class Connection:
             self.close(str(error))
             return
         except Exception:
-            log.exception("%r: a request failed in a way nobody foresaw", self)
+            log.exception("%r: a request failed with an unhandled exception", self)
             self.close("a request failed")
             return
         if out:

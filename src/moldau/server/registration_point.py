@@ -168,7 +168,7 @@ class RegistrationPoint:
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass  # the client is gone, or silent for long
         except Exception:
-            _logger.exception("a request of %s failed in a way nobody foresaw", caller.peer_host)
+            _logger.exception("a request of %s failed with an unhandled exception", caller.peer_host)
         finally:
             self._by_host[caller.peer_host] -= 1
             if not self._by_host[caller.peer_host]:
