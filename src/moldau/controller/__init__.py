@@ -1,0 +1,1 @@
+"""The cluster's metadata: decisions become records, records become the image. Start at `controller`."""

@@ -3,7 +3,7 @@
 Per producer id: its epoch, its last five batches (to recognise a resend and answer it with the offset of the
 original) and the transaction it has open here. `check` judges a batch before it is appended, `update` and
 `complete` account for it afterwards; recovery and truncation replay batches through the same two. Bytes of a
-snapshot file are read and written here, the file itself by `log.snapshots`. Start at `ProducerStates.check`.
+snapshot file are read and written here, the file itself by `log.partition_files`. Start at `ProducerStates.check`.
 """
 
 from __future__ import annotations

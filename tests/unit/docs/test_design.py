@@ -1,4 +1,4 @@
-"""The documents name files that exist, and the map knows every module."""
+"""The documents name files that exist, and the map knows every folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DOCUMENTS = [
 ]
 
 
-def test_the_map_is_in_step_with_the_modules() -> None:
+def test_the_map_is_in_step_with_the_folders() -> None:
     subprocess.run([sys.executable, str(ROOT / "scripts/design-map"), "--check"], check=True)
 
 

@@ -1,7 +1,8 @@
 """A transactional producer that can be told to give up.
 
 Whether a commit has happened can only be learned by asking again, so the client asks for as long as it takes. An
-application that must end while no broker answers cannot wait for that; its successor finds out. Start at `interrupt`.
+application that must end while no broker answers cannot wait for that; its successor finds out.
+Start at `InterruptibleProducer.interrupt`.
 """
 
 from __future__ import annotations
