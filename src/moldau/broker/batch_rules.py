@@ -13,7 +13,8 @@ from typing import Final
 from crc32c import crc32c
 
 from moldau.core.errors import ErrorCode, MoldauError
-from moldau.log.config import INT64_MAX, LogConfig
+from moldau.core.ids import INT64_MAX
+from moldau.log.config import LogConfig
 from moldau.protocol.produce import RecordError
 from moldau.protocol.record_batch import (
     ATTRIBUTES_OFFSET,

@@ -6,7 +6,7 @@ Start at `consumer_facts`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from moldau.controller.image import ConfigResource, MetadataImage, ResourceType
@@ -46,7 +46,7 @@ class ImageTopics:
 
 
 def consumer_facts(broker: Broker) -> ConsumerFacts:
-    settings = ConsumerSettings.of(broker.config.value)
+    settings = broker.config.section(ConsumerSettings)
     return ConsumerFacts(
         lambda: ImageTopics(broker.image),
         lambda: settings,
@@ -56,7 +56,7 @@ def consumer_facts(broker: Broker) -> ConsumerFacts:
 
 def offers_consumer_protocol(broker: Broker) -> bool:
     """Whether the cluster has agreed on the feature and this broker's settings allow it."""
-    protocols: list[Any] = broker.config.value("group.coordinator.rebalance.protocols")
+    protocols = broker.config.section(ConsumerSettings).group_coordinator_rebalance_protocols
     return broker.image.features.get(FEATURE, 0) >= 1 and "consumer" in protocols
 
 

@@ -18,6 +18,7 @@ from moldau.broker.coordinator_timers import CoordinatorTimers
 from moldau.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE, InternalTopic, create_internal_topic
 from moldau.coordinator.runtime.outcome import Outcome
 from moldau.coordinator.runtime.shard import CoordinatorCore, Decide, Shard
+from moldau.core.config.sections import CoordinatorSettings
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.core.java_hash import partition_for
 from moldau.log.checked_read import LogExtent, extent_of
@@ -170,7 +171,7 @@ class Coordinator(Generic[Core]):
         def is_wanted() -> bool:
             return shard.is_loading and not self._coordinators.is_closed
 
-        read_bytes = self._broker.config.value("offsets.load.buffer.size")
+        read_bytes = self._broker.config.section(CoordinatorSettings).load_buffer_size
         replay_log(partition_log, shard.core, extent, is_wanted, after=after, read_bytes=read_bytes)
 
     def _finish_load(
@@ -293,7 +294,7 @@ class Coordinators:
         from moldau.coordinator.group.group_core import GroupCore
         from moldau.coordinator.group.settings import GroupSettings
 
-        settings = GroupSettings.of(self._broker.config.value)
+        settings = self._broker.config.section(GroupSettings)
         return GroupCore(lambda: settings, lambda: str(uuid4()), consumer_facts(self._broker))
 
     @cached_property

@@ -19,6 +19,7 @@ from moldau.broker.produce import CarefulProduce
 from moldau.broker.producer_ids import ProducerIds
 from moldau.broker.router import Router
 from moldau.broker.slow_appends import SlowAppends
+from moldau.core.config.sections import FetchSettings, StorageSettings
 
 __all__ = ["DataPlane"]
 
@@ -32,8 +33,9 @@ class DataPlane:
         self.parked = ParkedFetches(loop)
         self.group_commit = GroupCommit(loop, on_fatal)
         self.cold_reads = ColdReads(loop)
-        self.sessions = FetchSessions(broker.config.value("max.incremental.fetch.session.cache.slots"))
-        self.slow_appends = SlowAppends(loop, is_always_on=broker.config.value("moldau.append.thread"))
+        self.sessions = FetchSessions(broker.config.section(FetchSettings).session_cache_slots)
+        storage = broker.config.section(StorageSettings)
+        self.slow_appends = SlowAppends(loop, is_always_on=storage.is_append_thread_always_on)
         self.produce = CarefulProduce(broker, loop, self.parked, self.group_commit, self.slow_appends)
         self.router = Router(
             broker,

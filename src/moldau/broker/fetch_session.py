@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from moldau.core.chance import CHANCE
 from moldau.core.errors import ErrorCode
+from moldau.core.ids import INT32_MAX
 from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchPartition, FetchRequest
 
 __all__ = ["FetchContext", "FetchSessions", "SessionError"]
@@ -26,7 +27,6 @@ NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 EVICTABLE_AFTER_MS = 120_000
-INT32_MAX = 2**31 - 1
 
 Wanted = tuple[bytes, FetchPartition]
 """A partition to read: its topic's bytes and what is wanted of it."""

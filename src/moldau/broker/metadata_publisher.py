@@ -20,6 +20,7 @@ from moldau.broker.topic_configs import TopicConfigs
 from moldau.controller.image import CLUSTER_DEFAULT, ConfigResource, MetadataImage, ResourceType
 from moldau.controller.replay import ImageDelta
 from moldau.core.config import BrokerConfig
+from moldau.core.config.sections import StorageSettings
 from moldau.core.errors import MoldauError
 from moldau.core.ids import TopicPartition
 from moldau.log.errors import StorageError
@@ -172,6 +173,6 @@ class MetadataPublisher:
         broker.config = broker.config.with_dynamic(image.cluster_config, image.broker_config(broker.node_id))
         self._topic_configs.image = image
         self._topic_configs.config = broker.config
-        broker.logs.producer_id_expiration_ms = broker.config.value("producer.id.expiration.ms")
+        broker.logs.producer_id_expiration_ms = broker.config.section(StorageSettings).producer_id_expiration_ms
         for callback in self._on_config:
             callback(broker.config)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from moldau.broker.batch_rules import RefusedBatchError
+from moldau.coordinator.transaction.core import TransactionSettings
 from moldau.coordinator.transaction.requests import Owner
 from moldau.coordinator.transaction.transaction import EPOCH_BUMPED_AT_END
 from moldau.core.errors import ErrorCode, MoldauError
@@ -106,7 +107,7 @@ class TransactionChecks:
                 refuse(unsure[topic_partition], _not_in_transaction(writer, code))
 
         if not joins:
-            if self._broker.config.value("transaction.partition.verification.enable"):
+            if self._broker.config.section(TransactionSettings).is_verified:
                 refuse_others()
             return True
         return self._join_first(writer, unsure, refuse, refuse_others, then)
@@ -152,8 +153,9 @@ class TransactionChecks:
         While the transaction before is still ending there is a short wait: its markers are on their way.
         """
         loop = self._coordinators.loop
-        backoff_s = self._broker.config.value("add.partitions.to.txn.retry.backoff.ms") / 1000
-        give_up_at = loop.time() + self._broker.config.value("add.partitions.to.txn.retry.backoff.max.ms") / 1000
+        settings = self._broker.config.section(TransactionSettings)
+        backoff_s = settings.join_backoff_ms / 1000
+        give_up_at = loop.time() + settings.join_timeout_ms / 1000
 
         def added(code: ErrorCode) -> None:
             if code is ErrorCode.CONCURRENT_TRANSACTIONS and loop.time() < give_up_at:

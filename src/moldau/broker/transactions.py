@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     TransactionShard: TypeAlias = Shard[TransactionCore]
 
-__all__ = ["Transactions", "settings_of", "version_of"]
+__all__ = ["Transactions", "version_of"]
 
 RETRY_S = 0.5
 """Until markers that could not be written are tried again."""
@@ -43,15 +43,6 @@ _SETTLED = (
 )
 
 Decide = Callable[[TransactionCore, Ticket, int], Outcome]
-
-
-def settings_of(value: Callable[[str], Any]) -> TransactionSettings:
-    return TransactionSettings(
-        max_timeout_ms=value("transaction.max.timeout.ms"),
-        expiration_ms=value("transactional.id.expiration.ms"),
-        retry_abort_ms=value("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
-        expiry_interval_ms=value("transaction.remove.expired.transaction.cleanup.interval.ms"),
-    )
 
 
 class Transactions:
@@ -69,7 +60,7 @@ class Transactions:
 
     def new_core(self) -> TransactionCore:
         """The core of a shard that this broker has just become the coordinator for."""
-        return TransactionCore(settings_of(self._broker.config.value), on_ending=self._ending_decided)
+        return TransactionCore(self._broker.config.section(TransactionSettings), on_ending=self._ending_decided)
 
     def all(self) -> Iterator[Transaction]:
         """Every transactional id that this broker coordinates and has loaded."""

@@ -18,6 +18,7 @@ from moldau.controller.image import BrokerImage, MetadataImage, ResourceType, To
 from moldau.controller.placement import UsableBroker, place
 from moldau.controller.topic_names import METADATA_TOPIC, check_topic_name, colliding
 from moldau.core.config import BrokerConfig, parse_topic_overrides
+from moldau.core.config.sections import TopicSettings
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.core.ids import random_uuid
 from moldau.protocol.metadata_records import (
@@ -185,11 +186,11 @@ def _replicas_of_new_topic(
             ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0, or -1 for the default."
         )
     if partitions == BROKER_DEFAULT:
-        partitions = config.value("num.partitions")
+        partitions = config.section(TopicSettings).num_partitions
     if partitions > PARTITIONS_PER_REQUEST:
         raise RefusedError(ErrorCode.POLICY_VIOLATION, f"More than {PARTITIONS_PER_REQUEST} partitions in one request.")
     if factor == BROKER_DEFAULT:
-        factor = config.value("default.replication.factor")
+        factor = config.section(TopicSettings).default_replication_factor
     return _placed(image, partitions, factor, random)
 
 

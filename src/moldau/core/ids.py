@@ -7,9 +7,23 @@ from __future__ import annotations
 
 import base64
 import uuid
-from typing import NamedTuple, NewType
+from typing import Final, NamedTuple, NewType
 
-__all__ = ["NodeId", "Offset", "ProducerId", "TopicPartition", "parse_uuid", "random_uuid", "render_uuid"]
+__all__ = [
+    "INT32_MAX",
+    "INT64_MAX",
+    "NodeId",
+    "Offset",
+    "ProducerId",
+    "TopicPartition",
+    "parse_uuid",
+    "random_uuid",
+    "render_uuid",
+]
+
+INT32_MAX: Final = 2**31 - 1
+INT64_MAX: Final = 2**63 - 1
+"""The largest numbers that Kafka's protocol carries; often they stand for "no limit"."""
 
 NodeId = NewType("NodeId", int)
 Offset = NewType("Offset", int)

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.types import Receive, Scope
 
+from moldau.core.ids import INT32_MAX
 from moldau.http.errors import HttpError, MalformedBodyError
 
 __all__ = ["Answer", "Call", "encode_json"]
 
-INT32_MAX = 2**31 - 1
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moldau.core.clock import Clock, SystemClock
+from moldau.core.config.sections import setting
 from moldau.core.errors import MoldauError
-from moldau.core.ids import TopicPartition
+from moldau.core.ids import INT64_MAX, TopicPartition
 from moldau.log.cleaner_checkpoints import CleanerCheckpoints
 from moldau.log.cleaning_errors import CleaningFailedError, CleaningStoppedError
 from moldau.log.compaction import CleanableLog, SegmentFacts, cleanable_log, cleanable_range, filthiest
-from moldau.log.config import INT64_MAX
 from moldau.log.errors import StorageError
 from moldau.log.files import Files
 from moldau.log.partition_log import PartitionLog
@@ -42,10 +42,10 @@ HAND_OVER_CHECK_S = 0.2
 class CleanerSettings:
     """Kafka's `log.cleaner.*`, resolved."""
 
-    threads: int = 1
-    backoff_ms: int = 15_000
-    dedupe_buffer_size: int = 134_217_728
-    io_max_bytes_per_second: float = float("inf")
+    threads: int = setting("log.cleaner.threads")
+    backoff_ms: int = setting("log.cleaner.backoff.ms")
+    dedupe_buffer_size: int = setting("log.cleaner.dedupe.buffer.size")
+    io_max_bytes_per_second: float = setting("log.cleaner.io.max.bytes.per.second")
 
 
 @dataclass(frozen=True, slots=True)

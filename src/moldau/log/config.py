@@ -7,59 +7,56 @@ Start at `LogConfig.of`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["LogConfig"]
+from moldau.core.config.sections import read_section, topic_setting
+from moldau.core.ids import INT64_MAX
 
-INT64_MAX = 2**63 - 1
+__all__ = ["LogConfig"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
     """One topic's log settings; each field is Kafka's key with `_` for `.`."""
 
-    cleanup_policy: frozenset[str] = frozenset({"delete"})
-    compression_type: str = "producer"
-    compression_gzip_level: int = -1
-    compression_lz4_level: int = 9
-    compression_zstd_level: int = 3
-    confluent_key_schema_validation: bool = False
-    confluent_key_subject_name_strategy: str = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
-    confluent_value_schema_validation: bool = False
-    confluent_value_subject_name_strategy: str = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
-    delete_retention_ms: int = 86_400_000
-    file_delete_delay_ms: int = 60_000
-    flush_messages: int = INT64_MAX
-    flush_ms: int = INT64_MAX
-    index_interval_bytes: int = 4096
-    max_compaction_lag_ms: int = INT64_MAX
-    max_message_bytes: int = 1_048_588
-    message_timestamp_type: str = "CreateTime"
-    message_timestamp_before_max_ms: int = INT64_MAX
-    message_timestamp_after_max_ms: int = 3_600_000
-    min_cleanable_dirty_ratio: float = 0.5
-    min_compaction_lag_ms: int = 0
-    min_insync_replicas: int = 1
-    preallocate: bool = False
-    retention_bytes: int = -1
-    retention_ms: int = 604_800_000
-    segment_bytes: int = 1_073_741_824
-    segment_index_bytes: int = 10_485_760
-    segment_jitter_ms: int = 0
-    segment_ms: int = 604_800_000
-    unclean_leader_election_enable: bool = False
-    moldau_flush_on_ack: bool = False
-    moldau_validate_records: bool = False
+    cleanup_policy: frozenset[str] = topic_setting("cleanup.policy", frozenset)
+    compression_type: str = topic_setting("compression.type")
+    compression_gzip_level: int = topic_setting("compression.gzip.level")
+    compression_lz4_level: int = topic_setting("compression.lz4.level")
+    compression_zstd_level: int = topic_setting("compression.zstd.level")
+    confluent_key_schema_validation: bool = topic_setting("confluent.key.schema.validation")
+    confluent_key_subject_name_strategy: str = topic_setting("confluent.key.subject.name.strategy")
+    confluent_value_schema_validation: bool = topic_setting("confluent.value.schema.validation")
+    confluent_value_subject_name_strategy: str = topic_setting("confluent.value.subject.name.strategy")
+    delete_retention_ms: int = topic_setting("delete.retention.ms")
+    file_delete_delay_ms: int = topic_setting("file.delete.delay.ms")
+    flush_messages: int = topic_setting("flush.messages")
+    flush_ms: int = topic_setting("flush.ms")
+    index_interval_bytes: int = topic_setting("index.interval.bytes")
+    max_compaction_lag_ms: int = topic_setting("max.compaction.lag.ms")
+    max_message_bytes: int = topic_setting("max.message.bytes")
+    message_timestamp_type: str = topic_setting("message.timestamp.type")
+    message_timestamp_before_max_ms: int = topic_setting("message.timestamp.before.max.ms")
+    message_timestamp_after_max_ms: int = topic_setting("message.timestamp.after.max.ms")
+    min_cleanable_dirty_ratio: float = topic_setting("min.cleanable.dirty.ratio")
+    min_compaction_lag_ms: int = topic_setting("min.compaction.lag.ms")
+    min_insync_replicas: int = topic_setting("min.insync.replicas")
+    preallocate: bool = topic_setting("preallocate")
+    retention_bytes: int = topic_setting("retention.bytes")
+    retention_ms: int = topic_setting("retention.ms")
+    segment_bytes: int = topic_setting("segment.bytes")
+    segment_index_bytes: int = topic_setting("segment.index.bytes")
+    segment_jitter_ms: int = topic_setting("segment.jitter.ms")
+    segment_ms: int = topic_setting("segment.ms")
+    unclean_leader_election_enable: bool = topic_setting("unclean.leader.election.enable")
+    moldau_flush_on_ack: bool = topic_setting("moldau.flush.on.ack")
+    moldau_validate_records: bool = topic_setting("moldau.validate.records")
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> LogConfig:
-        """Build from parsed values under Kafka's topic keys; keys that are not the log's are passed over."""
-        known = {field.name for field in fields(cls)}
-        chosen = {key.replace(".", "_"): value for key, value in values.items()}
-        if "cleanup_policy" in chosen:
-            chosen["cleanup_policy"] = frozenset(chosen["cleanup_policy"])
-        return cls(**{name: value for name, value in chosen.items() if name in known})
+        """Build from parsed values under Kafka's topic keys; keys that are not the log's do not matter."""
+        return read_section(cls, values.__getitem__)
 
     @property
     def is_compacted(self) -> bool:

@@ -14,9 +14,10 @@ from typing import Final
 
 from crc32c import crc32c
 
+from moldau.core.ids import INT32_MAX
 from moldau.log.batch_scan import Window
 from moldau.log.files import Files
-from moldau.log.segment import INT32_MAX, Segment
+from moldau.log.segment import Segment
 from moldau.protocol.record_batch import (
     ATTRIBUTES_OFFSET,
     BATCH_OVERHEAD,

@@ -17,6 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
+from moldau.core.ids import INT32_MAX
 from moldau.log.batch_scan import headers
 from moldau.log.errors import CorruptIndexError
 from moldau.log.files import Files, SegmentFile
@@ -28,9 +29,8 @@ from moldau.protocol.record_batch import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
 
 log = logging.getLogger("moldau.log")
 
-__all__ = ["DELETED_SUFFIX", "EXTENSIONS", "INT32_MAX", "Segment", "file_name", "parse_base_offset"]
+__all__ = ["DELETED_SUFFIX", "EXTENSIONS", "Segment", "file_name", "parse_base_offset"]
 
-INT32_MAX: Final = 2**31 - 1
 NEVER: Final = 2**63 - 1
 TIME_ENTRY_BYTES: Final = 12
 INDEX_INTERVAL_BYTES: Final = 4096

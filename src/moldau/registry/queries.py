@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from moldau.core.ids import INT32_MAX
 from moldau.registry.entities import SchemaVersion
 from moldau.registry.errors import (
     InvalidVersionError,
@@ -13,7 +14,6 @@ from moldau.registry.errors import (
     SubjectNotFoundError,
     VersionNotFoundError,
 )
-from moldau.registry.requests import INT32_MAX
 from moldau.registry.state import State
 from moldau.registry.subjects import DEFAULT_CONTEXT, WILDCARD, QualifiedSubject, parse_subject
 

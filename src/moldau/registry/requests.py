@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from moldau.core.ids import INT32_MAX
 from moldau.registry.entities import AVRO, SchemaReference
 from moldau.registry.errors import InvalidLevelError, InvalidModeError, UnreadableRequestError
 from moldau.registry.metadata import Metadata, RuleSet, checked_metadata, checked_rule_set
@@ -18,9 +19,8 @@ from moldau.registry.records import CONFIG_FIELDS
 from moldau.registry.scopes import LEVELS, MODES
 from moldau.schemas.compatibility import CompatibilityPolicy
 
-__all__ = ["INT32_MAX", "POLICIES", "RegisterRequest", "TagRequest", "read_config_update", "read_mode_update"]
+__all__ = ["POLICIES", "RegisterRequest", "TagRequest", "read_config_update", "read_mode_update"]
 
-INT32_MAX: Final = 2**31 - 1
 POLICIES: Final = tuple(policy.value for policy in CompatibilityPolicy)
 
 

@@ -22,6 +22,7 @@ from moldau.controller.quorum_state import load_quorum_state
 from moldau.controller.snapshots import newest_first
 from moldau.core.clock import Clock
 from moldau.core.config import BrokerConfig
+from moldau.core.config.sections import MetadataLogSettings
 from moldau.core.errors import StartupError
 from moldau.log.config import LogConfig
 from moldau.log.errors import StorageError
@@ -112,11 +113,12 @@ def start_controller(
     if partition.offline_error is not None:
         _check(metadata_loss(directory, end_offset=partition.log_end_offset, recorded_end=known_end, partitions=()))
         raise StartupError(f"the metadata log cannot be used: {partition.offline_error}")
+    settings = config.section(MetadataLogSettings)
     metadata_log = MetadataLog(
         partition,
         clock,
-        snapshot_after_bytes=config.value("metadata.log.max.record.bytes.between.snapshots"),
-        keep_bytes=config.value("metadata.max.retention.bytes"),
+        snapshot_after_bytes=settings.snapshot_after_bytes,
+        keep_bytes=settings.retention_bytes,
     )
     image = metadata_log.load()
     _check(metadata_loss(directory, end_offset=image.offset + 1, recorded_end=0, partitions=partition_folders))
@@ -166,10 +168,11 @@ def _new_features(image: MetadataImage, records: Sequence[MetadataRecord]) -> li
 def _open_partition(  # noqa: PLR0917
     directory: str, config: BrokerConfig, files: Files, clock: Clock, events: LogEvents, known_end: int
 ) -> PartitionLog:
+    settings = config.section(MetadataLogSettings)
     log_config = LogConfig(
         cleanup_policy=frozenset(),
-        segment_bytes=config.value("metadata.log.segment.bytes"),
-        segment_ms=config.value("metadata.log.segment.ms"),
+        segment_bytes=settings.segment_bytes,
+        segment_ms=settings.segment_ms,
     )
     try:
         if not os.path.isdir(directory):

@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 
 from moldau.core.config import BrokerConfig
+from moldau.core.config.sections import StorageSettings
 from moldau.core.errors import StartupError
 from moldau.core.ids import random_uuid, render_uuid
 from moldau.log.files import Files
@@ -18,12 +19,12 @@ __all__ = ["adopt", "log_directories", "metadata_directory", "node_id_for"]
 
 
 def log_directories(config: BrokerConfig) -> list[str]:
-    return [os.path.abspath(path) for path in config.value("log.dirs") or [config.value("log.dir")]]
+    return [os.path.abspath(path) for path in config.section(StorageSettings).log_dirs]
 
 
 def metadata_directory(config: BrokerConfig) -> str:
     """Where the metadata log lies: `metadata.log.dir`, or the first log directory."""
-    chosen: str | None = config.value("metadata.log.dir")
+    chosen = config.section(StorageSettings).metadata_log_dir
     return os.path.abspath(chosen) if chosen else log_directories(config)[0]
 
 
@@ -38,8 +39,7 @@ def node_id_for(config: BrokerConfig, files: Files | None = None) -> int:
         known = load_meta_properties(files or Files(), path)
         if known is not None:
             return known.node_id
-    first: int = config.value("reserved.broker.max.id") + 1
-    return first
+    return config.section(StorageSettings).reserved_broker_max_id + 1
 
 
 def adopt(

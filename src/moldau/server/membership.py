@@ -18,6 +18,7 @@ from moldau.controller.features import SUPPORTED
 from moldau.controller.image import Endpoint
 from moldau.core.clock import Clock
 from moldau.core.config import BrokerConfig
+from moldau.core.config.sections import NodeSettings
 from moldau.core.errors import ErrorCode, StartupError
 from moldau.net.request_client import RequestClient
 from moldau.protocol.api import ApiKey, MalformedResponseError
@@ -46,12 +47,13 @@ class ClusterMembership:
     def __init__(self, config: BrokerConfig, servers: Sequence[str], clock: Clock) -> None:
         """`servers` are tried in turn; the first that answers is kept."""
         self._node_id = config.node_id
-        self._rack: str | None = config.value("broker.rack")
+        settings = config.section(NodeSettings)
+        self._rack = settings.rack
         self._clock = clock
         self._clients = [_client(server, self._node_id) for server in servers]
         self._point = self._clients[0]
-        self._patience_ms: int = config.value("initial.broker.registration.timeout.ms")
-        self._interval_s: float = config.value("broker.heartbeat.interval.ms") / 1000
+        self._patience_ms = settings.registration_timeout_ms
+        self._interval_s = settings.heartbeat_interval_ms / 1000
         self._deadline_ms = 0
         self._incarnation_id = uuid.uuid4()
         self._cluster_id = ""

@@ -30,6 +30,7 @@ from moldau.broker.watchdog import Watchdog
 from moldau.core.addresses import is_loopback
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.config import BrokerConfig
+from moldau.core.config.sections import NodeSettings, StorageSettings
 from moldau.core.errors import StartupError
 from moldau.log.errors import FatalDiskError, StorageError
 from moldau.log.files import Files
@@ -48,7 +49,7 @@ from moldau.server.topic_changes import log_topic_changes
 
 if TYPE_CHECKING:
     from moldau.broker.watchdog import Stall
-    from moldau.log.cleaner import Cleaner, CleanerSettings
+    from moldau.log.cleaner import Cleaner
     from moldau.log.meta_properties import MetaProperties
     from moldau.log.partition_log import PartitionLog
     from moldau.net.connection import Connection
@@ -89,7 +90,7 @@ class Node:
         files: Files | None = None,
     ) -> None:
         self._config = config
-        self._may_format = may_format or config.value("moldau.auto.format")
+        self._may_format = may_format or config.section(NodeSettings).may_format
         self._on_fatal = on_fatal
         self._clock = clock or SystemClock()
         self._files = files or Files()
@@ -156,13 +157,13 @@ class Node:
 
         # From here to the end nothing awaits: the first client to be accepted finds everything in place.
         server = self._server = Server(
-            self._loop, _refuse, Limits.of(config.value), descriptors=lambda: current_budget().connections
+            self._loop, _refuse, config.section(Limits), descriptors=lambda: current_budget().connections
         )
         self._listening = listen(server, config)
         logs.broker_epoch = started.join(
             [one.endpoint for one in self._listening.values()],
             _directory_ids(identities, directories),
-            config.value("broker.rack"),
+            config.section(NodeSettings).rack,
         )
         cluster_id = next(iter(identities.values())).cluster_id
         broker = self.broker = self._new_broker(cluster_id, started, logs, topic_configs)
@@ -221,7 +222,7 @@ class Node:
         """Let the broker follow the metadata, and only then answer requests."""
         offline = self._offline = OfflinePartitions(broker.partitions, broker.logs, self._on_restored, self._apply)
         publisher = MetadataPublisher(broker, topic_configs, offline)
-        publisher.on_config(lambda changed: setattr(server, "limits", Limits.of(changed.value)))
+        publisher.on_config(lambda changed: setattr(server, "limits", changed.section(Limits)))
         data_plane = self._data_plane = DataPlane(broker, self._loop, self._on_fatal)
         publisher.start(started.controller.image)
         started.controller.subscribe(log_topic_changes)
@@ -252,10 +253,10 @@ class Node:
         config = self._config
         _logger.info("data in %s", ", ".join(log_directories(config)))
         if self._metrics_server is not None:
-            host = config.value("metrics.http.host")
+            host = config.section(NodeSettings).metrics_host
             shown = f"[{host}]" if ":" in host else host or "0.0.0.0"
             _logger.info("metrics at http://%s:%d/metrics, health at /healthz", shown, self.metrics_port)
-        elif not config.value("metrics.http.port"):
+        elif not config.section(NodeSettings).metrics_port:
             _logger.info("metrics are off; metrics.http.port turns them on")
         if all(is_loopback(one.host) for one in self._listening.values()):
             _logger.info("only this machine can connect; --host 0.0.0.0 or listeners opens it to others")
@@ -289,7 +290,7 @@ class Node:
         await self._data_plane.slow_appends.apply(change)
 
     def _log_manager(self, directories: list[str]) -> LogManager:
-        config, maintenance = self._config, self._maintenance
+        storage, maintenance = self._config.section(StorageSettings), self._maintenance
         events = LogEvents(
             on_roll=lambda log, segment: maintenance.submit(lambda: log.finish_roll(segment)),
             on_flush_due=lambda log: maintenance.submit(lambda: _flush(log)),
@@ -301,48 +302,36 @@ class Node:
             self._clock,
             events=events,
             call_on_loop=self._call_on_loop,
-            truncate_corruption=config.value("moldau.recovery.truncate"),
-            recovery_threads=config.value("num.recovery.threads.per.data.dir"),
-            producer_id_expiration_ms=config.value("producer.id.expiration.ms"),
+            truncate_corruption=storage.truncate_corruption,
+            recovery_threads=storage.recovery_threads,
+            producer_id_expiration_ms=storage.producer_id_expiration_ms,
         )
 
     def _start_upkeep(self, logs: LogManager, started: StartedController) -> None:
         """Rounds at Kafka's intervals, in the maintenance thread, and the cleaner in threads of its own."""
-        from moldau.log.cleaner import Cleaner
+        from moldau.log.cleaner import Cleaner, CleanerSettings
 
-        value, clock, every = self._config.value, self._clock, self._maintenance.every
-        first_ms = value("log.initial.task.delay.ms")
+        storage, clock, every = self._config.section(StorageSettings), self._clock, self._maintenance.every
         every(
-            value("log.retention.check.interval.ms"),
+            storage.retention_check_interval_ms,
             lambda: logs.retention_round(clock.now_ms()),
-            first_after_ms=first_ms,
+            first_after_ms=storage.initial_task_delay_ms,
         )
         every(_FLUSH_ROUND_MS, lambda: logs.flush_round(clock.now_ms()))
         every(_DELETION_ROUND_MS, lambda: logs.delete_retired(clock.now_ms()))
-        every(value("log.flush.offset.checkpoint.interval.ms"), logs.checkpoint)
-        every(value("replica.high.watermark.checkpoint.interval.ms"), logs.checkpoint_high_watermarks)
+        every(storage.checkpoint_interval_ms, logs.checkpoint)
+        every(storage.high_watermark_checkpoint_interval_ms, logs.checkpoint_high_watermarks)
         every(_SNAPSHOT_ROUND_MS, started.snapshot_round)
         every(_MANIFEST_ROUND_MS, lambda: logs.manifest_round(clock.now_ms()), first_after_ms=0)
         self._maintenance.start()
         self._cleaner = Cleaner(
             lambda: logs,
-            settings=self._cleaner_settings,
+            settings=lambda: self._current_config().section(CleanerSettings),
             hand_over=self._maintenance.submit,
             files=self._files,
             clock=clock,
         )
         self._cleaner.start()
-
-    def _cleaner_settings(self) -> CleanerSettings:
-        from moldau.log.cleaner import CleanerSettings
-
-        value = self._current_config().value
-        return CleanerSettings(
-            threads=value("log.cleaner.threads"),
-            backoff_ms=value("log.cleaner.backoff.ms"),
-            dedupe_buffer_size=value("log.cleaner.dedupe.buffer.size"),
-            io_max_bytes_per_second=value("log.cleaner.io.max.bytes.per.second"),
-        )
 
     def _start_watchdog(self, started: StartedController) -> None:
         data_plane = self._data_plane
@@ -375,14 +364,15 @@ class Node:
 
     async def _start_metrics_server(self) -> None:
         """`metrics.http.port`, or the environment's JMX_PORT; without either there is none. Port 0 turns it off."""
-        port = self._config.value("metrics.http.port")
+        settings = self._config.section(NodeSettings)
+        port = settings.metrics_port
         if not port:
             return
         from moldau.server.http import MetricsServer
 
         self._metrics_server = MetricsServer(self._metrics, lambda: self.state, self._stalls, self._offline_reasons)
         try:
-            self.metrics_port = await self._metrics_server.start(self._config.value("metrics.http.host"), port)
+            self.metrics_port = await self._metrics_server.start(settings.metrics_host, port)
         except OSError as error:
             # Clients matter more than metrics: a second broker on the machine must not need a flag to start.
             self._metrics_server = None

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moldau.core.config import BrokerConfig
+from moldau.core.config.sections import NodeSettings
 from moldau.core.errors import StartupError
 from moldau.server.descriptors import raise_limit
 from moldau.server.directories import node_id_for
@@ -40,7 +41,7 @@ def run(settings: Mapping[str, str], *, may_format: bool, log_format: str) -> in
     raise_limit()
     import uvloop
 
-    with announced(config.node_id, tuple(config.value("process.roles") or ("broker", "controller"))):
+    with announced(config.node_id, tuple(config.section(NodeSettings).roles or ("broker", "controller"))):
         return uvloop.run(_serve(config, may_format=may_format))
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from moldau.coordinator.group.consumer_settings import ConsumerSettings
+from moldau.coordinator.group.settings import GroupSettings
+from moldau.coordinator.transaction.core import TransactionSettings
 from moldau.core.config import BROKER_KEYS, TOPIC_KEYS, BrokerConfig, Dynamic, Listener, parse_topic_overrides
 from moldau.core.config.broker_keys import base_key
 from moldau.core.config.describe import (
@@ -14,8 +17,18 @@ from moldau.core.config.describe import (
     topic_entries,
 )
 from moldau.core.config.key import ConfigType, parse_value, render_value
+from moldau.core.config.sections import (
+    CoordinatorSettings,
+    FetchSettings,
+    MetadataLogSettings,
+    NodeSettings,
+    StorageSettings,
+    TopicSettings,
+)
 from moldau.core.errors import InvalidConfigError
+from moldau.log.cleaner import CleanerSettings
 from moldau.log.config import LogConfig
+from moldau.net.limits import Limits
 
 
 def entry(entries: list[ConfigEntry], name: str) -> ConfigEntry:
@@ -275,3 +288,30 @@ def test_lists_are_split_at_commas_and_trimmed(text: str, values: list[str]) -> 
 )
 def test_a_node_without_a_controller_of_its_own_registers(settings: dict[str, str], servers: list[str]) -> None:
     assert BrokerConfig(settings | {"controller.listener.names": "CONTROLLER"}).registration_servers == servers
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        CleanerSettings,
+        ConsumerSettings,
+        CoordinatorSettings,
+        FetchSettings,
+        GroupSettings,
+        Limits,
+        MetadataLogSettings,
+        NodeSettings,
+        StorageSettings,
+        TopicSettings,
+        TransactionSettings,
+    ],
+)
+def test_a_section_without_a_configuration_has_the_defaults_of_the_keys(section: type) -> None:
+    assert BrokerConfig().section(section) == section()
+
+
+def test_a_section_follows_dynamic_settings() -> None:
+    config = BrokerConfig({"node.id": "1"})
+    assert config.section(TopicSettings) is config.section(TopicSettings)
+    changed = config.with_dynamic({"log.cleaner.threads": "3"}, {})
+    assert (config.section(CleanerSettings).threads, changed.section(CleanerSettings).threads) == (1, 3)

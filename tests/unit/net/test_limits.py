@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from moldau.core.config import BrokerConfig
 from moldau.net.limits import Limits, parse_overrides
 
 
@@ -22,17 +23,6 @@ def test_an_address_with_an_override_has_its_own_limit() -> None:
 
 
 def test_kafkas_default_buffer_leaves_the_size_to_the_kernel() -> None:
-    values = {
-        "socket.request.max.bytes": 1000,
-        "queued.max.request.bytes": -1,
-        "max.connections": 5,
-        "max.connections.per.ip": 5,
-        "max.connections.per.ip.overrides": "",
-        "max.connection.creation.rate": 5,
-        "connections.max.idle.ms": 1,
-        "socket.listen.backlog.size": 50,
-        "socket.receive.buffer.bytes": 102_400,
-        "socket.send.buffer.bytes": 65_536,
-    }
-    limits = Limits.of(values.__getitem__)
+    config = BrokerConfig({"socket.send.buffer.bytes": "65536", "socket.request.max.bytes": "1000"})
+    limits = config.section(Limits)
     assert (limits.receive_buffer_bytes, limits.send_buffer_bytes, limits.request_max_bytes) == (-1, 65_536, 1000)

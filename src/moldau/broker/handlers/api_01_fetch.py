@@ -22,6 +22,7 @@ from moldau.broker.fetch_session import FetchContext, FetchSessions, SessionErro
 from moldau.broker.leaders import leader_endpoints
 from moldau.broker.parked_fetches import ParkedFetch, ParkedFetches
 from moldau.broker.partition import Partition
+from moldau.core.config.sections import FetchSettings
 from moldau.net.replies import FileReply, Handled, ReplySlot
 from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchRequest, decode_fetch_request, encode_fetch_response
 
@@ -101,7 +102,7 @@ class FetchHandler:
             return _joined(parts, size)
         call = _Call(connection, version, correlation_id, request, context)
         topics = self._broker.partitions
-        max_bytes = min(request.max_bytes, self._broker.config.value("fetch.max.bytes"))
+        max_bytes = min(request.max_bytes, self._broker.config.section(FetchSettings).max_bytes)
         # Nobody can wait for more than may be sent.
         call.min_bytes = min(request.min_bytes, max(max_bytes, 0))
         by_key = topics.by_id if version >= FIRST_WITH_TOPIC_IDS else topics.by_name

@@ -23,6 +23,7 @@ from moldau.controller.errors import RefusedError
 from moldau.controller.image import INTERNAL_TOPICS, MetadataImage, TopicImage
 from moldau.controller.topic_names import check_topic_name
 from moldau.controller.topics import NewTopic, TopicResult
+from moldau.core.config.sections import TopicSettings
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.protocol.messages import Message
 
@@ -63,7 +64,7 @@ def _is_for_all(request: Message, call: RequestContext) -> bool:
 
 def _to_create(request: Message, call: RequestContext, broker: Broker) -> list[str]:
     wanted = call.api_version < FIRST_ASKING_TO_CREATE or request.allow_auto_topic_creation
-    if not wanted or _is_for_all(request, call) or not broker.config.value("auto.create.topics.enable"):
+    if not wanted or _is_for_all(request, call) or not broker.config.section(TopicSettings).auto_create_topics_enable:
         return []
     names = dict.fromkeys(topic.name for topic in request.topics if topic.name is not None)
     return [name for name in names if name not in broker.image.topics and _can_be_created(name)]

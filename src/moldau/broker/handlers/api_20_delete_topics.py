@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.controller.topics import TopicRef, TopicResult
+from moldau.core.config.sections import TopicSettings
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.protocol.messages import Message
 
@@ -15,7 +16,7 @@ FIRST_KNOWING_DISABLED = 3
 
 async def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
     refs = _refs(request, call.api_version)
-    if not broker.config.value("delete.topic.enable"):
+    if not broker.config.section(TopicSettings).delete_topic_enable:
         knows = call.api_version >= FIRST_KNOWING_DISABLED
         error = ErrorCode.TOPIC_DELETION_DISABLED if knows else ErrorCode.INVALID_REQUEST
         return _refused(refs, error, "Topics cannot be deleted: delete.topic.enable is false.")

@@ -17,6 +17,7 @@ from moldau.coordinator.group.group_core import CommitRequest
 from moldau.coordinator.group.offsets import OffsetToCommit
 from moldau.coordinator.runtime.outcome import Producer
 from moldau.coordinator.runtime.shard import coordinator_error
+from moldau.coordinator.transaction.core import TransactionSettings
 from moldau.coordinator.transaction.requests import Owner
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
@@ -116,7 +117,7 @@ async def _joined(request: Message, version: int, partition: TopicPartition, bro
         code = await added
         if code is not ErrorCode.NONE:
             return code
-    elif not broker.config.value("transaction.partition.verification.enable"):
+    elif not broker.config.section(TransactionSettings).is_verified:
         return _epoch_error(partition, writer.owner, broker)
     return checks.refusals(writer, [partition]).get(partition, _epoch_error(partition, writer.owner, broker))
 

@@ -41,7 +41,7 @@ def _ask(group_id: str, broker: Broker) -> Any:
         return ErrorCode.UNSUPPORTED_VERSION
     if not group_id:
         return ErrorCode.INVALID_GROUP_ID
-    settings = ConsumerSettings.of(broker.config.value)
+    settings = broker.config.section(ConsumerSettings)
     return broker.coordinators.groups.ask(
         group_id,
         lambda core, ticket, now: core.look(

@@ -11,6 +11,7 @@ from moldau.broker.topic_views import NOT_ASKED, TOPIC_OPERATIONS, partition_vie
 from moldau.controller.errors import RefusedError
 from moldau.controller.image import TopicImage
 from moldau.controller.topic_names import check_topic_name
+from moldau.core.config.sections import TopicSettings
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
 
@@ -21,7 +22,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
     image = broker.image
     first_topic, first_partition = _start(request)
     names = {topic.name for topic in request.topics} if request.topics else set(image.topics)
-    room = min(request.response_partition_limit, broker.config.value("max.request.partition.size.limit"))
+    room = min(request.response_partition_limit, broker.config.section(TopicSettings).max_request_partition_size_limit)
     topics: list[Message] = []
     for name in sorted(name for name in names if name >= first_topic):
         if room <= 0:

@@ -9,6 +9,7 @@ from moldau.broker.context import Broker
 from moldau.broker.metric_sources.connect import Parts
 from moldau.broker.metric_sources.families import gauge, meter
 from moldau.broker.metrics import Family, Kind, Sample
+from moldau.coordinator.transaction.core import TransactionSettings
 
 __all__ = ["families"]
 
@@ -64,7 +65,7 @@ def families(broker: Broker, parts: Parts) -> Iterator[Family]:
 def _replicas(broker: Broker) -> Iterator[Family]:
     led = [one for one in broker.partitions if one.is_leader and one.offline_error is None]
     total = under = under_min = at_min = offline = producers = late = 0
-    too_long_ms: int = broker.config.value("transaction.max.timeout.ms") + LATE_AFTER_MS
+    too_long_ms = broker.config.section(TransactionSettings).max_timeout_ms + LATE_AFTER_MS
     for partition in broker.partitions:
         total += 1
         offline += partition.offline_error is not None

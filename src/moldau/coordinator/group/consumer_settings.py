@@ -1,38 +1,33 @@
-"""Settings of groups of the consumer protocol, each under Kafka's name with underscores.
+"""Settings of groups of the consumer protocol (KIP-848).
 
 Two of them a group may have of its own, within the bounds the broker sets. Start at `ConsumerSettings`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-__all__ = ["HEARTBEAT_INTERVAL", "SESSION_TIMEOUT", "ConsumerSettings"]
+from moldau.core.config.group_keys import HEARTBEAT_INTERVAL, SESSION_TIMEOUT
+from moldau.core.config.sections import setting
 
-SESSION_TIMEOUT = "consumer.session.timeout.ms"
-HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
-"""The names of a group's own settings; the broker's have `group.` in front."""
+__all__ = ["ConsumerSettings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings:
-    group_consumer_session_timeout_ms: int = 45_000
-    group_consumer_min_session_timeout_ms: int = 45_000
-    group_consumer_max_session_timeout_ms: int = 60_000
-    group_consumer_heartbeat_interval_ms: int = 5000
-    group_consumer_min_heartbeat_interval_ms: int = 5000
-    group_consumer_max_heartbeat_interval_ms: int = 15_000
-    group_consumer_max_size: int = 2**31 - 1
-    group_consumer_assignors: Sequence[str] = ("uniform", "range")
-    group_consumer_migration_policy: str = "bidirectional"
-    group_consumer_regex_refresh_interval_ms: int = 600_000
-
-    @classmethod
-    def of(cls, value: Callable[[str], Any]) -> ConsumerSettings:
-        """Read them from a broker's configuration."""
-        return cls(**{name: value(name.replace("_", ".")) for name in cls.__dataclass_fields__})
+    group_coordinator_rebalance_protocols: Sequence[str] = setting("group.coordinator.rebalance.protocols")
+    """What groups may use: `classic`, `consumer`."""
+    group_consumer_session_timeout_ms: int = setting("group.consumer.session.timeout.ms")
+    group_consumer_min_session_timeout_ms: int = setting("group.consumer.min.session.timeout.ms")
+    group_consumer_max_session_timeout_ms: int = setting("group.consumer.max.session.timeout.ms")
+    group_consumer_heartbeat_interval_ms: int = setting("group.consumer.heartbeat.interval.ms")
+    group_consumer_min_heartbeat_interval_ms: int = setting("group.consumer.min.heartbeat.interval.ms")
+    group_consumer_max_heartbeat_interval_ms: int = setting("group.consumer.max.heartbeat.interval.ms")
+    group_consumer_max_size: int = setting("group.consumer.max.size")
+    group_consumer_assignors: Sequence[str] = setting("group.consumer.assignors", tuple)
+    group_consumer_migration_policy: str = setting("group.consumer.migration.policy")
+    group_consumer_regex_refresh_interval_ms: int = setting("group.consumer.regex.refresh.interval.ms")
 
     def session_timeout_ms(self, group: Mapping[str, str]) -> int:
         asked = int(group.get(SESSION_TIMEOUT, self.group_consumer_session_timeout_ms))

@@ -25,6 +25,7 @@ from moldau.coordinator.transaction.transaction import (
     Transaction,
     Version,
 )
+from moldau.core.config.sections import setting
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 from moldau.protocol.coordinator_records import (
@@ -52,15 +53,17 @@ _EXPIRY: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:
-    max_timeout_ms: int = 900_000
-    """Kafka key: `transaction.max.timeout.ms`."""
-    expiration_ms: int = 604_800_000
-    """How long a transactional id is remembered after its last transaction. `transactional.id.expiration.ms`."""
-    retry_abort_ms: int = 10_000
+    max_timeout_ms: int = setting("transaction.max.timeout.ms")
+    expiration_ms: int = setting("transactional.id.expiration.ms")
+    """How long a transactional id is remembered after its last transaction."""
+    retry_abort_ms: int = setting("transaction.abort.timed.out.transaction.cleanup.interval.ms")
     """How long after a failed attempt an overdue transaction is aborted again; Kafka looks for overdue ones in this
-    interval. `transaction.abort.timed.out.transaction.cleanup.interval.ms`."""
-    expiry_interval_ms: int = 3_600_000
-    """`transaction.remove.expired.transaction.cleanup.interval.ms`."""
+    interval."""
+    expiry_interval_ms: int = setting("transaction.remove.expired.transaction.cleanup.interval.ms")
+    is_verified: bool = setting("transaction.partition.verification.enable")
+    """Whether partition leaders ask the coordinator before they take a batch (KIP-890)."""
+    join_backoff_ms: int = setting("add.partitions.to.txn.retry.backoff.ms")
+    join_timeout_ms: int = setting("add.partitions.to.txn.retry.backoff.max.ms")
 
 
 class Granted(NamedTuple):

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
-from moldau.core.config.broker_keys import BROKER_KEYS, LISTENER_PREFIX, base_key
+from moldau.core.config.broker_keys import BROKER_KEYS, LISTENER_PREFIX, base_key, default_value, scaled
 from moldau.core.config.checks import check_together
 from moldau.core.config.key import ConfigKey
 from moldau.core.config.legacy import modernised
 from moldau.core.config.listeners import Listener, advertised_hosts_are_real, parse_listeners, parse_security_protocols
+from moldau.core.config.sections import Section, read_section
 from moldau.core.config.topic_keys import TOPIC_KEYS
 from moldau.core.errors import InvalidConfigError
 
 __all__ = ["BrokerConfig", "parse_topic_overrides"]
+
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -45,6 +47,7 @@ class BrokerConfig:
         self.broker_dynamic = dict(broker_dynamic)
         self.warnings = warnings + [f"{name} is not a known setting" for name in settings if _is_unknown(name)]
         self._values: dict[str, Any] = {}
+        self._sections: dict[type, Any] = {}
         for name, text in settings.items():
             key = base_key(name)
             if key is not None:
@@ -63,6 +66,7 @@ class BrokerConfig:
         changed.broker_dynamic = _readable(broker)
         changed.warnings = self.warnings
         changed._values = {}
+        changed._sections = {}
         return changed
 
     def value(self, name: str) -> Any:
@@ -72,6 +76,13 @@ class BrokerConfig:
         except KeyError:
             value = self._values[name] = self._resolved(BROKER_KEYS[name])
             return value
+
+    def section(self, kind: type[Section]) -> Section:
+        """The settings that a section names, typed; see `core.config.sections`."""
+        found = self._sections.get(kind)
+        if found is None:
+            found = self._sections[kind] = read_section(kind, self.value)
+        return cast("Section", found)
 
     def listener_value(self, listener: str, name: str) -> Any:
         """The value for one listener: `listener.name.<listener>.<name>` beats the plain key."""
@@ -160,15 +171,8 @@ class BrokerConfig:
                 return key.parse(layer[key.name])
             for name, factor, _ in key.synonyms:
                 if name in layer:
-                    return _scaled(BROKER_KEYS[name].parse(layer[name]), factor)
-        return self._default(key)
-
-    def _default(self, key: ConfigKey) -> Any:
-        for name, factor, _ in key.synonyms:
-            default = BROKER_KEYS[name].default
-            if default is not None:
-                return _scaled(default, factor)
-        return key.default
+                    return scaled(BROKER_KEYS[name].parse(layer[name]), factor)
+        return default_value(key.name)
 
 
 def parse_topic_overrides(overrides: Mapping[str, str | None], base: BrokerConfig) -> dict[str, Any]:
@@ -206,8 +210,3 @@ def _can_be_read(name: str, text: str) -> bool:
 
 def _is_unknown(name: str) -> bool:
     return base_key(name) is None and not name.startswith(("confluent.", "ksql.", "config.providers.", LISTENER_PREFIX))
-
-
-def _scaled(value: Any, factor: int) -> Any:
-    """Coarse units to fine ones; -1 means no limit in any unit."""
-    return value if factor == 1 or value == -1 else value * factor

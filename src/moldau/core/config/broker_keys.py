@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from moldau.core.config.coordinator_keys import COORDINATOR_KEYS
 from moldau.core.config.key import ConfigKey, keyed
 from moldau.core.config.log_keys import LOG_KEYS
@@ -10,7 +12,7 @@ from moldau.core.config.replication_keys import REPLICATION_KEYS
 from moldau.core.config.schema_keys import SCHEMA_KEYS
 from moldau.core.config.security_keys import SECURITY_KEYS
 
-__all__ = ["BROKER_KEYS", "LISTENER_PREFIX", "base_key"]
+__all__ = ["BROKER_KEYS", "LISTENER_PREFIX", "base_key", "default_value", "scaled"]
 
 BROKER_KEYS = keyed([*NETWORK_KEYS, *LOG_KEYS, *REPLICATION_KEYS, *COORDINATOR_KEYS, *SECURITY_KEYS, *SCHEMA_KEYS])
 
@@ -27,3 +29,18 @@ def base_key(name: str) -> ConfigKey | None:
         return BROKER_KEYS[rest]
     _, _, after_mechanism = rest.partition(".")
     return BROKER_KEYS.get(after_mechanism)
+
+
+def default_value(name: str) -> Any:
+    """A key's built-in default, which may be that of a coarser spelling (hours for ms)."""
+    key = BROKER_KEYS[name]
+    for synonym, factor, _ in key.synonyms:
+        default = BROKER_KEYS[synonym].default
+        if default is not None:
+            return scaled(default, factor)
+    return key.default
+
+
+def scaled(value: Any, factor: int) -> Any:
+    """Coarse units to fine ones; -1 means no limit in any unit."""
+    return value if factor == 1 or value == -1 else value * factor

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from moldau.core.config.key import INT32_MAX, ConfigKey, ConfigType, Dynamic, at_least, each_of, one_of
+from moldau.core.config.key import ConfigKey, ConfigType, Dynamic, at_least, each_of, one_of
+from moldau.core.ids import INT32_MAX
 
 __all__ = ["COORDINATOR_KEYS"]
 

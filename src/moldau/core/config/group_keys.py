@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from moldau.core.config.broker_config import BrokerConfig
+from moldau.core.config.broker_keys import default_value
 from moldau.core.config.key import ConfigType, TopicConfigKey, at_least, keyed
 from moldau.core.errors import InvalidConfigError
 
-__all__ = ["GROUP_KEYS", "group_values", "parse_group_overrides"]
+__all__ = ["GROUP_KEYS", "HEARTBEAT_INTERVAL", "SESSION_TIMEOUT", "group_values", "parse_group_overrides"]
 
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
@@ -22,7 +23,7 @@ GROUP_KEYS = keyed(
         TopicConfigKey(
             SESSION_TIMEOUT,
             ConfigType.INT,
-            45_000,
+            default_value("group.consumer.session.timeout.ms"),
             "Silence after which a member is removed, with the consumer protocol.",
             at_least(1),
             "group.consumer.session.timeout.ms",
@@ -30,7 +31,7 @@ GROUP_KEYS = keyed(
         TopicConfigKey(
             HEARTBEAT_INTERVAL,
             ConfigType.INT,
-            5000,
+            default_value("group.consumer.heartbeat.interval.ms"),
             "How often members report, with the consumer protocol.",
             at_least(1),
             "group.consumer.heartbeat.interval.ms",

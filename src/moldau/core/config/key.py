@@ -13,8 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 from moldau.core.errors import InvalidConfigError
 
 __all__ = [
-    "INT32_MAX",
-    "INT64_MAX",
     "ConfigKey",
     "ConfigType",
     "Dynamic",
@@ -29,9 +27,6 @@ __all__ = [
     "parse_value",
     "render_value",
 ]
-
-INT32_MAX = 2**31 - 1
-INT64_MAX = 2**63 - 1
 
 Validator = Callable[[Any], "str | None"]
 """Given a parsed value, say what is wrong with it; `None` means it may be used."""

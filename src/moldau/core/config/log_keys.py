@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.core.config.key import (
-    INT64_MAX,
     ConfigKey,
     ConfigType,
     Dynamic,
@@ -16,6 +15,7 @@ from moldau.core.config.key import (
     one_of,
 )
 from moldau.core.config.topic_keys import CLEANUP_POLICIES, COMPRESSION_TYPES, TIMESTAMP_TYPES
+from moldau.core.ids import INT64_MAX
 
 __all__ = ["LOG_KEYS"]
 

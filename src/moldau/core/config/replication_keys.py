@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from moldau.core.config.key import INT64_MAX, ConfigKey, ConfigType, Dynamic, at_least
+from moldau.core.config.key import ConfigKey, ConfigType, Dynamic, at_least
+from moldau.core.ids import INT64_MAX
 
 __all__ = ["REPLICATION_KEYS"]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.core.config.key import (
-    INT64_MAX,
     ConfigType,
     TopicConfigKey,
     Validator,
@@ -19,6 +18,7 @@ from moldau.core.config.key import (
     keyed,
     one_of,
 )
+from moldau.core.ids import INT64_MAX
 
 __all__ = ["CLEANUP_POLICIES", "COMPRESSION_TYPES", "SUBJECT_STRATEGIES", "TIMESTAMP_TYPES", "TOPIC_KEYS"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from moldau.core.ids import INT32_MAX
 from moldau.registry.decisions.candidates import Candidate, candidate, completed, with_inherited
 from moldau.registry.decisions.compatibility import incompatibilities
 from moldau.registry.decisions.decision import Decision, check_writable
@@ -19,7 +20,7 @@ from moldau.registry.metadata import validate_rule_set
 from moldau.registry.parsing import Parser
 from moldau.registry.queries import LATEST
 from moldau.registry.records import ContextKey, Record, SchemaKey
-from moldau.registry.requests import INT32_MAX, RegisterRequest
+from moldau.registry.requests import RegisterRequest
 from moldau.registry.scopes import IMPORTING_MODES, effective_config, effective_mode, scope_of
 from moldau.registry.state import State
 from moldau.registry.subjects import DEFAULT_CONTEXT, check_subject, context_of

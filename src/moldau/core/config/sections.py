@@ -1,0 +1,128 @@
+"""Settings as their users see them: frozen dataclasses whose fields are typed and name Kafka's key.
+
+A section lives with the code that reads it (`net.limits`, `log.config`, `coordinator.group.settings`); those that are
+read in several places are below. Defaults are written once, in the tables of keys: a section that is made without a
+configuration, as tests do, has them too.
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class FetchSettings:
+        max_bytes: int = setting("fetch.max.bytes")
+
+    config.section(FetchSettings).max_bytes
+
+Start at `setting` and `read_section`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from moldau.core.config.broker_keys import default_value
+from moldau.core.config.topic_keys import TOPIC_KEYS
+
+__all__ = [
+    "CoordinatorSettings",
+    "FetchSettings",
+    "MetadataLogSettings",
+    "NodeSettings",
+    "Section",
+    "StorageSettings",
+    "TopicSettings",
+    "read_section",
+    "setting",
+    "topic_setting",
+]
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Section = TypeVar("Section", bound="DataclassInstance")
+
+
+def setting(key: str, convert: Callable[[Any], Any] | None = None) -> Any:
+    """A field of a section: the value of a broker's key, or what `convert` makes of it."""
+    return _field(key, default_value(key), convert)
+
+
+def topic_setting(key: str, convert: Callable[[Any], Any] | None = None) -> Any:
+    """The same for a key that topics have; its default is the broker's."""
+    topic_key = TOPIC_KEYS[key]
+    default = topic_key.default if topic_key.broker_key is None else default_value(topic_key.broker_key)
+    return _field(key, default, convert)
+
+
+def read_section(kind: type[Section], value: Callable[[str], Any]) -> Section:
+    """Fill a section from a configuration, which is given as its look-up by key."""
+    return kind(**{each.name: _read(each.metadata, value) for each in fields(kind)})
+
+
+def _field(key: str, default: Any, convert: Callable[[Any], Any] | None) -> Any:
+    metadata = {"key": key, "convert": convert}
+    return field(default_factory=lambda: default if convert is None else convert(default), metadata=metadata)
+
+
+def _read(metadata: Any, value: Callable[[str], Any]) -> Any:
+    found, convert = value(metadata["key"]), metadata["convert"]
+    return found if convert is None else convert(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeSettings:
+    """What a process is: its roles, its place, and the port for operators."""
+
+    roles: list[str] = setting("process.roles")
+    rack: str | None = setting("broker.rack")
+    may_format: bool = setting("moldau.auto.format")
+    metrics_host: str = setting("metrics.http.host")
+    metrics_port: int = setting("metrics.http.port")
+    heartbeat_interval_ms: int = setting("broker.heartbeat.interval.ms")
+    registration_timeout_ms: int = setting("initial.broker.registration.timeout.ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageSettings:
+    """Log directories and the regular work on them."""
+
+    log_dirs: list[str] = setting("log.dirs")
+    metadata_log_dir: str | None = setting("metadata.log.dir")
+    reserved_broker_max_id: int = setting("reserved.broker.max.id")
+    truncate_corruption: bool = setting("moldau.recovery.truncate")
+    recovery_threads: int = setting("num.recovery.threads.per.data.dir")
+    producer_id_expiration_ms: int = setting("producer.id.expiration.ms")
+    is_append_thread_always_on: bool = setting("moldau.append.thread")
+    initial_task_delay_ms: int = setting("log.initial.task.delay.ms")
+    retention_check_interval_ms: int = setting("log.retention.check.interval.ms")
+    checkpoint_interval_ms: int = setting("log.flush.offset.checkpoint.interval.ms")
+    high_watermark_checkpoint_interval_ms: int = setting("replica.high.watermark.checkpoint.interval.ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataLogSettings:
+    snapshot_after_bytes: int = setting("metadata.log.max.record.bytes.between.snapshots")
+    retention_bytes: int = setting("metadata.max.retention.bytes")
+    segment_bytes: int = setting("metadata.log.segment.bytes")
+    segment_ms: int = setting("metadata.log.segment.ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchSettings:
+    max_bytes: int = setting("fetch.max.bytes")
+    session_cache_slots: int = setting("max.incremental.fetch.session.cache.slots")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorSettings:
+    load_buffer_size: int = setting("offsets.load.buffer.size")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSettings:
+    """How topics come and go."""
+
+    auto_create_topics_enable: bool = setting("auto.create.topics.enable")
+    delete_topic_enable: bool = setting("delete.topic.enable")
+    num_partitions: int = setting("num.partitions")
+    default_replication_factor: int = setting("default.replication.factor")
+    max_request_partition_size_limit: int = setting("max.request.partition.size.limit")
