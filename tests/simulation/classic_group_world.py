@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from moldau.coordinator.group.classic_group import ClassicGroup, ClassicState
-from moldau.coordinator.group.group_core import CommitRequest, GroupCore
-from moldau.coordinator.group.offsets import OffsetToCommit
-from moldau.coordinator.group.requests import (
+from moldau.coordinator.group.classic.group import ClassicGroup, ClassicState
+from moldau.coordinator.group.classic.requests import (
     HeartbeatRequest,
     JoinReply,
     JoinRequest,
@@ -21,6 +19,8 @@ from moldau.coordinator.group.requests import (
     SyncReply,
     SyncRequest,
 )
+from moldau.coordinator.group.group_core import CommitRequest, GroupCore
+from moldau.coordinator.group.offsets import OffsetToCommit
 from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.runtime.outcome import CoordinatorRecord, Producer
 from moldau.coordinator.runtime.shard import Shard

@@ -10,12 +10,12 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from moldau.coordinator.group.consumer_assignment import NOTHING, Assignment, is_within, joined, overlaps
-from moldau.coordinator.group.consumer_group import ConsumerGroup, ConsumerGroupState
-from moldau.coordinator.group.consumer_membership import ConsumerFacts
-from moldau.coordinator.group.consumer_requests import ConsumerHeartbeat, ConsumerHeartbeatReply
-from moldau.coordinator.group.consumer_settings import ConsumerSettings
-from moldau.coordinator.group.consumer_topics import TopicFacts, matching
+from moldau.coordinator.group.consumer.assignment import NOTHING, Assignment, is_within, joined, overlaps
+from moldau.coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupState
+from moldau.coordinator.group.consumer.membership import ConsumerFacts
+from moldau.coordinator.group.consumer.requests import ConsumerHeartbeat, ConsumerHeartbeatReply
+from moldau.coordinator.group.consumer.settings import ConsumerSettings
+from moldau.coordinator.group.consumer.topics import TopicFacts, matching
 from moldau.coordinator.group.group_core import GroupCore
 from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.runtime.outcome import CoordinatorRecord, Outcome

@@ -12,14 +12,9 @@ from uuid import UUID
 from tests.simulation.classic_group_world import Disk
 from tests.simulation.consumer_group_world import GROUP, Client, FakeTopics
 
-from moldau.coordinator.group.classic_group import ClassicGroup, ClassicState
-from moldau.coordinator.group.consumer_embedded import decode_assignment, decode_subscription, encode_assignment
-from moldau.coordinator.group.consumer_group import ConsumerGroup, ConsumerGroupState
-from moldau.coordinator.group.consumer_membership import ConsumerFacts
-from moldau.coordinator.group.consumer_requests import ConsumerHeartbeat, ConsumerHeartbeatReply
-from moldau.coordinator.group.consumer_topics import TopicFacts
-from moldau.coordinator.group.group_core import GroupCore
-from moldau.coordinator.group.requests import (
+from moldau.coordinator.group.classic.consumer_protocol import decode_assignment, decode_subscription, encode_assignment
+from moldau.coordinator.group.classic.group import ClassicGroup, ClassicState
+from moldau.coordinator.group.classic.requests import (
     HeartbeatRequest,
     JoinReply,
     JoinRequest,
@@ -28,6 +23,11 @@ from moldau.coordinator.group.requests import (
     SyncReply,
     SyncRequest,
 )
+from moldau.coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupState
+from moldau.coordinator.group.consumer.membership import ConsumerFacts
+from moldau.coordinator.group.consumer.requests import ConsumerHeartbeat, ConsumerHeartbeatReply
+from moldau.coordinator.group.consumer.topics import TopicFacts
+from moldau.coordinator.group.group_core import GroupCore
 from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.runtime.outcome import CoordinatorRecord
 from moldau.coordinator.runtime.shard import Shard

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from moldau.controller.image import ConfigResource, MetadataImage, ResourceType
-from moldau.coordinator.group.consumer_assignment import Assignment
-from moldau.coordinator.group.consumer_membership import ConsumerFacts
-from moldau.coordinator.group.consumer_settings import ConsumerSettings
-from moldau.coordinator.group.consumer_topics import TopicFacts
+from moldau.coordinator.group.consumer.assignment import Assignment
+from moldau.coordinator.group.consumer.membership import ConsumerFacts
+from moldau.coordinator.group.consumer.settings import ConsumerSettings
+from moldau.coordinator.group.consumer.topics import TopicFacts
 from moldau.protocol.messages import Message
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from moldau.coordinator.group.classic_group import ClassicGroup
+from moldau.coordinator.group.classic.group import ClassicGroup
 from moldau.core.errors import ErrorCode
 from moldau.registry.identity import PROTOCOL_TYPE, InstanceIdentity
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.coordinator.group.consumer_settings import ConsumerSettings
+from moldau.coordinator.group.consumer.settings import ConsumerSettings
 from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.transaction.core import TransactionSettings
 from moldau.core.config import BROKER_KEYS, TOPIC_KEYS, BrokerConfig, Dynamic, Listener, parse_topic_overrides

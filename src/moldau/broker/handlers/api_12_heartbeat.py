@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.broker.coordinators import answered
-from moldau.coordinator.group.requests import HeartbeatRequest
+from moldau.coordinator.group.classic.requests import HeartbeatRequest
 from moldau.protocol.messages import Message
 
 __all__ = ["handle"]

@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.broker.coordinators import answered
-from moldau.coordinator.group.requests import LeaveReply, LeavingMember
+from moldau.coordinator.group.classic.requests import LeaveReply, LeavingMember
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
 

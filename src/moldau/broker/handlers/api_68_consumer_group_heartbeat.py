@@ -10,8 +10,8 @@ from collections.abc import Awaitable
 from moldau.broker.consumer_groups import offers_consumer_protocol, topic_partitions
 from moldau.broker.context import Broker, RequestContext
 from moldau.broker.coordinators import answered
-from moldau.coordinator.group.consumer_assignment import assignment_of
-from moldau.coordinator.group.consumer_requests import ConsumerHeartbeat, ConsumerHeartbeatReply
+from moldau.coordinator.group.consumer.assignment import assignment_of
+from moldau.coordinator.group.consumer.requests import ConsumerHeartbeat, ConsumerHeartbeatReply
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
 

@@ -13,8 +13,8 @@ from moldau.broker.consumer_groups import offers_consumer_protocol, topic_partit
 from moldau.broker.context import Broker, RequestContext
 from moldau.broker.topic_views import GROUP_OPERATIONS, NOT_ASKED
 from moldau.controller.image import MetadataImage
-from moldau.coordinator.group.consumer_settings import ConsumerSettings
-from moldau.coordinator.group.consumer_views import (
+from moldau.coordinator.group.consumer.settings import ConsumerSettings
+from moldau.coordinator.group.consumer.views import (
     DescribedConsumer,
     DescribedConsumerGroup,
     described_consumer_group,

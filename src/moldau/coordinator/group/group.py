@@ -1,6 +1,6 @@
 """What every kind of group answers, whichever protocol its members speak.
 
-Committed offsets are kept apart, in `group.offsets`: they outlive members and protocols. Start at `Group`.
+Committed offsets are kept apart, in `coordinator.group.offsets`: they outlive members and protocols. Start at `Group`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from moldau.coordinator.runtime.outcome import CoordinatorRecord
+from moldau.core.errors import ErrorCode
 
-__all__ = ["Group"]
+__all__ = ["Group", "RefusedError"]
 
 
 class Group(ABC):
@@ -62,3 +63,12 @@ class Group(ABC):
     @abstractmethod
     def tombstones(self) -> list[CoordinatorRecord]:
         """The records that delete this group, its offsets excepted."""
+
+
+class RefusedError(Exception):
+    """Raised inside the core, turned into a reply at its edge."""
+
+    def __init__(self, error: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or error.name)
+        self.error = error
+        self.message = message

@@ -1,7 +1,7 @@
 """The group coordinator's core for one partition of `__consumer_offsets`: its groups and their offsets.
 
-Dispatches requests, records and deadlines to the protocol a group speaks: `group.classic_membership` or
-`group.consumer_membership`. Pure: facts and the time come in, outcomes go out. Start at `GroupCore`.
+Dispatches requests, records and deadlines to the protocol a group speaks: `coordinator.group.classic.membership` or
+`coordinator.group.consumer.membership`. Pure: facts and the time come in, outcomes go out. Start at `GroupCore`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,22 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from moldau.coordinator.group.classic_group import ClassicGroup
-from moldau.coordinator.group.classic_membership import JOIN_PHASE, SESSION, SYNC_PHASE, ClassicMembership
-from moldau.coordinator.group.consumer_classic_members import ConsumerClassicMembers
-from moldau.coordinator.group.consumer_group import CONSUMER_GROUP_KEYS, ConsumerGroup, ConsumerGroupKey
-from moldau.coordinator.group.consumer_membership import NO_FACTS, ConsumerFacts, ConsumerMembership
-from moldau.coordinator.group.consumer_requests import ConsumerHeartbeat
-from moldau.coordinator.group.errors import RefusedError
-from moldau.coordinator.group.group import Group
-from moldau.coordinator.group.offset_expiry import expired_records
-from moldau.coordinator.group.offsets import FetchedOffset, Offsets, OffsetToCommit, Place, commit_record
-from moldau.coordinator.group.requests import HeartbeatRequest, JoinRequest, LeavingMember, SyncRequest
+from moldau.coordinator.group.classic.group import ClassicGroup
+from moldau.coordinator.group.classic.membership import JOIN_PHASE, SESSION, SYNC_PHASE, ClassicMembership
+from moldau.coordinator.group.classic.requests import HeartbeatRequest, JoinRequest, LeavingMember, SyncRequest
+from moldau.coordinator.group.consumer.classic_members import ConsumerClassicMembers
+from moldau.coordinator.group.consumer.group import CONSUMER_GROUP_KEYS, ConsumerGroup, ConsumerGroupKey
+from moldau.coordinator.group.consumer.membership import NO_FACTS, ConsumerFacts, ConsumerMembership
+from moldau.coordinator.group.consumer.requests import ConsumerHeartbeat
+from moldau.coordinator.group.group import Group, RefusedError
+from moldau.coordinator.group.offsets import (
+    FetchedOffset,
+    Offsets,
+    OffsetToCommit,
+    Place,
+    commit_record,
+    expired_records,
+)
 from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.runtime.deadlines import Deadlines
 from moldau.coordinator.runtime.outcome import Outcome, Producer, Ticket

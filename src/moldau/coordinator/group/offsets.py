@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from moldau.coordinator.group.group import Group
 from moldau.coordinator.runtime.outcome import CoordinatorRecord, Producer
 from moldau.core.errors import ErrorCode
 from moldau.protocol.coordinator_records import (
@@ -19,7 +20,16 @@ from moldau.protocol.coordinator_records import (
 )
 from moldau.protocol.offset_records import OffsetValue, encode_offset_key, encode_offset_value
 
-__all__ = ["NO_OFFSET", "CommittedOffset", "FetchedOffset", "OffsetToCommit", "Offsets", "commit_record"]
+__all__ = [
+    "NO_OFFSET",
+    "CommittedOffset",
+    "FetchedOffset",
+    "OffsetToCommit",
+    "Offsets",
+    "commit_record",
+    "expired_records",
+]
+
 
 Place = tuple[str, int]
 """Topic and partition."""
@@ -160,3 +170,31 @@ def _committed(value: OffsetValue | RecordValue, order: int) -> CommittedOffset:
 
 def _expiry(expire_ms: int) -> int | None:
     return expire_ms if expire_ms >= 0 else None
+
+
+def expired_records(
+    group: Group, offsets: Offsets, now_ms: int, retention_ms: int
+) -> tuple[list[CoordinatorRecord], bool]:
+    """Tombstones for a group's expired offsets, and whether the group goes with them.
+
+    It goes when it has neither members nor offsets left, and none that an open transaction may bring.
+    """
+    known = offsets.of(group.group_id)
+    expired = [
+        place
+        for place, committed in known.items()
+        if _is_expired(group, place[0], committed, now_ms, retention_ms)
+        and not offsets.is_undecided(group.group_id, place)
+    ]
+    records = offsets.tombstones(group.group_id, expired)
+    is_gone = group.is_empty and len(expired) == len(known) and not offsets.has_undecided(group.group_id)
+    return (records + group.tombstones() if is_gone else records), is_gone
+
+
+def _is_expired(group: Group, topic: str, committed: CommittedOffset, now_ms: int, retention_ms: int) -> bool:
+    idle_since_ms = group.idle_since_ms(topic, committed.committed_ms)
+    if idle_since_ms is None:
+        return False
+    if committed.expire_ms is not None:
+        return now_ms >= committed.expire_ms
+    return now_ms - idle_since_ms >= retention_ms

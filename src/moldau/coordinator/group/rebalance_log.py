@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from moldau.coordinator.group.classic_group import ClassicGroup
-from moldau.coordinator.group.consumer_group import ConsumerGroup
+from moldau.coordinator.group.classic.group import ClassicGroup
+from moldau.coordinator.group.consumer.group import ConsumerGroup
 
 __all__ = ["log_epoch", "log_generation", "log_rebalance", "some_of"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from moldau.coordinator.group.classic_group import ClassicGroup, ClassicState
+from moldau.coordinator.group.classic.group import ClassicGroup, ClassicState
 from moldau.coordinator.group.group import Group
 
 __all__ = ["DescribedGroup", "DescribedMember", "ListedGroup", "described_classic", "listed"]

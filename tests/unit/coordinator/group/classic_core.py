@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from moldau.coordinator.group.classic_group import ClassicGroup
-from moldau.coordinator.group.group_core import CommitRequest, GroupCore
-from moldau.coordinator.group.offsets import OffsetToCommit
-from moldau.coordinator.group.requests import (
+from moldau.coordinator.group.classic.group import ClassicGroup
+from moldau.coordinator.group.classic.requests import (
     HeartbeatRequest,
     JoinRequest,
     LeavingMember,
     MemberProtocol,
     SyncRequest,
 )
+from moldau.coordinator.group.group_core import CommitRequest, GroupCore
+from moldau.coordinator.group.offsets import OffsetToCommit
 from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.runtime.outcome import CoordinatorRecord, Producer
 from moldau.coordinator.runtime.shard import Shard

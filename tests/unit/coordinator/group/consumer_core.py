@@ -7,11 +7,11 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from moldau.coordinator.group.consumer_group import ConsumerGroup
-from moldau.coordinator.group.consumer_membership import ConsumerFacts
-from moldau.coordinator.group.consumer_requests import ConsumerHeartbeat, ConsumerHeartbeatReply
-from moldau.coordinator.group.consumer_settings import ConsumerSettings
-from moldau.coordinator.group.consumer_topics import TopicFacts
+from moldau.coordinator.group.consumer.group import ConsumerGroup
+from moldau.coordinator.group.consumer.membership import ConsumerFacts
+from moldau.coordinator.group.consumer.requests import ConsumerHeartbeat, ConsumerHeartbeatReply
+from moldau.coordinator.group.consumer.settings import ConsumerSettings
+from moldau.coordinator.group.consumer.topics import TopicFacts
 from moldau.coordinator.group.group_core import GroupCore
 from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.runtime.outcome import CoordinatorRecord, Outcome

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.group.classic_core import GROUP, Harness
 
+from moldau.coordinator.group.classic.requests import LeavingMember
 from moldau.coordinator.group.group_core import CommitRequest
 from moldau.coordinator.group.offsets import OffsetToCommit, commit_record
-from moldau.coordinator.group.requests import LeavingMember
 from moldau.coordinator.runtime.outcome import Producer
 from moldau.core.errors import ErrorCode
 

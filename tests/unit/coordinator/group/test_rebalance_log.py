@@ -9,8 +9,8 @@ import pytest
 from tests.unit.coordinator.group.classic_core import Harness
 from tests.unit.coordinator.group.consumer_core import ConsumerCore
 
+from moldau.coordinator.group.classic.requests import LeavingMember
 from moldau.coordinator.group.rebalance_log import some_of
-from moldau.coordinator.group.requests import LeavingMember
 
 
 class Lines(logging.Handler):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from moldau.coordinator.group.consumer_assignment import Assignment
+from moldau.coordinator.group.consumer.assignment import Assignment
 from moldau.core.errors import ErrorCode
 
 __all__ = ["ConsumerHeartbeat", "ConsumerHeartbeatReply"]

@@ -1,7 +1,7 @@
 """The consumer protocol (KIP-848), decided for one shard's groups: heartbeats, sessions, revocations overdue.
 
-What a heartbeat does to a group is `consumer_heartbeat`; here is which group it is, when members are given up, and
-what becomes of the records. Start at `ConsumerMembership.heartbeat`.
+What a heartbeat does to a group is `coordinator.group.consumer.heartbeat`; here is which group it is, when members
+are given up, and what becomes of the records. Start at `ConsumerMembership.heartbeat`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,19 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from moldau.coordinator.group.classic_group import ClassicGroup
-from moldau.coordinator.group.classic_membership import SESSION, ClassicMembership
-from moldau.coordinator.group.consumer_draft import Draft
-from moldau.coordinator.group.consumer_group import ConsumerGroup
-from moldau.coordinator.group.consumer_heartbeat import Surroundings, check_request, heartbeat, leave, remove_member
-from moldau.coordinator.group.consumer_member import JOINING, LEAVING, ConsumerMember, MemberState
-from moldau.coordinator.group.consumer_migration import can_downgrade, downgrade, upgrade
-from moldau.coordinator.group.consumer_requests import ConsumerHeartbeat, ConsumerHeartbeatReply
-from moldau.coordinator.group.consumer_settings import ConsumerSettings
-from moldau.coordinator.group.consumer_topics import Topics
-from moldau.coordinator.group.errors import RefusedError
-from moldau.coordinator.group.group import Group
+from moldau.coordinator.group.classic.group import ClassicGroup
+from moldau.coordinator.group.classic.membership import SESSION, ClassicMembership
+from moldau.coordinator.group.classic.requests import JoinReply, SyncReply
+from moldau.coordinator.group.consumer.draft import Draft
+from moldau.coordinator.group.consumer.group import ConsumerGroup
+from moldau.coordinator.group.consumer.heartbeat import Surroundings, check_request, heartbeat, leave, remove_member
+from moldau.coordinator.group.consumer.member import JOINING, LEAVING, ConsumerMember, MemberState
+from moldau.coordinator.group.consumer.migration import can_downgrade, downgrade, upgrade
+from moldau.coordinator.group.consumer.requests import ConsumerHeartbeat, ConsumerHeartbeatReply
+from moldau.coordinator.group.consumer.settings import ConsumerSettings
+from moldau.coordinator.group.consumer.topics import Topics
+from moldau.coordinator.group.group import Group, RefusedError
 from moldau.coordinator.group.rebalance_log import log_epoch
-from moldau.coordinator.group.requests import JoinReply, SyncReply
 from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.runtime.deadlines import Deadlines
 from moldau.coordinator.runtime.outcome import Outcome, Ticket

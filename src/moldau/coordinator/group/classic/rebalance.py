@@ -1,16 +1,16 @@
 """A rebalance of a classic group: gather members, tell them the generation, hand out what the leader assigned.
 
-The phases and their deadlines; which request leads into them is `group.classic_membership`. Every wait ends: sessions,
-the join phase and the sync phase all have a time. Start at `ClassicRebalance.prepare`.
+The phases and their deadlines; which request leads into them is `coordinator.group.classic.membership`. Every wait
+ends: sessions, the join phase and the sync phase all have a time. Start at `ClassicRebalance.prepare`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from moldau.coordinator.group.classic_group import ClassicGroup, ClassicMember, ClassicState, voted_protocol
+from moldau.coordinator.group.classic.group import ClassicGroup, ClassicMember, ClassicState, voted_protocol
+from moldau.coordinator.group.classic.requests import JoinReply, SyncReply
 from moldau.coordinator.group.rebalance_log import log_generation, log_rebalance, some_of
-from moldau.coordinator.group.requests import JoinReply, SyncReply
 from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.runtime.deadlines import Deadlines
 from moldau.coordinator.runtime.outcome import Outcome

@@ -10,25 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import Final
 
-from moldau.coordinator.group.classic_group import CONSUMER
-from moldau.coordinator.group.classic_membership import ClassicMembership
-from moldau.coordinator.group.consumer_assignment import Assignment, without
-from moldau.coordinator.group.consumer_draft import Draft
-from moldau.coordinator.group.consumer_group import ConsumerGroup
-from moldau.coordinator.group.consumer_heartbeat import advance, reconcile, remove_member, take_static_place
-from moldau.coordinator.group.consumer_member import NOT_TOLD, ConsumerMember, MemberState
-from moldau.coordinator.group.consumer_membership import CLASSIC_STEP, ConsumerMembership
-from moldau.coordinator.group.consumer_migration import (
-    assigned_bytes,
-    assignment_by_name,
-    classic_metadata,
-    common_protocols,
-    subscription_of,
-)
-from moldau.coordinator.group.errors import RefusedError
-from moldau.coordinator.group.group import Group
-from moldau.coordinator.group.rebalance_log import log_epoch, some_of
-from moldau.coordinator.group.requests import (
+from moldau.coordinator.group.classic.group import CONSUMER
+from moldau.coordinator.group.classic.membership import ClassicMembership
+from moldau.coordinator.group.classic.requests import (
     HeartbeatRequest,
     JoinReply,
     JoinRequest,
@@ -37,6 +21,21 @@ from moldau.coordinator.group.requests import (
     SyncReply,
     SyncRequest,
 )
+from moldau.coordinator.group.consumer.assignment import Assignment, without
+from moldau.coordinator.group.consumer.draft import Draft
+from moldau.coordinator.group.consumer.group import ConsumerGroup
+from moldau.coordinator.group.consumer.heartbeat import advance, reconcile, remove_member, take_static_place
+from moldau.coordinator.group.consumer.member import NOT_TOLD, ConsumerMember, MemberState
+from moldau.coordinator.group.consumer.membership import CLASSIC_STEP, ConsumerMembership
+from moldau.coordinator.group.consumer.migration import (
+    assigned_bytes,
+    assignment_by_name,
+    classic_metadata,
+    common_protocols,
+    subscription_of,
+)
+from moldau.coordinator.group.group import Group, RefusedError
+from moldau.coordinator.group.rebalance_log import log_epoch, some_of
 from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.runtime.deadlines import Deadlines
 from moldau.coordinator.runtime.outcome import Outcome, Ticket

@@ -7,8 +7,8 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.coordinator.group.assignors import Subscriber, range_assignment, uniform_assignment
-from moldau.coordinator.group.consumer_assignment import Assignment
+from moldau.coordinator.group.consumer.assignment import Assignment
+from moldau.coordinator.group.consumer.assignors import Subscriber, range_assignment, uniform_assignment
 
 A, B, C = (UUID(int=number) for number in (1, 2, 3))
 COUNTS = st.dictionaries(st.sampled_from([A, B, C]), st.integers(1, 9), min_size=1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.group.classic_core import TOPIC_T, Harness
 
-from moldau.coordinator.group.classic_group import ClassicState
-from moldau.coordinator.group.requests import LeavingMember, MemberProtocol
+from moldau.coordinator.group.classic.group import ClassicState
+from moldau.coordinator.group.classic.requests import LeavingMember, MemberProtocol
 from moldau.core.errors import ErrorCode
 
 RANGE, ROBIN = MemberProtocol("range", b"r"), MemberProtocol("roundrobin", b"rr")

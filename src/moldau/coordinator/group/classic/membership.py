@@ -1,8 +1,8 @@
 """The classic protocol: joining, syncing, staying alive and leaving, decided for one shard's groups.
 
 A *join phase* gathers members (PreparingRebalance), a *sync phase* hands out what the leader assigned
-(CompletingRebalance, then Stable): `group.classic_rebalance`. Here is who may come, stay and go. Versions and bytes
-are the handlers' business, offsets `group.offsets`'. Start at `ClassicMembership.join`.
+(CompletingRebalance, then Stable): `coordinator.group.classic.rebalance`. Here is who may come, stay and go. Versions
+and bytes are the handlers' business, offsets `coordinator.group.offsets`'. Start at `ClassicMembership.join`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import Final
 
-from moldau.coordinator.group.classic_group import ClassicGroup, ClassicMember, ClassicState, voted_protocol
-from moldau.coordinator.group.classic_rebalance import (
+from moldau.coordinator.group.classic.group import ClassicGroup, ClassicMember, ClassicState, voted_protocol
+from moldau.coordinator.group.classic.rebalance import (
     JOIN_PHASE,
     SESSION,
     SYNC_PHASE,
@@ -19,10 +19,7 @@ from moldau.coordinator.group.classic_rebalance import (
     joined_reply,
     synced_reply,
 )
-from moldau.coordinator.group.errors import RefusedError
-from moldau.coordinator.group.group import Group
-from moldau.coordinator.group.rebalance_log import some_of
-from moldau.coordinator.group.requests import (
+from moldau.coordinator.group.classic.requests import (
     HeartbeatRequest,
     JoinReply,
     JoinRequest,
@@ -31,6 +28,8 @@ from moldau.coordinator.group.requests import (
     SyncReply,
     SyncRequest,
 )
+from moldau.coordinator.group.group import Group, RefusedError
+from moldau.coordinator.group.rebalance_log import some_of
 from moldau.coordinator.group.settings import GroupSettings
 from moldau.coordinator.runtime.deadlines import Deadlines
 from moldau.coordinator.runtime.outcome import Outcome, Ticket

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final
 
-from moldau.coordinator.group.consumer_assignment import NOTHING, Assignment, assignment_of, joined, topic_partitions
+from moldau.coordinator.group.consumer.assignment import NOTHING, Assignment, assignment_of, joined, topic_partitions
 from moldau.protocol.coordinator_records import ConsumerGroupMemberMetadataValue, CurrentMemberAssignmentValue
 from moldau.protocol.record_schemas import MalformedRecordError
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from moldau.coordinator.group.consumer_assignment import Assignment
-from moldau.coordinator.group.consumer_group import ConsumerGroup
-from moldau.coordinator.group.consumer_heartbeat import assignor_of
-from moldau.coordinator.group.consumer_settings import ConsumerSettings
+from moldau.coordinator.group.consumer.assignment import Assignment
+from moldau.coordinator.group.consumer.group import ConsumerGroup
+from moldau.coordinator.group.consumer.heartbeat import assignor_of
+from moldau.coordinator.group.consumer.settings import ConsumerSettings
 from moldau.coordinator.group.group import Group
 
 __all__ = ["DescribedConsumer", "DescribedConsumerGroup", "described_consumer_group"]

@@ -2,8 +2,8 @@
 joins, and back when the last one has gone.
 
 Pure conversions into records; members keep what they have, and move on from there by the rules of the protocol the
-group now has. How those that speak the other protocol are answered meanwhile is `consumer_classic_members`. Start at
-`upgrade` and `downgrade`.
+group now has. How those that speak the other protocol are answered meanwhile is
+`coordinator.group.consumer.classic_members`. Start at `upgrade` and `downgrade`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from moldau.coordinator.group.classic_group import CONSUMER, ClassicGroup, ClassicMember
-from moldau.coordinator.group.consumer_assignment import NOTHING, Assignment, assignment_of, joined, without
-from moldau.coordinator.group.consumer_draft import Draft
-from moldau.coordinator.group.consumer_embedded import (
+from moldau.coordinator.group.classic.consumer_protocol import (
     Subscription,
     decode_assignment,
     decode_subscription,
     encode_assignment,
 )
-from moldau.coordinator.group.consumer_group import ConsumerGroup
-from moldau.coordinator.group.consumer_member import ConsumerMember, MemberState
-from moldau.coordinator.group.consumer_settings import ConsumerSettings
-from moldau.coordinator.group.consumer_topics import Topics
-from moldau.coordinator.group.errors import RefusedError
+from moldau.coordinator.group.classic.group import CONSUMER, ClassicGroup, ClassicMember
+from moldau.coordinator.group.consumer.assignment import NOTHING, Assignment, assignment_of, joined, without
+from moldau.coordinator.group.consumer.draft import Draft
+from moldau.coordinator.group.consumer.group import ConsumerGroup
+from moldau.coordinator.group.consumer.member import ConsumerMember, MemberState
+from moldau.coordinator.group.consumer.settings import ConsumerSettings
+from moldau.coordinator.group.consumer.topics import Topics
+from moldau.coordinator.group.group import RefusedError
 from moldau.coordinator.runtime.outcome import CoordinatorRecord
 from moldau.core.errors import ErrorCode
 from moldau.protocol.coordinator_records import (

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from moldau.coordinator.group.consumer_assignment import Assignment, topic_partitions
-from moldau.coordinator.group.consumer_group import ConsumerGroup
-from moldau.coordinator.group.consumer_member import ConsumerMember
+from moldau.coordinator.group.consumer.assignment import Assignment, topic_partitions
+from moldau.coordinator.group.consumer.group import ConsumerGroup
+from moldau.coordinator.group.consumer.member import ConsumerMember
 from moldau.coordinator.runtime.outcome import CoordinatorRecord
 from moldau.protocol.coordinator_records import (
     ConsumerGroupMemberMetadataKey,

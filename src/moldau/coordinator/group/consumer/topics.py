@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
-from moldau.coordinator.group.errors import RefusedError
+from moldau.coordinator.group.group import RefusedError
 from moldau.core.errors import ErrorCode
 
 __all__ = ["SubscribedTopics", "Topics", "check_regex", "matching", "metadata_hash", "subscribed_topics"]

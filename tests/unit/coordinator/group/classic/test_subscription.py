@@ -5,7 +5,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.coordinator.group.subscription import subscribed_topics
+from moldau.coordinator.group.classic.consumer_protocol import subscribed_topics
 
 
 def encoded(topics: list[str], rest: bytes = b"") -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.coordinator.group.consumer_embedded import (
+from moldau.coordinator.group.classic.consumer_protocol import (
     Subscription,
     decode_assignment,
     decode_subscription,

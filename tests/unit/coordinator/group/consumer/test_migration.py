@@ -7,10 +7,9 @@ import struct
 import pytest
 from tests.unit.coordinator.group.consumer_core import ORDERS, ConsumerCore
 
-from moldau.coordinator.group.classic_group import ClassicGroup, ClassicState
-from moldau.coordinator.group.consumer_embedded import decode_assignment, encode_assignment
-from moldau.coordinator.group.consumer_group import ConsumerGroup
-from moldau.coordinator.group.requests import (
+from moldau.coordinator.group.classic.consumer_protocol import decode_assignment, encode_assignment
+from moldau.coordinator.group.classic.group import ClassicGroup, ClassicState
+from moldau.coordinator.group.classic.requests import (
     HeartbeatRequest,
     JoinReply,
     JoinRequest,
@@ -19,6 +18,7 @@ from moldau.coordinator.group.requests import (
     SyncReply,
     SyncRequest,
 )
+from moldau.coordinator.group.consumer.group import ConsumerGroup
 from moldau.core.errors import ErrorCode
 
 NAME = b"orders"

@@ -1,7 +1,8 @@
 """A group of the consumer protocol: what its records say, and nothing else.
 
-Changes by `replay` alone, live and at recovery. What requests and time do to it is `consumer_heartbeat`; deadlines
-are soft state of `consumer_membership`. Start at `ConsumerGroup.replay`.
+Changes by `replay` alone, live and at recovery. What requests and time do to it is
+`coordinator.group.consumer.heartbeat`; deadlines are soft state of `coordinator.group.consumer.membership`. Start at
+`ConsumerGroup.replay`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from uuid import UUID
 
-from moldau.coordinator.group.consumer_assignment import NOTHING, Assignment, assignment_of
-from moldau.coordinator.group.consumer_member import NOT_TOLD, ConsumerMember
-from moldau.coordinator.group.errors import RefusedError
-from moldau.coordinator.group.group import Group
+from moldau.coordinator.group.consumer.assignment import NOTHING, Assignment, assignment_of
+from moldau.coordinator.group.consumer.member import NOT_TOLD, ConsumerMember
+from moldau.coordinator.group.group import Group, RefusedError
 from moldau.coordinator.runtime.outcome import CoordinatorRecord
 from moldau.core.errors import ErrorCode
 from moldau.protocol.coordinator_records import (
@@ -188,7 +188,7 @@ class ConsumerGroup(Group):
         return None if self.is_subscribed_to(topic) else committed_ms
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        from moldau.coordinator.group.consumer_draft import Draft
+        from moldau.coordinator.group.consumer.draft import Draft
 
         draft = Draft(self)
         draft.delete_group()

@@ -1,30 +1,45 @@
 """A heartbeat of the consumer protocol (KIP-848): one request that joins, changes, acknowledges and asks.
 
-Works on a `Draft` and the time; whether the group is there at all, and deadlines, are `consumer_membership`.
-Start at `heartbeat`.
+Works on a `Draft` and the time; whether the group exists, and deadlines, are `coordinator.group.consumer.membership`.
+
+Reconciliation is one step of a member from what it has towards its target: it first gives up what it must not have
+any more, staying in its epoch; then it moves to the target's epoch and gets what nobody else holds; what others still
+hold follows on later heartbeats. So a partition never has two holders, and no member waits for all others.
+
+Start at `heartbeat` and `reconciled`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, NamedTuple
+from uuid import UUID
 
-from moldau.coordinator.group.assignors import ASSIGNORS, Subscriber
-from moldau.coordinator.group.consumer_assignment import NOTHING, Assignment, is_within
-from moldau.coordinator.group.consumer_draft import Draft
-from moldau.coordinator.group.consumer_group import ConsumerGroup
-from moldau.coordinator.group.consumer_member import (
+from moldau.coordinator.group.consumer.assignment import (
+    NOTHING,
+    Assignment,
+    common,
+    is_within,
+    joined,
+    overlaps,
+    without,
+)
+from moldau.coordinator.group.consumer.assignors import ASSIGNORS, Subscriber
+from moldau.coordinator.group.consumer.draft import Draft
+from moldau.coordinator.group.consumer.group import ConsumerGroup
+from moldau.coordinator.group.consumer.member import (
     JOINING,
     LEAVING,
     LEAVING_FOR_A_WHILE,
     NOT_TOLD,
     ConsumerMember,
+    MemberState,
 )
-from moldau.coordinator.group.consumer_reconciliation import reconciled
-from moldau.coordinator.group.consumer_requests import ConsumerHeartbeat
-from moldau.coordinator.group.consumer_settings import ConsumerSettings
-from moldau.coordinator.group.consumer_topics import Topics, check_regex, matching, metadata_hash, subscribed_topics
-from moldau.coordinator.group.errors import RefusedError
+from moldau.coordinator.group.consumer.requests import ConsumerHeartbeat
+from moldau.coordinator.group.consumer.settings import ConsumerSettings
+from moldau.coordinator.group.consumer.topics import Topics, check_regex, matching, metadata_hash, subscribed_topics
+from moldau.coordinator.group.group import RefusedError
 from moldau.core.errors import ErrorCode
 from moldau.protocol.coordinator_records import ConsumerGroupMemberMetadataValue
 
@@ -36,10 +51,12 @@ __all__ = [
     "heartbeat",
     "leave",
     "reconcile",
+    "reconciled",
     "remove_member",
     "retarget",
     "take_static_place",
 ]
+
 
 MAX_TEXT_BYTES: Final = 2**15 - 1
 """The longest string a record's key can hold."""
@@ -310,3 +327,49 @@ def leave(draft: Draft, request: ConsumerHeartbeat, around: Surroundings) -> str
         away = replace(member, member_epoch=LEAVING_FOR_A_WHILE, pending_revocation=NOTHING)
         draft.put_current(away)
     return member.member_id
+
+
+IsFree = Callable[[UUID, int], bool]
+
+
+def reconciled(
+    member: ConsumerMember, target: Assignment, target_epoch: int, *, owned: Assignment | None, is_free: IsFree
+) -> ConsumerMember:
+    """The member after this heartbeat; the same object if nothing changes.
+
+    `owned` is what the member says it uses, `None` if it says nothing about it. `is_free` tells whether nobody else
+    holds a partition.
+    """
+    if member.state is MemberState.STABLE and member.member_epoch == target_epoch:
+        return member
+    if member.state is MemberState.UNREVOKED_PARTITIONS and _still_owns(owned, member.pending_revocation):
+        return member
+    next_member = _next_step(member, target, target_epoch, owned=owned, is_free=is_free)
+    return member if next_member == member else next_member
+
+
+def _next_step(
+    member: ConsumerMember, target: Assignment, target_epoch: int, *, owned: Assignment | None, is_free: IsFree
+) -> ConsumerMember:
+    kept = common(member.assigned, target)
+    to_revoke = without(member.assigned, target)
+    if to_revoke and _still_owns(owned, to_revoke):
+        return replace(member, state=MemberState.UNREVOKED_PARTITIONS, assigned=kept, pending_revocation=to_revoke)
+    missing = without(target, kept)
+    free = _free(missing, is_free)
+    state = MemberState.STABLE if free == missing else MemberState.UNRELEASED_PARTITIONS
+    moved = member if member.member_epoch == target_epoch else member.at_epoch(target_epoch)
+    return replace(moved, state=state, assigned=joined(kept, free), pending_revocation=NOTHING)
+
+
+def _still_owns(owned: Assignment | None, partitions: Assignment) -> bool:
+    """A member that says nothing about what it owns still owns it."""
+    return owned is None or overlaps(owned, partitions)
+
+
+def _free(partitions: Assignment, is_free: IsFree) -> Assignment:
+    return {
+        topic: free
+        for topic, numbers in partitions.items()
+        if (free := frozenset(number for number in numbers if is_free(topic, number)))
+    }

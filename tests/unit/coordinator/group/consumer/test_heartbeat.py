@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.unit.coordinator.group.consumer_core import ORDERS, PAYMENTS, ConsumerCore
 
-from moldau.coordinator.group.consumer_group import ConsumerGroupState
-from moldau.coordinator.group.consumer_topics import TopicFacts
-from moldau.coordinator.group.errors import RefusedError
+from moldau.coordinator.group.consumer.group import ConsumerGroupState
+from moldau.coordinator.group.consumer.topics import TopicFacts
+from moldau.coordinator.group.group import RefusedError
 from moldau.core.errors import ErrorCode
 
 

@@ -1,7 +1,8 @@
 """What consumers of the classic protocol tell each other inside JoinGroup and SyncGroup.
 
 The coordinator hands these bytes on unread while a group is classic; when consumers of both protocols share a group,
-it has to read subscriptions and write assignments itself.
+it has to read subscriptions and write assignments itself. Keeping and deleting offsets depends on the topics of a
+subscription in either case (`subscribed_topics`).
 
     subscription: version int16 | topics [string] | user data bytes
                   | v1 owned [topic string, partitions [int32]] | v2 generation int32 | v3 rack string
@@ -16,7 +17,8 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Subscription", "decode_assignment", "decode_subscription", "encode_assignment"]
+__all__ = ["Subscription", "decode_assignment", "decode_subscription", "encode_assignment", "subscribed_topics"]
+
 
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 NEWEST = 3
@@ -111,3 +113,27 @@ class _Reader:
         taken = self._data[self._position : end]
         self._position = end
         return taken
+
+
+_INT16 = struct.Struct(">h")
+_VERSION_AND_COUNT = struct.Struct(">hi")
+
+
+def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
+    """The topics, or `None` where the bytes are not a consumer's subscription."""
+    try:
+        _, count = _VERSION_AND_COUNT.unpack_from(metadata)
+        position = _VERSION_AND_COUNT.size
+        if not 0 <= count <= len(metadata):
+            return None
+        topics = []
+        for _ in range(count):
+            (length,) = _INT16.unpack_from(metadata, position)
+            position += _INT16.size
+            if length < 0 or position + length > len(metadata):
+                return None
+            topics.append(metadata[position : position + length].decode())
+            position += length
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return frozenset(topics)

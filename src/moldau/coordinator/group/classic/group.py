@@ -1,8 +1,8 @@
 """A group of the classic protocol: its members, their generation, and what of it a restart must find.
 
-State and questions about it; what requests and time do to it is `group.classic_membership`. Members in mid-join,
-generations not yet assigned and everybody who waits are soft: only `take`, which replays a record, changes the
-assigned state. Start at `ClassicGroup`.
+State and questions about it; what requests and time do to it is `coordinator.group.classic.membership`. Members in
+mid-join, generations not yet assigned and everybody who waits are soft: only `take`, which replays a record, changes
+the assigned state. Start at `ClassicGroup`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from moldau.coordinator.group.errors import RefusedError
-from moldau.coordinator.group.group import Group
-from moldau.coordinator.group.requests import JoinedMember, MemberProtocol
-from moldau.coordinator.group.subscription import subscribed_topics
+from moldau.coordinator.group.classic.consumer_protocol import subscribed_topics
+from moldau.coordinator.group.classic.requests import JoinedMember, MemberProtocol
+from moldau.coordinator.group.group import Group, RefusedError
 from moldau.coordinator.runtime.outcome import CoordinatorRecord, Ticket
 from moldau.core.errors import ErrorCode
 from moldau.protocol.coordinator_records import (

@@ -2,7 +2,7 @@
 
 `uniform` spreads partitions evenly and moves as few as it can; `range` gives each member neighbouring partitions of
 every topic, so that topics with as many partitions as one another are split alike. Targets only: how members get
-there without two of them holding a partition is `consumer_reconciliation`. Start at `ASSIGNORS`.
+there without two of them holding a partition is `coordinator.group.consumer.heartbeat`. Start at `ASSIGNORS`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from moldau.coordinator.group.consumer_assignment import NOTHING, Assignment
+from moldau.coordinator.group.consumer.assignment import NOTHING, Assignment
 
 __all__ = ["ASSIGNORS", "Assignor", "Subscriber", "range_assignment", "uniform_assignment"]
 

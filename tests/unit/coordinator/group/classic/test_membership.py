@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.coordinator.group.classic_core import GROUP, Harness
 
-from moldau.coordinator.group.classic_group import ClassicState
-from moldau.coordinator.group.requests import LeavingMember
+from moldau.coordinator.group.classic.group import ClassicState
+from moldau.coordinator.group.classic.requests import LeavingMember
 from moldau.core.errors import ErrorCode
 
 
@@ -207,7 +207,7 @@ def test_a_static_leader_that_comes_back_may_skip_assigning(groups: Harness) -> 
 
 
 def test_a_static_member_that_changes_the_vote_rebalances(groups: Harness) -> None:
-    from moldau.coordinator.group.requests import MemberProtocol
+    from moldau.coordinator.group.classic.requests import MemberProtocol
 
     old = groups.join(group_instance_id="i", protocols=(MemberProtocol("a", b""), MemberProtocol("b", b""))).member_id
     groups.sync(old, group_instance_id="i")
