@@ -2,7 +2,7 @@
 
 A serde is a description and travels between processes as one; each process asks the registry for itself, when it needs
 to, and remembers the answers. Records that were read remember their schema, so that they can be written again without
-naming one. The kinds are in `schema_serdes`. Start at `SchemaSerde.serialize` and `deserialize`.
+naming one. The kinds are in `schema_serdes`. Start at `SchemaSerde.serialize`.
 """
 
 from __future__ import annotations

@@ -9,9 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from moldau.pipeline.cores.contextual import ContextualProcessor
 from moldau.pipeline.cores.handlers import Response as HandlerResponse
-from moldau.pipeline.cores.processors import ProcessorContext, RecordMetadata
+from moldau.pipeline.cores.processors import ContextualProcessor, ProcessorContext, RecordMetadata
 from moldau.pipeline.cores.punctuation import Cancellable, PunctuationType
 from moldau.pipeline.cores.records import Record, ValueAndTimestamp
 from moldau.pipeline.dsl import expression_functions as functions

@@ -10,12 +10,12 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from moldau.pipeline.cores.failures import StateError
-from moldau.pipeline.cores.key_value_store import KeyValueStore, TimestampedStore
 from moldau.pipeline.cores.records import ValueAndTimestamp, Windowed
-from moldau.pipeline.cores.session_store import SessionStore
-from moldau.pipeline.cores.store import Store
-from moldau.pipeline.cores.versioned_store import VersionedStore
-from moldau.pipeline.cores.window_store import LAST_TIME, WindowStore
+from moldau.pipeline.cores.stores.key_value_store import KeyValueStore, TimestampedStore
+from moldau.pipeline.cores.stores.session_store import SessionStore
+from moldau.pipeline.cores.stores.store import Store
+from moldau.pipeline.cores.stores.versioned_store import VersionedStore
+from moldau.pipeline.cores.stores.window_store import LAST_TIME, WindowStore
 
 __all__ = ["KeyValueReader", "SessionReader", "TimestampedReader", "VersionedReader", "WindowReader"]
 

@@ -17,7 +17,7 @@ from moldau.core.errors import InvalidConfigError, MoldauError
 from moldau.pipeline.cores.in_memory_run import InMemoryRun
 from moldau.pipeline.cores.records import Headers, OutputRecord
 from moldau.pipeline.cores.settings import TaskSettings
-from moldau.pipeline.cores.store import Store
+from moldau.pipeline.cores.stores.store import Store
 from moldau.pipeline.dsl.durations import Duration, milliseconds
 from moldau.pipeline.dsl.given_options import check_serdes
 from moldau.pipeline.dsl.hints import Hinting

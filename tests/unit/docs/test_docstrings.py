@@ -71,7 +71,8 @@ def beside(path: Path, dotted: str) -> str:
 
 def stale_pointers(path: Path) -> Iterator[str]:
     tree = ast.parse(path.read_text())
-    for start in re.findall(r"Start at `([A-Za-z_][\w.]*)`", ast.get_docstring(tree) or ""):
+    pointers = re.findall(r"Start at\s+((?:`[A-Za-z_][\w.]*`[\s,and]*)+)", ast.get_docstring(tree) or "")
+    for start in re.findall(r"`([\w.]+)`", " ".join(pointers)):
         if not has_name(path, start.split(".")) and not module_exists(beside(path, start)) and not module_exists(start):
             yield f"Start at `{start}`"
     for text in docstrings(tree):

@@ -9,18 +9,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from moldau.pipeline.cores.backends import Backends, StateBackend
-from moldau.pipeline.cores.cells import Cell, opened_cell
 from moldau.pipeline.cores.failures import RecordError, RecordPlace, StateError
 from moldau.pipeline.cores.handlers import dead_letter_headers
-from moldau.pipeline.cores.key_value_store import KeyValueStore, TimestampedStore
 from moldau.pipeline.cores.processor import TableView
 from moldau.pipeline.cores.punctuation import Cancellable, Punctuations, PunctuationType
 from moldau.pipeline.cores.records import NO_TIMESTAMP, Headers, OutputRow
-from moldau.pipeline.cores.session_store import SessionStore
 from moldau.pipeline.cores.settings import TaskSettings
-from moldau.pipeline.cores.store import Codec, Store, StoreChange, codec_of
-from moldau.pipeline.cores.window_store import DuplicatesWindowStore, TimestampedWindowStore, WindowStore
+from moldau.pipeline.cores.stores.backends import Backends, StateBackend
+from moldau.pipeline.cores.stores.cells import Cell, opened_cell
+from moldau.pipeline.cores.stores.key_value_store import KeyValueStore, TimestampedStore
+from moldau.pipeline.cores.stores.session_store import SessionStore
+from moldau.pipeline.cores.stores.store import Codec, Store, StoreChange, codec_of
+from moldau.pipeline.cores.stores.window_store import DuplicatesWindowStore, TimestampedWindowStore, WindowStore
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import Materialization, Node
 

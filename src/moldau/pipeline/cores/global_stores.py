@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.failures import StateError
 from moldau.pipeline.cores.processors import ProcessorContext, UserProcessor
-from moldau.pipeline.cores.state_stores import open_store
+from moldau.pipeline.cores.stores.state_stores import open_store
 from moldau.pipeline.ir.nodes import GlobalStoreSource
 
 __all__ = ["GlobalProcessorContext", "GlobalStoreProcessor"]

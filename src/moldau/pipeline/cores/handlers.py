@@ -1,6 +1,8 @@
 """What follows from a record that cannot be read or processed: stop, or leave it behind.
 
-Settings name a handler by Kafka's class, by a short word, or give a Python function. Start at `ExceptionHandler`.
+Settings name a handler by Kafka's class, by a short word, or give a Python function. A node that fails loses its
+record; the nodes around it do not notice, and what the record caused elsewhere stays, as in Kafka Streams with a
+processing exception handler. Start at `ExceptionHandler` and `guarded`.
 """
 
 from __future__ import annotations
@@ -12,18 +14,23 @@ from enum import Enum
 from typing import Any
 
 from moldau.core.errors import InvalidConfigError
-from moldau.pipeline.cores.class_words import class_word
-from moldau.pipeline.cores.failures import HandlerError, RecordError
-from moldau.pipeline.cores.records import Headers, InputRecord
+from moldau.pipeline.cores.failures import HandlerError, RecordError, ServiceFailedError, as_record_error
+from moldau.pipeline.cores.processor import Forward, Processor
+from moldau.pipeline.cores.records import Headers, InputRecord, Record
 
 __all__ = [
     "ExceptionHandler",
     "Response",
+    "StoppedError",
+    "class_word",
     "dead_letter_headers",
     "decision",
     "deserialization_handler",
+    "guarded",
+    "handle",
     "processing_handler",
 ]
+
 
 logger = logging.getLogger(__name__)
 
@@ -115,3 +122,40 @@ def dead_letter_headers(error: RecordError) -> Headers:
             "offset": str(error.place.offset),
         }
     return tuple((f"__streams.errors.{name}", text.encode()) for name, text in facts.items())
+
+
+def class_word(given: object) -> str:
+    """The class's own name in small letters, without packages, dashes and underscores."""
+    return str(given).rpartition(".")[2].replace("-", "").replace("_", "").lower()
+
+
+class StoppedError(RecordError):
+    """A failure that a handler has already decided about: the pipeline stops."""
+
+
+def guarded(processor: Processor) -> Forward:
+    """The processor's way to take records, with its own failures given to the handler."""
+
+    def take(record: Record) -> None:
+        try:
+            processor.take(record)
+        except Exception as error:
+            handle(error, processor)
+
+    return take
+
+
+def handle(error: Exception, processor: Processor) -> None:
+    """Ask the handler about a failure; returns where the pipeline is to go on."""
+    if isinstance(error, StoppedError | HandlerError | ServiceFailedError):
+        raise error
+    context = processor.context
+    failure = as_record_error(error, context)
+    if isinstance(failure, ServiceFailedError):
+        raise failure from error
+    row = context.current
+    response = decision(context.settings.processing_handler, failure, None if row is None else InputRecord(*row))
+    context.dead_letter(failure)
+    if response is Response.FAIL:
+        raise StoppedError(str(failure), failure.place, failure.node, failure.origin) from error
+    context.drop(processor.node, "processing failed")

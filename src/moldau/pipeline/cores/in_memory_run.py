@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from itertools import count
 
 from moldau.core.errors import MoldauError
-from moldau.pipeline.cores.backends import Backends, MemoryBackend
 from moldau.pipeline.cores.failures import StateError
 from moldau.pipeline.cores.partitioning import partition_hash
 from moldau.pipeline.cores.records import Headers, InputRecord, OutputRecord
 from moldau.pipeline.cores.settings import TaskSettings
-from moldau.pipeline.cores.store import Store
+from moldau.pipeline.cores.stores.backends import Backends, MemoryBackend
+from moldau.pipeline.cores.stores.store import Store
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.copartitioning import partition_counts, task_count

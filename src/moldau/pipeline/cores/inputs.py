@@ -9,14 +9,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from moldau.core.errors import ServiceError
-from moldau.pipeline.cores.cells import Cell
-from moldau.pipeline.cores.changes import change_decoder
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.failures import DeserializationError, ExtractedTimestampError, service_failure
 from moldau.pipeline.cores.handlers import Response, decision
 from moldau.pipeline.cores.processor import Forward
 from moldau.pipeline.cores.records import NO_TIMESTAMP, InputRecord, Record
-from moldau.pipeline.cores.serialization import Decode, decoder
+from moldau.pipeline.cores.serialization import Decode, change_decoder, decoder
+from moldau.pipeline.cores.stores.cells import Cell
 from moldau.pipeline.cores.timestamps import Extractor
 from moldau.pipeline.ir import nodes as ir
 

@@ -9,13 +9,12 @@ from collections.abc import Collection
 from typing import Any
 
 from moldau.core.errors import ServiceError
-from moldau.pipeline.cores.changes import change_encoder
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.failures import ProcessingError, SerializationError
 from moldau.pipeline.cores.partitioning import partition_hash
 from moldau.pipeline.cores.processor import Processor
 from moldau.pipeline.cores.records import Record
-from moldau.pipeline.cores.serialization import Encode, encoder
+from moldau.pipeline.cores.serialization import Encode, change_encoder, encoder
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.errors import SerdeError
 from moldau.pipeline.ir.functions import PythonFunction

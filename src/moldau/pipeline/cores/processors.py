@@ -11,20 +11,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.failures import ProcessingError, StateError, failing_line
-from moldau.pipeline.cores.guarding import handle
-from moldau.pipeline.cores.handlers import log_and_fail
+from moldau.pipeline.cores.handlers import handle, log_and_fail
 from moldau.pipeline.cores.processor import Forward, Link, Processor, to_each
 from moldau.pipeline.cores.punctuation import Cancellable, PunctuationType
 from moldau.pipeline.cores.records import Record
-from moldau.pipeline.cores.state_stores import ReadOnlyStore, open_store
+from moldau.pipeline.cores.stores.state_stores import ReadOnlyStore, open_store
 from moldau.pipeline.ir.nodes import GlobalStoreSource, Node, Process, StateStore, TableTransformValues
+from moldau.pipeline.ir.type_variables import K, V
 
 __all__ = [
+    "ContextualProcessor",
     "FixedKeyProcessor",
     "KeyChangedError",
     "NoRecordError",
@@ -255,3 +256,29 @@ class FixedKeyProcessor(UserProcessor):
 def user_processor(node: Process, context: TaskContext) -> Processor:
     """The processor of a user's object."""
     return FixedKeyProcessor(node, context) if node.keeps_key else UserProcessor(node, context)
+
+
+class ContextualProcessor(Generic[K, V]):
+    """Has its context from `init` on, and nothing to close.
+
+        class Doubling(ContextualProcessor[str, int]):
+            def process(self, record: Record[str, int]) -> None:
+                self.context.forward(record.with_value(record.value * 2))
+
+        amounts.process_values(Doubling)
+
+    One that has more to begin with overrides `init`, and calls `super().init(context)` first.
+    """
+
+    context: ProcessorContext
+
+    def init(self, context: ProcessorContext) -> None:
+        """Called once before the first record; the place to ask for stores and schedules."""
+        self.context = context
+
+    def process(self, record: Record[K, V]) -> None:
+        """Called for each record; what is to go on is given to `self.context.forward`."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method process(self, record)")
+
+    def close(self) -> None:
+        """Called once when the processor is not needed any more."""

@@ -1,7 +1,10 @@
 """Serdes as cores call them: plain functions of one argument.
 
 A serde that does not care for topics may offer `encode` and `decode` itself, and say with `is_plain` that its values
-are immutable and come back as they were; stores then keep such values as they are. Start at `encoder`.
+are immutable and come back as they were; stores then keep such values as they are.
+
+A table's change on its way to an aggregation in another partition is one byte that says which of the two values follow
+(1 new, 2 old, 3 both), the length of the new value where both do, then the values. Start at `encoder`.
 """
 
 from __future__ import annotations
@@ -11,11 +14,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from moldau.pipeline.cores.records import Change
 from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.windowed_serdes import TimeWindowedSerde
 from moldau.pipeline.ir.windows import Windowed
 
-__all__ = ["Decode", "Encode", "decoder", "encoder", "is_plain"]
+__all__ = ["Decode", "Encode", "change_decoder", "change_encoder", "decoder", "encoder", "is_plain"]
+
 
 Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
@@ -51,3 +56,36 @@ def decoder(serde: Serde, topic: str) -> Decode:
 def is_plain(serde: Serde) -> bool:
     """Whether a store may hand out the very object it was given."""
     return bool(getattr(serde, "is_plain", False))
+
+
+_LENGTH = struct.Struct(">BI")
+
+
+def change_encoder(encode: Encode) -> Encode:
+    """Write changes with the serializer of their values."""
+
+    def encode_change(change: Change) -> bytes:
+        new, old = change[0], change[1]
+        if old is None:
+            return b"\x01" + encode(new)
+        if new is None:
+            return b"\x02" + encode(old)
+        new_bytes = encode(new)
+        return _LENGTH.pack(3, len(new_bytes)) + new_bytes + encode(old)
+
+    return encode_change
+
+
+def change_decoder(decode: Decode) -> Decode:
+    """Read what `change_encoder` wrote."""
+
+    def decode_change(data: bytes) -> Change:
+        if data[0] == 1:
+            return Change(decode(data[1:]), None)
+        if data[0] == 2:
+            return Change(None, decode(data[1:]))
+        _, length = _LENGTH.unpack_from(data)
+        split = _LENGTH.size + length
+        return Change(decode(data[_LENGTH.size : split]), decode(data[split:]))
+
+    return decode_change

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from moldau.pipeline.cores.calls import callable_of
+from moldau.pipeline.cores.calls import callable_of, no_pair, not_several
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.processor import Builder, Forward, Link, Processor, to_each
 from moldau.pipeline.cores.records import Record
-from moldau.pipeline.cores.returned import no_pair, not_several
 from moldau.pipeline.ir import nodes as ir
 
 __all__ = ["STATELESS_BUILDERS", "PassThrough"]

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.pipeline.cores.calls import callable_of
+from moldau.pipeline.cores.calls import callable_of, no_pair
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.processor import Builder, Forward, Processor, TableView
 from moldau.pipeline.cores.records import Change, OutdatedChange, Record, ValueAndTimestamp
-from moldau.pipeline.cores.returned import no_pair
 from moldau.pipeline.cores.table_processor import TableProcessor
 from moldau.pipeline.cores.versioned_tables import VersionedRowProcessor, VersionedSourceProcessor
 from moldau.pipeline.ir import nodes as ir

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from moldau.pipeline.cores.backends import Backends, MemoryBackend, StateBackend
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.failures import ServiceFailedError, as_record_error
 from moldau.pipeline.cores.inputs import Row
 from moldau.pipeline.cores.processor import Processor
 from moldau.pipeline.cores.records import InputRecord, OutputRow
 from moldau.pipeline.cores.settings import TaskSettings
-from moldau.pipeline.cores.store import Store, StoreChange
-from moldau.pipeline.cores.wiring import wired
+from moldau.pipeline.cores.stores.backends import Backends, MemoryBackend, StateBackend
+from moldau.pipeline.cores.stores.store import Store, StoreChange
+from moldau.pipeline.cores.wiring import wire
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.old_values import TableTraits, table_plan
 from moldau.pipeline.ir.subtopologies import SubTopology
@@ -54,7 +54,7 @@ class Task:
             traits=_traits(subtopology),
         )
         self._changes: dict[str, list[StoreChange]] = {}
-        self._processors, self._inputs = wired(subtopology, self.context)
+        self._processors, self._inputs = wire(subtopology, self.context)
         self._started: list[Processor] = []
         if wall_clock_ms is not None:
             self.tell_wall_clock(wall_clock_ms)
@@ -177,7 +177,7 @@ def store_names(subtopology: SubTopology, settings: TaskSettings | None = None) 
         settings=settings or TaskSettings(),
         traits=_traits(subtopology),
     )
-    wired(subtopology, context)
+    wire(subtopology, context)
     return tuple(dict.fromkeys(names))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.core.errors import InvalidConfigError
-from moldau.pipeline.cores.class_words import class_word
+from moldau.pipeline.cores.handlers import class_word
 from moldau.pipeline.cores.records import InputRecord
 
 __all__ = ["Extractor", "UnknownTimeError", "extractor_named", "partition_time", "skipping"]

@@ -14,7 +14,7 @@ from moldau.pipeline.cores.calls import callable_of
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.processor import Processor
 from moldau.pipeline.cores.records import Change, OutdatedChange, Record, ValueAndTimestamp
-from moldau.pipeline.cores.versioned_store import Put, versioned_store
+from moldau.pipeline.cores.stores.versioned_store import Put, versioned_store
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.foreign_key import ForeignKeyResolve
 

@@ -1,6 +1,6 @@
 """The processors of a sub-topology, made and linked for one task: who feeds whom, and where records come in.
 
-Nothing runs here: `task` starts what is made. Start at `wired`.
+Nothing runs here: `task` starts what is made. Start at `wire`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import NamedTuple
 from moldau.pipeline.cores.builders import BUILDERS
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.failures import MissingBuilderError
-from moldau.pipeline.cores.guarding import guarded
-from moldau.pipeline.cores.handlers import log_and_fail
+from moldau.pipeline.cores.handlers import guarded, log_and_fail
 from moldau.pipeline.cores.inputs import Input
 from moldau.pipeline.cores.outputs import RepartitionOutput
 from moldau.pipeline.cores.processor import Forward, Link, Processor
@@ -20,7 +19,8 @@ from moldau.pipeline.cores.stateless import PassThrough
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.subtopologies import SubTopology
 
-__all__ = ["Wired", "wired"]
+__all__ = ["Wired", "wire"]
+
 
 SCHEDULING = (ir.Process, ir.TableTransformValues)
 """Nodes whose objects may ask to be called back as time passes."""
@@ -33,7 +33,7 @@ class Wired(NamedTuple):
     inputs: dict[str, Input]
 
 
-def wired(subtopology: SubTopology, context: TaskContext) -> Wired:
+def wire(subtopology: SubTopology, context: TaskContext) -> Wired:
     """Make all processors and link them; stores are opened on the way, and no code of the user's is started."""
     return _Wiring(subtopology, context).finished()
 

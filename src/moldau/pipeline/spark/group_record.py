@@ -11,7 +11,7 @@ import pickle
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from moldau.pipeline.cores.backends import MemoryBackend
+from moldau.pipeline.cores.stores.backends import MemoryBackend
 from moldau.pipeline.spark.plan import Unit
 from moldau.pipeline.spark.state import Backend
 

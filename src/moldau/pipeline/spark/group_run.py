@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from moldau.pipeline.cores.backends import MemoryBackend, StateBackend
 from moldau.pipeline.cores.context import CELLS
+from moldau.pipeline.cores.stores.backends import MemoryBackend, StateBackend
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.spark.group_flow import flow_of
 from moldau.pipeline.spark.group_record import RECORD_KEY, STORE_PREFIX, GroupRecord

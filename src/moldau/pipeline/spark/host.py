@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from moldau.pipeline.cores.backends import MemoryBackend
+from moldau.pipeline.cores.stores.backends import MemoryBackend
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.spark.arrow_groups import receive_batches
 from moldau.pipeline.spark.failures import told_home

@@ -14,12 +14,12 @@ from contextlib import ExitStack
 from itertools import count
 from typing import TYPE_CHECKING
 
-from moldau.pipeline.cores.backends import Backends, MemoryBackend
 from moldau.pipeline.cores.failures import StateError
 from moldau.pipeline.cores.partitioning import partition_hash
 from moldau.pipeline.cores.records import Headers, InputRecord, OutputRecord
 from moldau.pipeline.cores.settings import TaskSettings
-from moldau.pipeline.cores.store import Store
+from moldau.pipeline.cores.stores.backends import Backends, MemoryBackend
+from moldau.pipeline.cores.stores.store import Store
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.ir.copartitioning import task_count
 from moldau.pipeline.ir.nodes import OffsetReset

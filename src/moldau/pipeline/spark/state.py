@@ -34,7 +34,7 @@ class GroupState:
 
 
 class Backend:
-    """The entries of one store; a `pipeline.cores.backends.StateBackend`.
+    """The entries of one store; a `pipeline.cores.stores.backends.StateBackend`.
 
     A store that is asked for the key of one record will be asked for those of the others too. So with the first such
     key all of them are read, many at a time, and wait here for their turn.

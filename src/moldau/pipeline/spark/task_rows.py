@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from moldau.pipeline.cores.records import OutputRow
-from moldau.pipeline.cores.store import StoreChange
+from moldau.pipeline.cores.stores.store import StoreChange
 from moldau.pipeline.spark.offspring import Offspring
 from moldau.pipeline.spark.ordering import AFTER_ALL, BEFORE_ALL, Numbers, clocks, is_sorted, taken_order
 from moldau.pipeline.spark.plan import STATE_OUTPUT, Unit, store_output

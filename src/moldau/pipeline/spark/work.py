@@ -15,8 +15,8 @@ from functools import cached_property
 
 from moldau import __version__
 from moldau.core.errors import MoldauError
-from moldau.pipeline.cores.backends import Backends
 from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.cores.stores.backends import Backends
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.ir.subtopologies import SubTopology
 from moldau.pipeline.spark.plan import Unit

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.unit.pipeline.cores.piped_tables import JSON, Build, Pipe
 
-from moldau.pipeline.cores.backends import MemoryBackend
 from moldau.pipeline.cores.processors import ProcessorContext, RecordMetadata
 from moldau.pipeline.cores.records import InputRecord, Record
 from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.cores.stores.backends import MemoryBackend
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.dsl.materialized import Materialized
 from moldau.pipeline.dsl.windows import SessionWindows, TimeWindows

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from tests.unit.pipeline.cores.piped_tables import JSON, STRING, Pipe
 
-from moldau.pipeline.cores.backends import MemoryBackend
 from moldau.pipeline.cores.builders import BUILDERS
 from moldau.pipeline.cores.context import CELLS
 from moldau.pipeline.cores.failures import ProcessingError
 from moldau.pipeline.cores.processors import ProcessorContext
 from moldau.pipeline.cores.records import InputRecord, OutputRecord, Record
 from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.cores.stores.backends import MemoryBackend
 from moldau.pipeline.cores.task import Task, is_stateless, store_names
 from moldau.pipeline.dsl.builder import StreamsBuilder
 from moldau.pipeline.dsl.materialized import Materialized

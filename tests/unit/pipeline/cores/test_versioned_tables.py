@@ -17,10 +17,10 @@ from tests.unit.pipeline.cores.small_topologies import (
     table_sink,
 )
 
-from moldau.pipeline.cores.backends import MemoryBackend
-from moldau.pipeline.cores.cells import Cell
-from moldau.pipeline.cores.store import Codec
-from moldau.pipeline.cores.versioned_store import Put, VersionedStore
+from moldau.pipeline.cores.stores.backends import MemoryBackend
+from moldau.pipeline.cores.stores.cells import Cell
+from moldau.pipeline.cores.stores.store import Codec
+from moldau.pipeline.cores.stores.versioned_store import Put, VersionedStore
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import JoinKind
