@@ -93,8 +93,12 @@ def differences(
 
 
 def _comparable(description: str) -> str:
-    """Without the addresses that Java prints of functions, and without what only we say: what stays inside Spark."""
+    """Without the addresses that Java prints of functions, and without what only we say: what stays inside Spark.
+
+    Neighbours are compared as sets: their order is explained in differences.md.
+    """
     kafka_form = description.split("\nInside Spark", maxsplit=1)[0]
+    kafka_form = re.sub(r"(-->|<--) (.*)", lambda line: f"{line[1]} {sorted(line[2].split(', '))}", kafka_form)
     return re.sub(r"\(extractor class: [^)]*\)", "(chosen for each record)", kafka_form).strip()
 
 
