@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.unit.pipeline.cores.piped_tables import Build, Pipe, Told
 
 from moldau.pipeline.dsl.kstream import KStream
-from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.suppressed import BufferConfig, Suppressed
-from moldau.pipeline.dsl.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
+from moldau.pipeline.dsl.options.materialized import Materialized
+from moldau.pipeline.dsl.options.suppressed import BufferConfig, Suppressed
+from moldau.pipeline.dsl.options.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from moldau.pipeline.ir.nodes import EmitStrategy
 
 AT_CLOSE = EmitStrategy.ON_WINDOW_CLOSE

@@ -25,17 +25,23 @@ from moldau.pipeline.dsl.expressions import aggregate, col, key, left, lit, righ
 from moldau.pipeline.dsl.functions import with_key
 from moldau.pipeline.dsl.grouped import KGroupedStream
 from moldau.pipeline.dsl.grouped_table import KGroupedTable
-from moldau.pipeline.dsl.join_options import Joined, StreamJoined, TableJoined
 from moldau.pipeline.dsl.kstream import KStream
 from moldau.pipeline.dsl.ktable import GlobalKTable, KTable
-from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.named import Named
-from moldau.pipeline.dsl.options import Branched, Consumed, Grouped, Produced, Repartitioned
+from moldau.pipeline.dsl.options.joins import Joined, StreamJoined, TableJoined
+from moldau.pipeline.dsl.options.materialized import Materialized
+from moldau.pipeline.dsl.options.named import Named
+from moldau.pipeline.dsl.options.operators import Branched, Consumed, Grouped, Produced, Repartitioned
+from moldau.pipeline.dsl.options.stores import StoreBuilder, Stores
+from moldau.pipeline.dsl.options.suppressed import BufferConfig, Suppressed
+from moldau.pipeline.dsl.options.windows import (
+    JoinWindows,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+)
 from moldau.pipeline.dsl.serdes import Serdes
-from moldau.pipeline.dsl.stores import StoreBuilder, Stores
-from moldau.pipeline.dsl.suppressed import BufferConfig, Suppressed
 from moldau.pipeline.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
-from moldau.pipeline.dsl.windows import JoinWindows, SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from moldau.pipeline.ir import types
 from moldau.pipeline.ir.errors import CopartitioningError, SerdeError, TopologyError
 from moldau.pipeline.ir.list_serde import ListSerde

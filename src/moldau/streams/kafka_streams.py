@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from moldau.core.errors import MoldauError
-from moldau.pipeline.dsl.hints import Hinting
+from moldau.pipeline.dsl.options.hints import Hinting
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.engine import Engine, shared_engine
 from moldau.pipeline.runtime.errors import StreamsError

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.records import Headers
-from moldau.pipeline.dsl.durations import Duration, milliseconds
-from moldau.pipeline.dsl.hints import Hinting
+from moldau.pipeline.dsl.options.given import Duration, milliseconds
+from moldau.pipeline.dsl.options.hints import Hinting
 from moldau.pipeline.ir.serdes import Serde
 
 if TYPE_CHECKING:

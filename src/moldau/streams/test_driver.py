@@ -18,9 +18,8 @@ from moldau.pipeline.cores.in_memory_run import InMemoryRun
 from moldau.pipeline.cores.records import Headers, OutputRecord
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.stores.store import Store
-from moldau.pipeline.dsl.durations import Duration, milliseconds
-from moldau.pipeline.dsl.given_options import check_serdes
-from moldau.pipeline.dsl.hints import Hinting
+from moldau.pipeline.dsl.options.given import Duration, check_serdes, milliseconds
+from moldau.pipeline.dsl.options.hints import Hinting
 from moldau.pipeline.ir.nodes import GlobalTableSource
 from moldau.pipeline.ir.rewrites.default_serdes import configured_serde
 from moldau.pipeline.ir.serdes import Serde

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic
 
 from moldau.pipeline.dsl.functions import Described, function_of
-from moldau.pipeline.dsl.given_options import option_of
-from moldau.pipeline.dsl.options import Branched
+from moldau.pipeline.dsl.options.given import option_of
+from moldau.pipeline.dsl.options.operators import Branched
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import BranchOutput, Split
 from moldau.pipeline.ir.origin import callers_origin

@@ -11,16 +11,15 @@ from dataclasses import replace
 from typing import Any, TypeVar, overload
 
 from moldau.pipeline.dsl.functions import callable_of
-from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Graph, Part
-from moldau.pipeline.dsl.hints import Hinting
 from moldau.pipeline.dsl.kstream import KStream
 from moldau.pipeline.dsl.ktable import GlobalKTable, KTable
-from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.options import Consumed
+from moldau.pipeline.dsl.options.given import option_of
+from moldau.pipeline.dsl.options.hints import Hinting
+from moldau.pipeline.dsl.options.materialized import Materialized
+from moldau.pipeline.dsl.options.operators import Consumed
+from moldau.pipeline.dsl.options.stores import StoreBuilder
 from moldau.pipeline.dsl.processing import supplier_of
-from moldau.pipeline.dsl.read_topics import reader_of
-from moldau.pipeline.dsl.stores import StoreBuilder
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import PythonFunction
 from moldau.pipeline.ir.missing_serdes import missing_serde
@@ -29,6 +28,7 @@ from moldau.pipeline.ir.nodes import (
     GlobalTableSource,
     Materialization,
     Node,
+    Source,
     Split,
     StreamSource,
     TableSource,
@@ -41,7 +41,8 @@ from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.ir.type_variables import K, V
 
-__all__ = ["StreamsBuilder"]
+__all__ = ["StreamsBuilder", "reader_of"]
+
 
 AnyTableSource = TypeVar("AnyTableSource", TableSource, GlobalTableSource, GlobalStoreSource)
 
@@ -224,3 +225,63 @@ def _timestamps(options: Consumed) -> PythonFunction | None:
     if options.timestamp_extractor is None:
         return None
     return callable_of(options.timestamp_extractor, "timestamp_extractor", "record", "previous timestamp")
+
+
+def reader_of(node: Source, nodes: Iterable[Node]) -> StreamSource | None:
+    """The stream among these nodes that reads the same topics already.
+
+    Raises `TopologyError` where anything else reads one of them, or reads them in another way.
+    """
+    for other in nodes:
+        if not isinstance(other, Source) or not _overlap(node, other):
+            continue
+        if isinstance(node, StreamSource) and isinstance(other, StreamSource):
+            _check_alike(node, other)
+            return other
+        raise TopologyError(
+            f"{_named(other)} is read already ({other.origin}); read it once, as a stream, and use "
+            "to_table() where a table is wanted",
+            node.origin,
+        )
+    return None
+
+
+def _overlap(node: Source, other: Source) -> bool:
+    if node.topic_pattern is not None or other.topic_pattern is not None:
+        if node.topic_pattern == other.topic_pattern:
+            return True
+        named, pattern = (node, other) if other.topic_pattern is not None else (other, node)
+        return any(re.fullmatch(pattern.topic_pattern or "", topic) for topic in named.topics)
+    return bool(set(node.topics) & set(other.topics))
+
+
+def _check_alike(node: StreamSource, other: StreamSource) -> None:
+    """Refuse to read one topic in two ways."""
+    if set(node.topics) != set(other.topics) or node.topic_pattern != other.topic_pattern:
+        raise TopologyError(
+            f"{_named(other)} ({other.origin}) and {_named(node)} overlap; read each topic in one place only",
+            node.origin,
+        )
+    if _clock(node) is not _clock(other):
+        raise TopologyError(
+            f"{_named(node)} is read with one timestamp_extractor ({other.origin}) and again with another or none; "
+            "choose one",
+            node.origin,
+        )
+    for what in ("key_serde", "value_serde", "offset_reset"):
+        one, two = getattr(other, what), getattr(node, what)
+        if one != two:
+            raise TopologyError(
+                f"{_named(node)} is read with {what} {one!r} ({other.origin}) and again with {two!r}; choose one",
+                node.origin,
+            )
+
+
+def _clock(source: Source) -> object:
+    return None if source.timestamps is None else source.timestamps.call
+
+
+def _named(source: Source) -> str:
+    if source.topic_pattern is not None:
+        return f"topics like {source.topic_pattern}"
+    return f"topic{'s' if len(source.topics) > 1 else ''} {', '.join(source.topics)}"

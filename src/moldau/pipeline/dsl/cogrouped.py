@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any, Generic, overload
 
 from moldau.pipeline.dsl.functions import Described, Given, callable_of, function_of
-from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Graph, Part
 from moldau.pipeline.dsl.grouped import KGroupedStream
 from moldau.pipeline.dsl.ktable import KTable
-from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.named import Named, name_of
+from moldau.pipeline.dsl.options.given import option_of
+from moldau.pipeline.dsl.options.materialized import Materialized
+from moldau.pipeline.dsl.options.named import Named, name_of
+from moldau.pipeline.dsl.options.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 from moldau.pipeline.dsl.windowed import checked_windows, windowed_keys
-from moldau.pipeline.dsl.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import Function
 from moldau.pipeline.ir.nodes import Cogroup, Node

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Graph
-from moldau.pipeline.dsl.materialized import Materialized
+from moldau.pipeline.dsl.options.given import option_of
+from moldau.pipeline.dsl.options.materialized import Materialized
 from moldau.pipeline.ir.serdes import LongSerde
 
 __all__ = ["burn_number_of_count", "counting"]

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, overload
 
 from moldau.pipeline.dsl.counting import burn_number_of_count, counting
 from moldau.pipeline.dsl.functions import Described, Given, callable_of, function_of
-from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Graph, Part, repartitioned
-from moldau.pipeline.dsl.hints import FOLD_FIRST, Hinting
 from moldau.pipeline.dsl.ktable import KTable
-from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.named import Named, name_of
+from moldau.pipeline.dsl.options.given import option_of
+from moldau.pipeline.dsl.options.hints import FOLD_FIRST, Hinting
+from moldau.pipeline.dsl.options.materialized import Materialized
+from moldau.pipeline.dsl.options.named import Named, name_of
+from moldau.pipeline.dsl.options.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 from moldau.pipeline.dsl.windowed import (
     SessionWindowedKStream,
     TimeWindowedKStream,
     checked_windows,
     windowed_keys,
 )
-from moldau.pipeline.dsl.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows, Windows
 from moldau.pipeline.ir.functions import Function, PythonFunction
 from moldau.pipeline.ir.inference import typed
 from moldau.pipeline.ir.nodes import (

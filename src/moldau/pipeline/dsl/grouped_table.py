@@ -7,11 +7,11 @@ from typing import Any, Generic
 
 from moldau.pipeline.dsl.counting import counting
 from moldau.pipeline.dsl.functions import Described, callable_of, function_of
-from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import REPARTITION_SUFFIX, Graph, Part
 from moldau.pipeline.dsl.ktable import KTable
-from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.named import Named, name_of
+from moldau.pipeline.dsl.options.given import option_of
+from moldau.pipeline.dsl.options.materialized import Materialized
+from moldau.pipeline.dsl.options.named import Named, name_of
 from moldau.pipeline.ir.nodes import AggregateTable, Aggregator, Count, Fold, Node, Reduce, Repartition
 from moldau.pipeline.ir.origin import callers_origin
 from moldau.pipeline.ir.type_variables import VR, K, V

@@ -12,18 +12,18 @@ from typing import Any, ClassVar
 
 from moldau.pipeline.dsl.branching import BranchedKStream
 from moldau.pipeline.dsl.functions import Described, WithKey, callable_of
-from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Graph, Part, repartitioned
 from moldau.pipeline.dsl.grouped import KGroupedStream
-from moldau.pipeline.dsl.join_options import Joined, StreamJoined
 from moldau.pipeline.dsl.ktable import GlobalKTable, KTable
-from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.named import Named, name_of
-from moldau.pipeline.dsl.options import Grouped, Produced, Repartitioned, partitioner_of
+from moldau.pipeline.dsl.options.given import option_of
+from moldau.pipeline.dsl.options.joins import Joined, StreamJoined
+from moldau.pipeline.dsl.options.materialized import Materialized
+from moldau.pipeline.dsl.options.named import Named, name_of
+from moldau.pipeline.dsl.options.operators import Grouped, Produced, Repartitioned, partitioner_of
+from moldau.pipeline.dsl.options.windows import JoinWindows
 from moldau.pipeline.dsl.processing import stores_of, supplier_of
 from moldau.pipeline.dsl.record_operators import RecordOperators
 from moldau.pipeline.dsl.stream_joins import StreamJoin, join_global_table, join_streams, join_table
-from moldau.pipeline.dsl.windows import JoinWindows
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import JoinKind, Merge, Node, Process, Repartition, Sink, ToTable
 from moldau.pipeline.ir.origin import callers_origin

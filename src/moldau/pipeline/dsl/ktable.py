@@ -12,14 +12,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, overload
 
 from moldau.pipeline.dsl.functions import Described, Given, WithKey, function_of
-from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Graph, Part
-from moldau.pipeline.dsl.join_options import TableJoined
-from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.named import Named, name_of
-from moldau.pipeline.dsl.options import Grouped
+from moldau.pipeline.dsl.options.given import option_of
+from moldau.pipeline.dsl.options.joins import TableJoined
+from moldau.pipeline.dsl.options.materialized import Materialized
+from moldau.pipeline.dsl.options.named import Named, name_of
+from moldau.pipeline.dsl.options.operators import Grouped
+from moldau.pipeline.dsl.options.suppressed import Suppressed
 from moldau.pipeline.dsl.row_operators import RowOperators
-from moldau.pipeline.dsl.suppressed import Suppressed
 from moldau.pipeline.dsl.table_joins import join_on_foreign_key, join_tables
 from moldau.pipeline.dsl.versions import is_versioned
 from moldau.pipeline.ir.errors import TopologyError

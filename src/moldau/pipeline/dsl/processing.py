@@ -6,7 +6,7 @@ from typing import Any
 
 from moldau.pipeline.dsl.functions import callable_of
 from moldau.pipeline.dsl.graph import Graph
-from moldau.pipeline.dsl.stores import StoreBuilder
+from moldau.pipeline.dsl.options.stores import StoreBuilder
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import PythonFunction
 from moldau.pipeline.ir.nodes import StateStore

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic
 
 from moldau.pipeline.dsl.functions import Described, Given, function_of
-from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Graph, Part
-from moldau.pipeline.dsl.hints import Hinting
-from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.named import Named, name_of
+from moldau.pipeline.dsl.options.given import option_of
+from moldau.pipeline.dsl.options.hints import Hinting
+from moldau.pipeline.dsl.options.materialized import Materialized
+from moldau.pipeline.dsl.options.named import Named, name_of
 from moldau.pipeline.dsl.processing import stores_of, supplier_of
 from moldau.pipeline.ir.functions import Function, PythonFunction
 from moldau.pipeline.ir.inference import typed

@@ -6,9 +6,9 @@ import builtins
 from collections.abc import Callable
 from typing import ClassVar
 
-from moldau.pipeline.dsl.durations import Duration, milliseconds
 from moldau.pipeline.dsl.functions import callable_of
-from moldau.pipeline.dsl.hints import Hinting
+from moldau.pipeline.dsl.options.given import Duration, milliseconds
+from moldau.pipeline.dsl.options.hints import Hinting
 from moldau.pipeline.ir.function_serde import FunctionSerde
 from moldau.pipeline.ir.list_serde import ListSerde
 from moldau.pipeline.ir.serdes import (

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from moldau.pipeline.dsl.functions import Given, WithKey, function_of, keyed_function_of
 from moldau.pipeline.dsl.graph import Part
-from moldau.pipeline.dsl.join_options import Joined, StreamJoined
-from moldau.pipeline.dsl.named import Named
+from moldau.pipeline.dsl.options.joins import Joined, StreamJoined
+from moldau.pipeline.dsl.options.named import Named
+from moldau.pipeline.dsl.options.windows import JoinWindows
 from moldau.pipeline.dsl.versions import check_history
-from moldau.pipeline.dsl.windows import JoinWindows
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import Function, PythonFunction
 from moldau.pipeline.ir.inference import typed

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from moldau.pipeline.dsl.functions import Given, WithKey, keyed_function_of
-from moldau.pipeline.dsl.given_options import option_of
 from moldau.pipeline.dsl.graph import Part
-from moldau.pipeline.dsl.join_options import TableJoined
-from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.options import partitioner_of
+from moldau.pipeline.dsl.options.given import option_of
+from moldau.pipeline.dsl.options.joins import TableJoined
+from moldau.pipeline.dsl.options.materialized import Materialized
+from moldau.pipeline.dsl.options.operators import partitioner_of
 from moldau.pipeline.dsl.stream_joins import METHOD, typed_joiner
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import PythonFunction

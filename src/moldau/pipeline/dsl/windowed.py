@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from moldau.pipeline.dsl.counting import burn_number_of_count, counting
 from moldau.pipeline.dsl.functions import Described
-from moldau.pipeline.dsl.given_options import option_of
-from moldau.pipeline.dsl.hints import FOLD_FIRST, Hinting
-from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.named import Named
-from moldau.pipeline.dsl.windows import SessionWindows, SlidingWindows, UnlimitedWindows, Windows
+from moldau.pipeline.dsl.options.given import option_of
+from moldau.pipeline.dsl.options.hints import FOLD_FIRST, Hinting
+from moldau.pipeline.dsl.options.materialized import Materialized
+from moldau.pipeline.dsl.options.named import Named
+from moldau.pipeline.dsl.options.windows import SessionWindows, SlidingWindows, UnlimitedWindows, Windows
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import Aggregator, Count, EmitStrategy
 from moldau.pipeline.ir.origin import callers_origin

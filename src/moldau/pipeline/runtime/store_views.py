@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from moldau.pipeline.cores.records import ValueAndTimestamp
 from moldau.pipeline.cores.serialization import decoder, encoder
-from moldau.pipeline.dsl.hints import Hinting
+from moldau.pipeline.dsl.options.hints import Hinting
 from moldau.pipeline.ir.windows import Window, Windowed
 from moldau.pipeline.runtime.errors import StreamsError
 from moldau.pipeline.runtime.queryable_stores import QueryableStore, Shape

@@ -9,8 +9,8 @@ from moldau.pipeline.cores.records import InputRecord, Record
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.stores.backends import MemoryBackend
 from moldau.pipeline.cores.task import Task
-from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.windows import SessionWindows, TimeWindows
+from moldau.pipeline.dsl.options.materialized import Materialized
+from moldau.pipeline.dsl.options.windows import SessionWindows, TimeWindows
 
 
 class Batches:

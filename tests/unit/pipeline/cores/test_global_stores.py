@@ -13,8 +13,8 @@ from moldau.pipeline.cores.punctuation import PunctuationType
 from moldau.pipeline.cores.records import Record
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.dsl.builder import StreamsBuilder
-from moldau.pipeline.dsl.options import Consumed
-from moldau.pipeline.dsl.stores import StoreBuilder, Stores
+from moldau.pipeline.dsl.options.operators import Consumed
+from moldau.pipeline.dsl.options.stores import StoreBuilder, Stores
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.serdes import StringSerde
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.pipeline.cores.piped_tables import Pipe
 
-from moldau.pipeline.dsl.materialized import Materialized
+from moldau.pipeline.dsl.options.materialized import Materialized
 
 
 def test_a_row_is_replaced_and_deleted() -> None:

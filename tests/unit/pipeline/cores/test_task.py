@@ -17,9 +17,9 @@ from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.stores.backends import MemoryBackend
 from moldau.pipeline.cores.task import Task, is_stateless, store_names
 from moldau.pipeline.dsl.builder import StreamsBuilder
-from moldau.pipeline.dsl.materialized import Materialized
-from moldau.pipeline.dsl.options import Grouped
-from moldau.pipeline.dsl.windows import TimeWindows
+from moldau.pipeline.dsl.options.materialized import Materialized
+from moldau.pipeline.dsl.options.operators import Grouped
+from moldau.pipeline.dsl.options.windows import TimeWindows
 from moldau.pipeline.ir import foreign_key
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.serdes import LongSerde

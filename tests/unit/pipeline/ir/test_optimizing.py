@@ -11,7 +11,7 @@ from moldau.pipeline.cores.in_memory_run import InMemoryRun
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.dsl.builder import StreamsBuilder
 from moldau.pipeline.dsl.kstream import KStream
-from moldau.pipeline.dsl.windows import JoinWindows
+from moldau.pipeline.dsl.options.windows import JoinWindows
 from moldau.pipeline.ir.copartitioning import partition_counts
 from moldau.pipeline.ir.errors import CopartitioningError, TopologyError
 from moldau.pipeline.ir.nodes import Repartition, StreamStreamJoin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.pipeline.cores.piped_tables import Build, Pipe
 
-from moldau.pipeline.dsl.windows import SessionWindows
+from moldau.pipeline.dsl.options.windows import SessionWindows
 from moldau.pipeline.ir.nodes import EmitStrategy
 
 

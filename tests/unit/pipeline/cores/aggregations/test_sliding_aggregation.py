@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.pipeline.cores.piped_tables import Pipe, Told
 
-from moldau.pipeline.dsl.windows import SlidingWindows
+from moldau.pipeline.dsl.options.windows import SlidingWindows
 
 
 def joined(grace: int = 100, difference: int = 10) -> Pipe:

@@ -8,8 +8,8 @@ from tests.unit.pipeline.cores.piped_tables import Build, Pipe
 from moldau.pipeline.cores.failures import BufferFullError
 from moldau.pipeline.cores.stores.backends import MemoryBackend
 from moldau.pipeline.cores.stores.suppression_buffer import HeldChange, SuppressionBuffer
-from moldau.pipeline.dsl.suppressed import BufferConfig, Suppressed
-from moldau.pipeline.dsl.windows import SessionWindows, TimeWindows
+from moldau.pipeline.dsl.options.suppressed import BufferConfig, Suppressed
+from moldau.pipeline.dsl.options.windows import SessionWindows, TimeWindows
 
 
 def until_close(windows: TimeWindows | SessionWindows) -> Build:

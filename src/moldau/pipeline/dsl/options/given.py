@@ -1,13 +1,18 @@
-"""What an operator was told beside its function: the option it takes, or the plain one where it was told nothing."""
+"""What an operator was given beside its function: its option or the default one, and lengths of time.
+
+Start at `option_of`.
+"""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.origin import callers_origin
 
-__all__ = ["check_serdes", "option_of"]
+__all__ = ["Duration", "check_serdes", "milliseconds", "option_of"]
+
 
 Option = TypeVar("Option")
 
@@ -42,3 +47,22 @@ def _example(given: object, kind: type[Any]) -> str:
 
 def _told(given: object) -> str:
     return repr(given) if isinstance(given, str | int | float) else type(given).__name__
+
+
+Duration = timedelta | int
+
+
+def milliseconds(duration: Duration, what: str, *, at_least: int = 0) -> int:
+    """The duration in ms; `what` names it in the refusal of one that is too short or no duration at all."""
+    if isinstance(duration, timedelta):
+        result = duration // timedelta(milliseconds=1)
+    elif isinstance(duration, int) and not isinstance(duration, bool):
+        result = duration
+    else:
+        raise TopologyError(
+            f"{what} must be a timedelta or whole milliseconds, not {duration!r}",
+            callers_origin(),
+        )
+    if result < at_least:
+        raise TopologyError(f"{what} must be at least {at_least} ms, not {result} ms", callers_origin())
+    return result

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from moldau.pipeline.dsl.functions import callable_of
-from moldau.pipeline.dsl.named import NamedOption, SerdesOption
+from moldau.pipeline.dsl.options.named import NamedOption, SerdesOption
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import PythonFunction
 from moldau.pipeline.ir.nodes import OffsetReset

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Generic, Self
 
-from moldau.pipeline.dsl.given_options import check_serdes, option_of
-from moldau.pipeline.dsl.hints import Hinting
+from moldau.pipeline.dsl.options.given import check_serdes, option_of
+from moldau.pipeline.dsl.options.hints import Hinting
 from moldau.pipeline.ir.naming import checked_name
 from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.type_variables import K, V

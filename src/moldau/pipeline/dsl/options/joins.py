@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from moldau.pipeline.dsl.durations import Duration, milliseconds
-from moldau.pipeline.dsl.given_options import check_serdes
-from moldau.pipeline.dsl.named import NamedOption
-from moldau.pipeline.dsl.options import Partitioner
+from moldau.pipeline.dsl.options.given import Duration, check_serdes, milliseconds
+from moldau.pipeline.dsl.options.named import NamedOption
+from moldau.pipeline.dsl.options.operators import Partitioner
 from moldau.pipeline.ir.naming import checked_name
 from moldau.pipeline.ir.serdes import Serde
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from moldau.pipeline.dsl.durations import Duration, milliseconds
-from moldau.pipeline.dsl.hints import Hinting
+from moldau.pipeline.dsl.options.given import Duration, milliseconds
+from moldau.pipeline.dsl.options.hints import Hinting
 from moldau.pipeline.ir import windows as ir
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.origin import callers_origin

@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Self
 
-from moldau.pipeline.dsl.durations import Duration, milliseconds
-from moldau.pipeline.dsl.given_options import check_serdes
-from moldau.pipeline.dsl.hints import Hinting
-from moldau.pipeline.dsl.stores import StoreSupplier
+from moldau.pipeline.dsl.options.given import Duration, check_serdes, milliseconds
+from moldau.pipeline.dsl.options.hints import Hinting
+from moldau.pipeline.dsl.options.stores import StoreSupplier
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.naming import checked_name
 from moldau.pipeline.ir.nodes import Materialization
