@@ -16,7 +16,7 @@ from tests.integration.transaction_client import (
     TransactionClient,
 )
 
-from moldau.broker.metric_sources.connect import Parts, connect_metrics
+from moldau.broker.metric_sources.attach import Parts, attach_metrics
 from moldau.broker.metrics import Metrics
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
@@ -282,7 +282,7 @@ def metrics(broker: Broker) -> dict[str, float]:
     assert node is not None
     assert node.broker is not None
     registry = Metrics()
-    connect_metrics(registry, node.broker, Parts(broker_state=lambda: 3))
+    attach_metrics(registry, node.broker, Parts(broker_state=lambda: 3))
     lines = "".join(registry.render_prometheus()).splitlines()
     pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     return {name: float(value) for name, value in pairs}

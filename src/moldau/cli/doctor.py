@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moldau.cli.command_line import CommandParser
-from moldau.cli.people import command_parser, run_command, screen_for
+from moldau.cli.sub_commands import command_parser, run_command, screen_for
 
 __all__ = ["CHECKS", "Finding", "main", "parser"]
 

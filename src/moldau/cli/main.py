@@ -33,25 +33,29 @@ COMMANDS = {
         "moldau.cli.registry.start:moldau_registry", "run a schema registry", "moldau.cli.registry.start:parser"
     ),
     "demo": _noun("demo.command", "records counted in windows on Spark, live"),
-    "topics": _noun("topics.people", "list, create, describe, alter and delete topics"),
-    "configs": _noun("configs.people", "show, set and unset configs of topics and brokers"),
+    "topics": _noun("topics.moldau_command", "list, create, describe, alter and delete topics"),
+    "configs": _noun("configs.moldau_command", "show, set and unset configs of topics and brokers"),
     "produce": Command(
-        "moldau.cli.console.people:produce", "send lines to a topic", "moldau.cli.console.people:produce_parser"
+        "moldau.cli.console.moldau_command:produce",
+        "send lines to a topic",
+        "moldau.cli.console.moldau_command:produce_parser",
     ),
     "consume": Command(
-        "moldau.cli.console.people:consume", "print the records of a topic", "moldau.cli.console.people:consume_parser"
+        "moldau.cli.console.moldau_command:consume",
+        "print the records of a topic",
+        "moldau.cli.console.moldau_command:consume_parser",
     ),
-    "groups": _noun("groups.people", "list, describe, reset and delete consumer groups"),
-    "offsets": _noun("offsets.people", "first and next offsets of partitions"),
-    "records": _noun("records.people", "delete records below an offset"),
-    "log-dirs": _noun("log_dirs.people", "what each partition takes on disk"),
-    "cluster": _noun("cluster.people", "the cluster's id, brokers and what they understand"),
-    "streams": _noun("streams.people", "run topologies on Spark, describe and reset them"),
+    "groups": _noun("groups.moldau_command", "list, describe, reset and delete consumer groups"),
+    "offsets": _noun("offsets.moldau_command", "first and next offsets of partitions"),
+    "records": _noun("records.moldau_command", "delete records below an offset"),
+    "log-dirs": _noun("log_dirs.moldau_command", "what each partition takes on disk"),
+    "cluster": _noun("cluster.moldau_command", "the cluster's id, brokers and what they understand"),
+    "streams": _noun("streams.moldau_command", "run topologies on Spark, describe and reset them"),
     "doctor": _noun("doctor", "is everything here that moldau and its pipelines need?"),
-    "perf": _noun("perf.people", "measure producing, consuming and latency"),
+    "perf": _noun("perf.moldau_command", "measure producing, consuming and latency"),
     "dump-log": Command("moldau.cli.dump_log.command:main", "look into segment, index and snapshot files"),
     "storage": Command("moldau.cli.storage.command:main", "format and inspect data folders"),
-    "completion": _noun("completion.people", "let the Tab key complete commands, options, topics and groups"),
+    "completion": _noun("completion.moldau_command", "let the Tab key complete commands, options, topics and groups"),
 }
 IN_FRONT = {**CONNECTION_OPTIONS, "-h": False, "--help": False, "-V": False, "--version": False}
 

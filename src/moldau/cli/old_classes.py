@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from moldau.cli.connect import ZOOKEEPER, open_admin
+from moldau.cli.cluster_options import ZOOKEEPER, open_admin
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.tool import run
 from moldau.cli.tools import tool_main

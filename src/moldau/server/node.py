@@ -21,7 +21,7 @@ from moldau.broker.coordinators import Coordinators
 from moldau.broker.data_plane import DataPlane
 from moldau.broker.loop_monitor import LoopMonitor
 from moldau.broker.metadata_publisher import MetadataPublisher
-from moldau.broker.metric_sources import Parts, connect_metrics
+from moldau.broker.metric_sources import Parts, attach_metrics
 from moldau.broker.metrics import Metrics
 from moldau.broker.offline_partitions import OfflinePartitions
 from moldau.broker.partitions import Partitions
@@ -173,7 +173,7 @@ class Node:
         )
         self._start_upkeep(logs, started)
         self._start_watchdog(started)
-        self._connect_metrics(broker, server, started)
+        self._attach_metrics(broker, server, started)
         if self._membership is not None:
             await self._membership.serve([one.registered_endpoint for one in self._listening.values()])
         self.state = BrokerState.RUNNING
@@ -347,7 +347,7 @@ class Node:
             on_loop_stall=data_plane.slow_appends.note_slow,
         )
 
-    def _connect_metrics(self, broker: Broker, server: Server, started: StartedController) -> None:
+    def _attach_metrics(self, broker: Broker, server: Server, started: StartedController) -> None:
         if self._metrics_server is None:
             return
         self._loop_monitor = LoopMonitor(self._loop)
@@ -360,7 +360,7 @@ class Node:
             loop_monitor=self._loop_monitor,
             watchdog=self._watchdog,
         )
-        connect_metrics(self._metrics, broker, parts)
+        attach_metrics(self._metrics, broker, parts)
 
     async def _start_metrics_server(self) -> None:
         """`metrics.http.port`, or the environment's JMX_PORT; without either there is none. Port 0 turns it off."""

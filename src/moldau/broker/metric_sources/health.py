@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import moldau
 from moldau.broker.context import Broker
-from moldau.broker.metric_sources.connect import Parts
+from moldau.broker.metric_sources.attach import Parts
 from moldau.broker.metric_sources.families import gauge, meter
 from moldau.broker.metrics import Family, Kind, Sample
 from moldau.coordinator.transaction.core import TransactionSettings

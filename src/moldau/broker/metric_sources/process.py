@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from moldau.broker.context import Broker
-from moldau.broker.metric_sources.connect import Parts
+from moldau.broker.metric_sources.attach import Parts
 from moldau.broker.metric_sources.families import gauge, plain, plain_counter
 from moldau.broker.metrics import Family, Sample
 

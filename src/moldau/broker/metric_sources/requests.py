@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moldau.broker.context import Broker
-from moldau.broker.metric_sources.connect import Parts
+from moldau.broker.metric_sources.attach import Parts
 from moldau.broker.metric_sources.families import gauge, meter, plain_counter
 from moldau.broker.metrics import Distribution, Family, Kind, Sample
 from moldau.broker.stats import RequestStats

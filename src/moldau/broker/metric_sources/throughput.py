@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moldau.broker.context import Broker
-from moldau.broker.metric_sources.connect import Parts
+from moldau.broker.metric_sources.attach import Parts
 from moldau.broker.metric_sources.families import meter
 from moldau.broker.metrics import Family, Kind, Sample
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from moldau.broker.context import Broker
-from moldau.broker.metric_sources.connect import Parts
+from moldau.broker.metric_sources.attach import Parts
 from moldau.broker.metric_sources.families import gauge, meter, plain, plain_counter
 from moldau.broker.metrics import Family, Sample
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from moldau.cli.connect import BOOTSTRAP_SERVER, COMMAND_CONFIG, open_admin
+from moldau.cli.cluster_options import BOOTSTRAP_SERVER, COMMAND_CONFIG, open_admin
 from moldau.cli.options import Parsed, Parser
 from moldau.cli.tool import run, say
 from moldau.client.admin import Node

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from moldau.cli.connect import report_client_log
+from moldau.cli.cluster_options import report_client_log
 from moldau.cli.tool import ended, say
 from moldau.client.admin import Admin
 from moldau.client.connection import load_properties

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
+from moldau.cli.cluster_options import BOOTSTRAP_SERVER, COMMAND_CONFIG, ZOOKEEPER, open_admin
 from moldau.cli.configs.changes import parse_changes
 from moldau.cli.configs.entities import QUOTA_TYPES, parse_entities
-from moldau.cli.connect import BOOTSTRAP_SERVER, COMMAND_CONFIG, ZOOKEEPER, open_admin
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.tool import run, say, warn_about_stray_words
 from moldau.client.errors import java_exception_prefix

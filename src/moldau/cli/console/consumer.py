@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.connect import bootstrap_servers, report_client_log
+from moldau.cli.cluster_options import bootstrap_servers, report_client_log
 from moldau.cli.console.consumer_options import PARSER, Plan
 from moldau.cli.console.formatter import Formatter
 from moldau.cli.moments import parse_duration_ms

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from moldau.cli.connect import CONSUMER_CONFIG, ZOOKEEPER, pairs
+from moldau.cli.cluster_options import CONSUMER_CONFIG, ZOOKEEPER, pairs
 from moldau.cli.console.formatter import Formatter, formatter_for
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.topics.selection import topic_pattern

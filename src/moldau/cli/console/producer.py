@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from moldau.cli.connect import report_client_log
+from moldau.cli.cluster_options import report_client_log
 from moldau.cli.console.line_reader import KNOWN_CLASSES, Line, LineReader
 from moldau.cli.console.producer_options import PARSER, producer_properties, reader_properties
 from moldau.cli.options import Parsed, Parser, UsageError

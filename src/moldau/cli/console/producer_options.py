@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.cli.connect import BROKERS, PRODUCER_CONFIG, pairs
+from moldau.cli.cluster_options import BROKERS, PRODUCER_CONFIG, pairs
 from moldau.cli.options import Option, Parsed, Parser
 from moldau.client.connection import load_properties
 

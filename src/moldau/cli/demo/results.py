@@ -6,7 +6,7 @@ import struct
 import threading
 from collections import Counter
 
-from moldau.cli.connect import report_client_log
+from moldau.cli.cluster_options import report_client_log
 from moldau.cli.tool import CLOSE_S
 from moldau.client.connection import build
 from moldau.client.waiting import close_within

@@ -8,7 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from moldau.cli.connect import report_client_log
+from moldau.cli.cluster_options import report_client_log
 from moldau.client.connection import build
 from moldau.client.unsent_records import end_producer
 

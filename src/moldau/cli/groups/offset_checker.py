@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from moldau.cli.connect import BOOTSTRAP_SERVER, COMMAND_CONFIG, ZOOKEEPER, open_admin
+from moldau.cli.cluster_options import BOOTSTRAP_SERVER, COMMAND_CONFIG, ZOOKEEPER, open_admin
 from moldau.cli.groups.describe import group_offsets
 from moldau.cli.groups.tables import OffsetRow
 from moldau.cli.options import Option, Parsed, Parser

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moldau.cli.connect import BOOTSTRAP_SERVER, COMMAND_CONFIG, open_admin
+from moldau.cli.cluster_options import BOOTSTRAP_SERVER, COMMAND_CONFIG, open_admin
 from moldau.cli.options import Option, Parsed, Parser
 from moldau.cli.tool import ToolError, run, say
 from moldau.client.admin import Admin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
-from moldau.cli.connect import BROKERS, COMMAND_CONFIG, open_admin
+from moldau.cli.cluster_options import BROKERS, COMMAND_CONFIG, open_admin
 from moldau.cli.offsets.selection import parse_time, partition_filter
 from moldau.cli.options import Option, Parsed, Parser
 from moldau.cli.tool import ToolError, run, say

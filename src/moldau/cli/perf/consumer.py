@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.connect import BROKERS, CONSUMER_CONFIG, pairs, report_client_log
+from moldau.cli.cluster_options import BROKERS, CONSUMER_CONFIG, pairs, report_client_log
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.perf.java_dates import render_date
 from moldau.cli.tool import run, say, time_to_close_s

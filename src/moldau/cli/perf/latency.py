@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from moldau.cli.connect import report_client_log
+from moldau.cli.cluster_options import report_client_log
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.perf.statistics import percentile
 from moldau.cli.tool import ToolError, run, say, time_to_close_s

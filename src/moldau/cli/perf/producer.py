@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.connect import PRODUCER_CONFIG, pairs, report_client_log
+from moldau.cli.cluster_options import PRODUCER_CONFIG, pairs, report_client_log
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.perf.payload import Payloads
 from moldau.cli.perf.statistics import ProducerStats

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from moldau.cli.connect import BOOTSTRAP_SERVER, COMMAND_CONFIG, open_admin
+from moldau.cli.cluster_options import BOOTSTRAP_SERVER, COMMAND_CONFIG, open_admin
 from moldau.cli.options import Option, Parsed, Parser
 from moldau.cli.tool import ToolError, run, say
 from moldau.client.errors import ClientError, java_exception_prefix

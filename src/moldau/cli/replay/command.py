@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.connect import ZOOKEEPER, bootstrap_servers, pairs, report_client_log
+from moldau.cli.cluster_options import ZOOKEEPER, bootstrap_servers, pairs, report_client_log
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.tool import INTERRUPTED_S, ToolError, run, say, time_to_close_s, warn_about_stray_words
 from moldau.client.admin import Admin

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from moldau.cli.connect import BOOTSTRAP_SERVER, COMMAND_CONFIG, report_client_log
+from moldau.cli.cluster_options import BOOTSTRAP_SERVER, COMMAND_CONFIG, report_client_log
 from moldau.cli.options import Option, Parsed, Parser
 from moldau.cli.streams.reset_positions import SCENARIOS, Positions
 from moldau.cli.tool import ToolError, run, say, warn_about_stray_words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.cli.connect import pairs
+from moldau.cli.cluster_options import pairs
 from moldau.cli.options import Parsed
 from moldau.cli.tool import ToolError, say
 from moldau.cli.topics.create import parse_replica_assignment

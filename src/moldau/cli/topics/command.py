@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-from moldau.cli.connect import BOOTSTRAP_SERVER, COMMAND_CONFIG, ZOOKEEPER, open_admin
+from moldau.cli.cluster_options import BOOTSTRAP_SERVER, COMMAND_CONFIG, ZOOKEEPER, open_admin
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.tool import log_line, run, say, warn_about_stray_words
 from moldau.client.admin import Admin

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.cli.connect import pairs
+from moldau.cli.cluster_options import pairs
 from moldau.cli.options import Parsed
 from moldau.cli.tool import ToolError, say
 from moldau.client.admin import Admin

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 import moldau
-from moldau.cli.connect import report_client_log
+from moldau.cli.cluster_options import report_client_log
 from moldau.cli.tool import ended
 from moldau.client.admin import Admin
 from moldau.client.connection import load_properties, normalize_servers

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from moldau.cli.connect import PRODUCER_CONFIG, report_client_log
+from moldau.cli.cluster_options import PRODUCER_CONFIG, report_client_log
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.tool import INTERRUPTED_S, catch_stop_signals, log_line
 from moldau.cli.verifiable.events import BROKERS, emit, run_verifiable

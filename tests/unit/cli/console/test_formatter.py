@@ -9,7 +9,7 @@ import pytest
 
 from moldau.cli.console.deserializers import deserializer_named, render_double
 from moldau.cli.console.formatter import formatter_for
-from moldau.cli.console.people import json_line
+from moldau.cli.console.moldau_command import json_line
 from moldau.cli.tool import ToolError
 
 STREAMS = "org.apache.kafka.streams.kstream"

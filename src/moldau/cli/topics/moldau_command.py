@@ -1,14 +1,14 @@
-"""`moldau topics`: list, create, describe, alter and delete, for people."""
+"""`moldau topics`: list, create, describe, alter and delete."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 
+from moldau.cli.cluster_options import pairs
 from moldau.cli.command_line import CommandParser
-from moldau.cli.connect import pairs
-from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
 from moldau.cli.screen import Bytes
+from moldau.cli.sub_commands import add_connection, admin_for, command_parser, run_command, screen_for
 from moldau.cli.tool import ToolError
 from moldau.cli.topics.selection import INTERNAL_TOPICS, matching
 from moldau.cli.topics.totals import TopicTotals, sum_of_known, topic_totals

@@ -1,4 +1,4 @@
-"""`moldau offsets`: first and next offset of each partition, for people."""
+"""`moldau offsets`: first and next offset of each partition."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from moldau.cli.command_line import CommandParser
 from moldau.cli.offsets.get import offsets_at
 from moldau.cli.offsets.selection import parse_time
-from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
+from moldau.cli.sub_commands import add_connection, admin_for, command_parser, run_command, screen_for
 from moldau.cli.tool import ToolError
 from moldau.cli.topics.selection import matching
 from moldau.client.errors import ClientError

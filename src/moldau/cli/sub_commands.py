@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from moldau.cli.cluster_options import pairs, report_client_log
 from moldau.cli.command_line import CommandParser
-from moldau.cli.connect import pairs, report_client_log
 from moldau.cli.options import UsageError
 from moldau.cli.screen import Screen
 from moldau.cli.tool import exit_code_of, forget_output, interrupts

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from moldau.cli.command_line import CommandParser
 from moldau.cli.completion.scripts import FILES_MARK, SCRIPTS
-from moldau.cli.people import add_connection, command_parser, properties_of, run_command
+from moldau.cli.sub_commands import add_connection, command_parser, properties_of, run_command
 
 __all__ = ["main", "parser"]
 

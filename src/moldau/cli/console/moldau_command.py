@@ -15,7 +15,7 @@ from moldau.cli.console.consumer import consume as print_records
 from moldau.cli.console.consumer_options import PARSER
 from moldau.cli.console.formatter import Message
 from moldau.cli.console.producer import main as producer_main
-from moldau.cli.people import add_connection, command_parser, run_command
+from moldau.cli.sub_commands import add_connection, command_parser, run_command
 
 __all__ = ["consume", "consume_parser", "produce", "produce_parser"]
 

@@ -1,4 +1,4 @@
-"""`moldau log-dirs`: what each partition takes on disk, for people."""
+"""`moldau log-dirs`: what each partition takes on disk."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from moldau.cli.command_line import CommandParser
 from moldau.cli.log_dirs.describe import log_dirs_by_broker
-from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
 from moldau.cli.screen import Bytes
+from moldau.cli.sub_commands import add_connection, admin_for, command_parser, run_command, screen_for
 
 __all__ = ["main", "parser"]
 

@@ -1,4 +1,4 @@
-"""`moldau streams`: run, describe and reset applications, for people."""
+"""`moldau streams`: run, describe and reset applications."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
+from moldau.cli.cluster_options import pairs
 from moldau.cli.command_line import CommandParser
-from moldau.cli.connect import pairs
-from moldau.cli.people import DEFAULT_SERVERS, SERVERS_VARIABLE, command_parser, run_command
+from moldau.cli.sub_commands import DEFAULT_SERVERS, SERVERS_VARIABLE, command_parser, run_command
 from moldau.cli.tool import ToolError
 from moldau.client.connection import load_properties
 

@@ -1,4 +1,4 @@
-"""`moldau cluster`: its id, its brokers, and what they understand, for people."""
+"""`moldau cluster`: its id, its brokers, and what they understand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from moldau.cli.command_line import CommandParser
-from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
+from moldau.cli.sub_commands import add_connection, admin_for, command_parser, run_command, screen_for
 
 __all__ = ["main", "parser"]
 

@@ -1,4 +1,4 @@
-"""`moldau perf`: measure producing, consuming and latency, for people."""
+"""`moldau perf`: measure producing, consuming and latency."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from moldau.cli.command_line import CommandParser
-from moldau.cli.people import add_connection, command_parser, properties_of, run_command, screen_for
 from moldau.cli.perf.statistics import percentile
 from moldau.cli.progress import counted, live_line
+from moldau.cli.sub_commands import add_connection, command_parser, properties_of, run_command, screen_for
 from moldau.cli.tool import ToolError
 
 __all__ = ["main", "parser"]

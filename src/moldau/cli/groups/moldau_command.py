@@ -1,4 +1,4 @@
-"""`moldau groups`: list, describe, reset and delete, for people."""
+"""`moldau groups`: list, describe, reset and delete."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from moldau.cli.groups.failures import plain_failure
 from moldau.cli.groups.reset import EARLIEST, LATEST, Resetter
 from moldau.cli.groups.tables import OffsetRow
 from moldau.cli.moments import parse_datetime_ms, parse_duration_ms
-from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
 from moldau.cli.screen import Screen
+from moldau.cli.sub_commands import add_connection, admin_for, command_parser, run_command, screen_for
 from moldau.cli.tool import ToolError
 from moldau.cli.topics.totals import sum_of_known
 from moldau.client.groups import GroupDescription, Groups

@@ -1,17 +1,17 @@
-"""`moldau configs`: show, set and unset, for people."""
+"""`moldau configs`: show, set and unset."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 
+from moldau.cli.cluster_options import pairs
 from moldau.cli.command_line import CommandParser
 from moldau.cli.configs.changes import Changes
 from moldau.cli.configs.describe import own_overrides
 from moldau.cli.configs.entities import Entity
 from moldau.cli.configs.resources import change_configs, config_entries
-from moldau.cli.connect import pairs
-from moldau.cli.people import add_connection, admin_for, command_parser, run_command, screen_for
+from moldau.cli.sub_commands import add_connection, admin_for, command_parser, run_command, screen_for
 from moldau.cli.tool import ToolError
 from moldau.cli.topics.selection import matching
 

@@ -1,4 +1,4 @@
-"""Connecting a broker's parts to its metrics. Start at `connect_metrics`."""
+"""Attaching the parts of a broker to its metrics. Start at `attach_metrics`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from moldau.log.cleaner import Cleaner
     from moldau.net.server import Server
 
-__all__ = ["Parts", "connect_metrics"]
+__all__ = ["Parts", "attach_metrics"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Parts:
     watchdog: Watchdog | None = None
 
 
-def connect_metrics(metrics: Metrics, broker: Broker, parts: Parts) -> None:
+def attach_metrics(metrics: Metrics, broker: Broker, parts: Parts) -> None:
     """Have every part looked at when somebody scrapes. The modules are imported then, not at start."""
 
     def source(module: str) -> None:
