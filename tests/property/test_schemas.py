@@ -23,7 +23,7 @@ from moldau.schemas.errors import InvalidSchemaError, InvalidValueError
 from moldau.schemas.protobuf.printer import canonical_text
 from moldau.schemas.protobuf.schema import ProtobufSchema, parse_protobuf
 from moldau.schemas.schema import ParsedSchema, SchemaType, parse
-from moldau.schemas.values import codec_of, unframed
+from moldau.schemas.values import codec_of, parse_frame
 
 
 def tries(count: int) -> settings:
@@ -183,7 +183,7 @@ DECODED: list[ParsedSchema] = [
 @given(st.one_of(st.binary(max_size=60), st.lists(st.sampled_from([0, 1, 2, 4, 6, 10, 255]), max_size=200).map(bytes)))
 def test_decoders_answer_noise_with_our_errors_only(schema: ParsedSchema, noise: bytes) -> None:
     codec = codec_of(schema)
-    for decode in (codec.decode, codec.decode_text, unframed):
+    for decode in (codec.decode, codec.decode_text, parse_frame):
         with suppress(InvalidValueError):
             decode(noise)
 

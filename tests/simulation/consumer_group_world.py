@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from moldau.coordinator.group.consumer.assignment import NOTHING, Assignment, is_within, joined, overlaps
+from moldau.coordinator.group.consumer.assignment import NOTHING, Assignment, is_within, overlaps, union
 from moldau.coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupState
 from moldau.coordinator.group.consumer.membership import ConsumerFacts
 from moldau.coordinator.group.consumer.requests import ConsumerHeartbeat, ConsumerHeartbeatReply
@@ -253,11 +253,11 @@ class World:
         for member in group.members.values():
             assert member.member_epoch <= group.assignment_epoch, "a member is ahead of the target"
             assert not overlaps(everybody, member.held), "a partition has two holders"
-            everybody = joined(everybody, member.held)
+            everybody = union(everybody, member.held)
         targets = NOTHING
         for target in group.targets.values():
             assert not overlaps(targets, target), "a partition has two targets"
-            targets = joined(targets, target)
+            targets = union(targets, target)
         for client in self.clients:
             member = group.members.get(client.member_id)
             if member is not None:
@@ -297,7 +297,7 @@ class World:
         }
         held = NOTHING
         for client in self.clients:
-            held = joined(held, client.owned)
+            held = union(held, client.owned)
         assert held == expected, "not every partition is assigned"
         self.check_balance(group, subscribed)
 

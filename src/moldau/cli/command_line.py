@@ -70,7 +70,7 @@ def scan(words: Sequence[str], options: Mapping[str, bool]) -> Iterator[Scanned]
         elif not _is_option(word):
             yield Scanned(word, None)
         else:
-            name, has_value = _named(word, options)
+            name, has_value = _find_option(word, options)
             yield Scanned(word, name)
             if not has_value and options[name]:
                 yield from (Scanned(value, name, is_value=True) for value in islice(left, 1))
@@ -171,13 +171,13 @@ class CommandParser(argparse.ArgumentParser):
         hint = did_you_mean(word, self.verbs)
         if not hint and self.default_verb is not None:
             hint = f"; did you mean `{self.prog} {self.default_verb} {word}`?"
-        self._refuse(f"there is no {word!r} here{hint or '.'} There are {_listed(self.verbs)}.")
+        self._refuse(f"there is no {word!r} here{hint or '.'} There are {_list_names(self.verbs)}.")
 
     def _refuse(self, text: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {text}\n`{self.prog} --help` explains it.\n")
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
 
@@ -187,7 +187,7 @@ def _is_option(word: str) -> bool:
     return len(word) > 1 and word.startswith("-") and not word[1:].replace(".", "", 1).isdigit()
 
 
-def _named(word: str, options: Mapping[str, bool]) -> tuple[str, bool]:
+def _find_option(word: str, options: Mapping[str, bool]) -> tuple[str, bool]:
     """The option a word names, and whether its value is in the same word. Long names may be shortened."""
     name, equals, _ = word.partition("=")
     if name in options:
@@ -205,4 +205,4 @@ def _named(word: str, options: Mapping[str, bool]) -> tuple[str, bool]:
         raise UnknownOptionError(name)
     if options[short]:
         return short, True
-    return _named(f"-{word[2:]}", options)
+    return _find_option(f"-{word[2:]}", options)

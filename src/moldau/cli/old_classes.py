@@ -38,7 +38,7 @@ class Successor:
         return run(self.parser, lambda parsed: tool_main(self.tool)(self.words(parsed)), argv)
 
 
-def _given(parsed: Parsed, **renamed: str) -> Words:
+def _given_options(parsed: Parsed, **renamed: str) -> Words:
     """Options as they were given, under their new names: `replica="replication-factor"`."""
     words = []
     for old, new in renamed.items():
@@ -52,15 +52,15 @@ def _create_topic(parsed: Parsed) -> Words:
     if parsed.has("replica-assignment-list"):
         return [
             "--create",
-            *_given(parsed, zookeeper="zookeeper", topic="topic", replica_assignment_list="replica-assignment"),
+            *_given_options(parsed, zookeeper="zookeeper", topic="topic", replica_assignment_list="replica-assignment"),
         ]
     counts = ["--partitions", str(parsed.value("partition")), "--replication-factor", str(parsed.value("replica"))]
-    return ["--create", *_given(parsed, zookeeper="zookeeper", topic="topic"), *counts]
+    return ["--create", *_given_options(parsed, zookeeper="zookeeper", topic="topic"), *counts]
 
 
 def _list_topic(parsed: Parsed) -> Words:
     flags = [f"--{flag}" for flag in PARTITION_FLAGS if parsed.has(flag)]
-    return ["--describe", *_given(parsed, zookeeper="zookeeper", topic="topic"), *flags]
+    return ["--describe", *_given_options(parsed, zookeeper="zookeeper", topic="topic"), *flags]
 
 
 def _add_partitions(parsed: Parsed) -> Words:
@@ -68,8 +68,14 @@ def _add_partitions(parsed: Parsed) -> Words:
     topic = parsed.value("topic")
     described = open_admin(parsed).describe_topics([topic])
     total = len(described[0].partitions) + parsed.value("partition")
-    assignment = _given(parsed, replica_assignment_list="replica-assignment")
-    return ["--alter", *_given(parsed, zookeeper="zookeeper", topic="topic"), "--partitions", str(total), *assignment]
+    assignment = _given_options(parsed, replica_assignment_list="replica-assignment")
+    return [
+        "--alter",
+        *_given_options(parsed, zookeeper="zookeeper", topic="topic"),
+        "--partitions",
+        str(total),
+        *assignment,
+    ]
 
 
 def _simple_consumer(parsed: Parsed) -> Words:
@@ -84,7 +90,7 @@ def _simple_consumer(parsed: Parsed) -> Words:
     if parsed.has("skip-message-on-error"):
         words.append("--skip-message-on-error")
     kept = {"broker_list": "bootstrap-server", "topic": "topic", "formatter": "formatter", "property": "property"}
-    return [*_given(parsed, **kept), *words]
+    return [*_given_options(parsed, **kept), *words]
 
 
 def _update_offsets(parsed: Parsed) -> Words:
@@ -141,7 +147,7 @@ SUCCESSORS: Mapping[str, Successor] = {
     "kafka.admin.DeleteTopicCommand": Successor(
         "kafka-topics",
         Parser("Delete a topic.", [OLD_ZOOKEEPER, TOPIC]),
-        lambda parsed: ["--delete", *_given(parsed, zookeeper="zookeeper", topic="topic")],
+        lambda parsed: ["--delete", *_given_options(parsed, zookeeper="zookeeper", topic="topic")],
     ),
     "kafka.admin.ShutdownBroker": Successor(
         "kafka-server-stop",
@@ -192,7 +198,7 @@ SUCCESSORS: Mapping[str, Successor] = {
             [OLD_ZOOKEEPER, Option("group", "The group.", "group", is_required=True)],
         ),
         lambda parsed: [
-            *_given(parsed, zookeeper="zookeeper", group="group"),
+            *_given_options(parsed, zookeeper="zookeeper", group="group"),
             "--describe",
             "--members",
             "--verbose",

@@ -129,7 +129,7 @@ class Parser:
         """The description and a table of the options, in alphabetical order."""
         shown = sorted((o for o in self.options.values() if not o.is_hidden), key=lambda option: option.name)
         lines = [self.description, "", _row("Option", "Description"), _row("------", "-----------")]
-        lines += [_row(_left(option), _right(option)) for option in shown]
+        lines += [_row(_left_column(option), _right(option)) for option in shown]
         if self.epilog:
             lines += ["", self.epilog.strip("\n")]
         return "\n".join(lines)
@@ -207,7 +207,7 @@ def _convert(option: Option, text: str) -> Any:
         raise UsageError(f"{complaint}: {detail}" if detail else complaint) from None
 
 
-def _left(option: Option) -> str:
+def _left_column(option: Option) -> str:
     if option.is_flag:
         return f"--{option.name}"
     label = f"<{option.value}>" if option.bare_value is None else f"[{option.value}]"

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-__all__ = ["Steps", "counted", "live_line"]
+__all__ = ["Steps", "live_line", "render_progress"]
 
 TICK_S = 0.1
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 CLEAR_LINE = "\r\x1b[2K"
 
 
-def counted(done: int, wanted: int, seconds: float) -> str:
+def render_progress(done: int, wanted: int, seconds: float) -> str:
     """`34 %  340,000 of 1,000,000  170,000/s`."""
     share = min(100, done * 100 // wanted) if wanted > 0 else 100
     rate = done / seconds if seconds > 0 else 0.0

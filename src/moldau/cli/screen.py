@@ -60,7 +60,7 @@ class Screen:
         elif self._is_terminal:
             from rich.console import Console
 
-            Console(highlight=False).print(f"[green]✓[/] {_escaped(text)}")
+            Console(highlight=False).print(f"[green]✓[/] {_escape_markup(text)}")
         else:
             print(text)
 
@@ -81,10 +81,10 @@ class Screen:
             is_number = bool(cells) and all(isinstance(cell, int) for cell in cells)
             table.add_column(column, justify="right" if is_number else "left", overflow="fold")
         for row in rows:
-            table.add_row(*(_escaped(_text(cell)) for cell in row))
+            table.add_row(*(_escape_markup(_text(cell)) for cell in row))
         if total is not None:
             table.add_section()
-            table.add_row(*(_escaped(_text(cell)) for cell in total), style="bold")
+            table.add_row(*(_escape_markup(_text(cell)) for cell in total), style="bold")
         Console(highlight=False).print(table)
 
     @staticmethod
@@ -108,7 +108,7 @@ def _text(cell: Any) -> str:
     return ",".join(map(str, cell)) if isinstance(cell, (list, tuple)) else str(cell)
 
 
-def _escaped(text: str) -> str:
+def _escape_markup(text: str) -> str:
     from rich.markup import escape
 
     return escape(text)

@@ -28,12 +28,12 @@ __all__ = [
     "catch_stop_signals",
     "default_stop_signals",
     "end_on_second_signal",
-    "ended",
     "exit_code_of",
     "forget_output",
     "interrupts",
     "log_line",
     "run",
+    "run_body",
     "say",
     "time_to_close_s",
     "warn_about_stray_words",
@@ -82,7 +82,7 @@ def run(
             print(f"{moldau.__version__} (moldau)")
             return 0
         parser.check_required(parsed)
-        return ended(lambda: body(parsed), report)
+        return run_body(lambda: body(parsed), report)
     except UsageError as error:
         if str(error):
             print(error, file=sys.stderr)
@@ -90,7 +90,7 @@ def run(
         return 1
 
 
-def ended(body: Callable[[], int | None], report: Callable[[MoldauError], None] | None = None) -> int:
+def run_body(body: Callable[[], int | None], report: Callable[[MoldauError], None] | None = None) -> int:
     """Run `body` and turn its outcome into an exit code, whoever has parsed the words for it."""
     try:
         with interrupts():

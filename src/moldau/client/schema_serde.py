@@ -20,7 +20,7 @@ from moldau.client.serializers import Part
 from moldau.core.errors import InvalidConfigError
 from moldau.schemas.errors import SchemaError
 from moldau.schemas.schema import ParsedSchema, parse
-from moldau.schemas.values import ValueCodec, codec_of, framed, unframed
+from moldau.schemas.values import ValueCodec, codec_of, frame_value, parse_frame
 
 __all__ = ["Decode", "Encode", "SchemaSerde"]
 
@@ -148,7 +148,7 @@ class SchemaSerde:
 
     def _encode_with(self, registered: RegisteredSchema, message: str | None = None) -> Encode:
         encode = self.encoding(codec_of(registered.parsed, message=message or self.options.message))
-        prefix = framed(registered.id, b"")
+        prefix = frame_value(registered.id, b"")
         return lambda value: prefix + encode(value)
 
     def _registered(self, topic: str, schema: SchemaText) -> RegisteredSchema:
@@ -192,7 +192,7 @@ class SchemaSerde:
 
     def _first_read(self, data: bytes) -> Any:
         """Read with a schema that is not at hand yet."""
-        frame = unframed(data)
+        frame = parse_frame(data)
         if frame.schema_id is None:
             return self._decode_with(frame.guid or "")(frame.body)
         read = self._readers[data[:PREFIX]] = self._decode_with(frame.schema_id)

@@ -18,7 +18,7 @@ from moldau.core.errors import InvalidConfigError
 from moldau.schemas.errors import SchemaError
 from moldau.schemas.identity import SchemaReference
 from moldau.schemas.schema import ParsedSchema
-from moldau.schemas.values import ValueCodec, codec_of, framed, unframed
+from moldau.schemas.values import ValueCodec, codec_of, frame_value, parse_frame
 
 __all__ = ["Part", "SchemaReader", "SchemaWriter", "ShownValue", "UnfitValueError"]
 
@@ -50,7 +50,7 @@ class SchemaWriter:
             body = self._codec.encode_text(text.decode())
         except (SchemaError, UnicodeDecodeError) as error:
             raise UnfitValueError(f"the {self._part} does not fit its schema: {error}") from None
-        return framed(self._id, body)
+        return frame_value(self._id, body)
 
     @cached_property
     def _codec(self) -> ValueCodec:
@@ -116,7 +116,7 @@ class SchemaReader:
     def decode(self, content: bytes) -> ShownValue:
         """A record's bytes as JSON; raises `UnfitValueError`."""
         try:
-            frame = unframed(content)
+            frame = parse_frame(content)
             name: int | str = frame.schema_id if frame.schema_id is not None else frame.guid or ""
             return ShownValue(self._codec(name).decode_text(frame.body), name)
         except (SchemaError, RegistryRefusalError) as error:

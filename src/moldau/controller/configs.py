@@ -29,7 +29,7 @@ __all__ = [
     "ResourceChange",
     "altered_configs",
     "check_group_name",
-    "replaced",
+    "replacement_of",
 ]
 
 
@@ -82,7 +82,7 @@ def altered_configs(image: MetadataImage, changes: Sequence[ResourceChange], con
         try:
             if asked[change.resource] > 1:
                 raise RefusedError(ErrorCode.INVALID_REQUEST, "Each resource may appear once in a request.")
-            decision.records.extend(_altered(image, change, config))
+            decision.records.extend(_change_records(image, change, config))
         except MoldauError as error:
             decision.results.append(ConfigResult(change.resource, *refusal_of(error)))
             continue
@@ -90,7 +90,7 @@ def altered_configs(image: MetadataImage, changes: Sequence[ResourceChange], con
     return decision
 
 
-def replaced(
+def replacement_of(
     image: MetadataImage, resource: ConfigResource, settings: Sequence[tuple[str, str | None]]
 ) -> ResourceChange:
     """The older API's meaning: these settings and no others."""
@@ -100,7 +100,7 @@ def replaced(
     return ResourceChange(resource, (*sets, *deletes))
 
 
-def _altered(image: MetadataImage, change: ResourceChange, config: BrokerConfig) -> list[MetadataRecord]:
+def _change_records(image: MetadataImage, change: ResourceChange, config: BrokerConfig) -> list[MetadataRecord]:
     resource = change.resource
     _check_resource(image, resource)
     _check_ops(change.ops)

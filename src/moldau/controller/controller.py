@@ -17,7 +17,7 @@ from typing import TypeVar
 from moldau.controller.configs import ConfigResult, ResourceChange, altered_configs
 from moldau.controller.image import MetadataImage
 from moldau.controller.quorum import Committed, Quorum
-from moldau.controller.replay import ImageDelta, replayed
+from moldau.controller.replay import ImageDelta, replay_records
 from moldau.controller.topics import (
     MorePartitions,
     NewTopic,
@@ -98,25 +98,25 @@ class Controller:
         validate_only: bool = False,
     ) -> Answer:
         """Decide and commit; once begun, a change is finished even if the client that asked for it hangs up."""
-        return await asyncio.shield(asyncio.ensure_future(self._changed(decide, validate_only)))
+        return await asyncio.shield(asyncio.ensure_future(self._decide_and_commit(decide, validate_only)))
 
-    async def _changed(
+    async def _decide_and_commit(
         self, decide: Callable[[MetadataImage], tuple[list[MetadataRecord], Answer]], validate_only: bool
     ) -> Answer:
         """One decision at a time: the next one is made on what this one left."""
         async with self._lock:
             records, answer = decide(self.image)
             if records and not validate_only:
-                await self._committed(records)
+                await self._commit(records)
             return answer
 
-    async def _committed(self, records: Sequence[MetadataRecord]) -> None:
+    async def _commit(self, records: Sequence[MetadataRecord]) -> None:
         committed = await self.quorum.append(records)
         await self.publish(self.applied(records, committed))
 
     def applied(self, records: Sequence[MetadataRecord], committed: Committed) -> ImageDelta:
         """Take committed records into the image."""
-        delta = replayed(self.image, records, offset=committed.offset, epoch=committed.epoch)
+        delta = replay_records(self.image, records, offset=committed.offset, epoch=committed.epoch)
         self.image = delta.image
         return delta
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from moldau.controller.image import MetadataImage
-from moldau.controller.replay import replayed
+from moldau.controller.replay import replay_records
 from moldau.controller.snapshots import (
     SnapshotId,
     decode_snapshot,
@@ -94,7 +94,7 @@ class MetadataLog:
             )
         for header, group in self._batches(image.offset + 1):
             self._records_since_snapshot += len(group)
-            image = replayed(image, group, offset=header.last_offset, epoch=header.partition_leader_epoch).image
+            image = replay_records(image, group, offset=header.last_offset, epoch=header.partition_leader_epoch).image
         return image
 
     def _load_snapshot(self) -> MetadataImage:
@@ -115,7 +115,7 @@ class MetadataLog:
                 self.partition.truncate_fully_and_start_at(snapshot.end_offset)
             self.last_snapshot, self.last_snapshot_bytes = snapshot, len(data)
             offset = snapshot.end_offset - 1
-            return replayed(MetadataImage(), records, offset=offset, epoch=snapshot.epoch).image
+            return replay_records(MetadataImage(), records, offset=offset, epoch=snapshot.epoch).image
         return MetadataImage()
 
     def bootstrap_records(self) -> list[MetadataRecord]:
@@ -142,7 +142,7 @@ class MetadataLog:
                     yield header, []
                     continue
                 values = [decode_metadata_record(one.value or b"") for one in decode_records(batch, header)]
-                transaction, group = _settled(transaction, values)
+                transaction, group = _settle_transaction(transaction, values)
                 yield header, group
 
     # --- writing ------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ class MetadataLog:
             self.partition.delete_retired(FOREVER)
 
 
-def _settled(
+def _settle_transaction(
     transaction: list[MetadataRecord] | None, values: Sequence[MetadataRecord]
 ) -> tuple[list[MetadataRecord] | None, list[MetadataRecord]]:
     """Hold back records of an open transaction; give them when it ends and drop them when it is aborted."""

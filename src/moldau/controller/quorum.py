@@ -81,13 +81,13 @@ class QuorumOfOne:
         """Write and sync in a thread: a slow disk must not hold up clients. The controller makes one change at a time,
         so no two appends meet."""
         offset = await asyncio.get_running_loop().run_in_executor(None, self._write, records)
-        self._committed(offset)
+        self._on_committed(offset)
         return Committed(offset, self._epoch)
 
     def append_now(self, records: Sequence[MetadataRecord]) -> Committed:
         """The same before the loop runs."""
         offset = self._write(records)
-        self._committed(offset)
+        self._on_committed(offset)
         return Committed(offset, self._epoch)
 
     def _write(self, records: Sequence[MetadataRecord]) -> int:
@@ -106,5 +106,5 @@ class QuorumOfOne:
         with self._writing:
             self.log.partition.close()
 
-    def _committed(self, offset: int) -> None:
+    def _on_committed(self, offset: int) -> None:
         self.log.partition.high_watermark = offset + 1

@@ -2,7 +2,7 @@
 
 The only way metadata changes, whether records come from a snapshot, from the log at start or from the
 controller a moment ago. Maps are copied once per group of records, so a group of thousands costs little
-more than its records. Start at `replayed`.
+more than its records. Start at `replay_records`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from moldau.core.ids import TopicPartition
 from moldau.protocol import metadata_records as records
 from moldau.protocol.metadata_records import MetadataRecord
 
-__all__ = ["ImageDelta", "changed_partition", "replayed"]
+__all__ = ["ImageDelta", "changed_partition", "replay_records"]
 
 NO_LEADER_CHANGE = records.PartitionChangeRecord.LEADER_UNCHANGED
 NO_CHANGE = 0
@@ -48,7 +48,7 @@ class ImageDelta:
     features: set[str] = field(default_factory=set)
 
 
-def replayed(image: MetadataImage, group: Iterable[MetadataRecord], *, offset: int, epoch: int) -> ImageDelta:
+def replay_records(image: MetadataImage, group: Iterable[MetadataRecord], *, offset: int, epoch: int) -> ImageDelta:
     """Apply a group that ends at `offset`. A type this release does not know is a `LookupError`."""
     draft = _Draft(image)
     for record in group:
@@ -141,23 +141,23 @@ def changed_partition(partition: PartitionImage, record: records.PartitionChange
     """A change that names a leader, even the present one, opens a new leader epoch."""
     keeps_leader = record.leader == NO_LEADER_CHANGE
     return PartitionImage(
-        replicas=_chosen(record.replicas, partition.replicas),
-        isr=_chosen(record.isr, partition.isr),
+        replicas=_given_or_present(record.replicas, partition.replicas),
+        isr=_given_or_present(record.isr, partition.isr),
         leader=partition.leader if keeps_leader else record.leader,
         leader_epoch=partition.leader_epoch if keeps_leader else partition.leader_epoch + 1,
         partition_epoch=partition.partition_epoch + 1,
-        adding_replicas=_chosen(record.adding_replicas, partition.adding_replicas),
-        removing_replicas=_chosen(record.removing_replicas, partition.removing_replicas),
+        adding_replicas=_given_or_present(record.adding_replicas, partition.adding_replicas),
+        removing_replicas=_given_or_present(record.removing_replicas, partition.removing_replicas),
         leader_recovery_state=partition.leader_recovery_state
         if record.leader_recovery_state < 0
         else record.leader_recovery_state,
-        directories=_chosen(record.directories, partition.directories),
-        eligible_leader_replicas=_chosen(record.eligible_leader_replicas, partition.eligible_leader_replicas),
-        last_known_elr=_chosen(record.last_known_elr, partition.last_known_elr),
+        directories=_given_or_present(record.directories, partition.directories),
+        eligible_leader_replicas=_given_or_present(record.eligible_leader_replicas, partition.eligible_leader_replicas),
+        last_known_elr=_given_or_present(record.last_known_elr, partition.last_known_elr),
     )
 
 
-def _chosen(given: tuple[Item, ...] | None, present: tuple[Item, ...]) -> tuple[Item, ...]:
+def _given_or_present(given: tuple[Item, ...] | None, present: tuple[Item, ...]) -> tuple[Item, ...]:
     return present if given is None else given
 
 
@@ -197,12 +197,12 @@ def _register_broker(draft: _Draft, record: records.RegisterBrokerRecord) -> Non
         rack=record.rack,
         is_fenced=record.fenced,
         is_in_controlled_shutdown=record.in_controlled_shutdown,
-        log_dirs=_known(record.log_dirs),
+        log_dirs=_known_directories(record.log_dirs),
     )
     draft.delta.brokers.add(record.broker_id)
 
 
-def _known(directories: Iterable[uuid.UUID | None]) -> tuple[uuid.UUID, ...]:
+def _known_directories(directories: Iterable[uuid.UUID | None]) -> tuple[uuid.UUID, ...]:
     return tuple(directory for directory in directories if directory is not None)
 
 
@@ -216,7 +216,7 @@ def _broker_registration_change(draft: _Draft, record: records.BrokerRegistratio
     draft.write("brokers")[record.broker_id] = broker._replace(
         is_fenced=broker.is_fenced if record.fenced == NO_CHANGE else record.fenced > 0,
         is_in_controlled_shutdown=broker.is_in_controlled_shutdown or record.in_controlled_shutdown > 0,
-        log_dirs=_known(record.log_dirs) or broker.log_dirs,
+        log_dirs=_known_directories(record.log_dirs) or broker.log_dirs,
     )
     draft.delta.brokers.add(record.broker_id)
 

@@ -112,7 +112,7 @@ def created_topics(
             if asked[topic.name] > 1:
                 raise RefusedError(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is asked for more than once.")
             _check_new_name(topic.name, image, metric_names)
-            records, result = _created(image, topic, config, random, new_id)
+            records, result = _creation_records(image, topic, config, random, new_id)
             partitions += result.partitions
             if partitions > PARTITIONS_PER_REQUEST:
                 raise RefusedError(
@@ -148,7 +148,7 @@ def _check_new_name(name: str, image: MetadataImage, metric_names: Mapping[str, 
         raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topics: {rival}")
 
 
-def _created(
+def _creation_records(
     image: MetadataImage, topic: NewTopic, config: BrokerConfig, random: Random, new_id: Callable[[], uuid.UUID]
 ) -> tuple[list[MetadataRecord], TopicResult]:
     parse_topic_overrides(topic.configs, config)
@@ -175,7 +175,7 @@ def _replicas_of_new_topic(
     image: MetadataImage, topic: NewTopic, config: BrokerConfig, random: Random
 ) -> list[tuple[int, ...]]:
     if topic.assignments:
-        return _assigned(image, topic)
+        return _manual_assignment(image, topic)
     factor, partitions = topic.replication_factor, topic.partitions
     if factor == 0 or factor < BROKER_DEFAULT:
         raise RefusedError(
@@ -191,10 +191,12 @@ def _replicas_of_new_topic(
         raise RefusedError(ErrorCode.POLICY_VIOLATION, f"More than {PARTITIONS_PER_REQUEST} partitions in one request.")
     if factor == BROKER_DEFAULT:
         factor = config.section(TopicSettings).default_replication_factor
-    return _placed(image, partitions, factor, random)
+    return _place_replicas(image, partitions, factor, random)
 
 
-def _placed(image: MetadataImage, partitions: int, replication_factor: int, random: Random) -> list[tuple[int, ...]]:
+def _place_replicas(
+    image: MetadataImage, partitions: int, replication_factor: int, random: Random
+) -> list[tuple[int, ...]]:
     usable = [_usable(broker) for broker in image.brokers.values() if not broker.is_in_controlled_shutdown]
     placed = place(usable, partitions=partitions, replication_factor=replication_factor, random=random)
     return [tuple(replicas) for replicas in placed]
@@ -204,7 +206,7 @@ def _usable(broker: BrokerImage) -> UsableBroker:
     return UsableBroker(broker.node_id, broker.rack, broker.is_fenced)
 
 
-def _assigned(image: MetadataImage, topic: NewTopic) -> list[tuple[int, ...]]:
+def _manual_assignment(image: MetadataImage, topic: NewTopic) -> list[tuple[int, ...]]:
     if topic.replication_factor != BROKER_DEFAULT or topic.partitions != BROKER_DEFAULT:
         raise RefusedError(
             ErrorCode.INVALID_REQUEST,
@@ -268,7 +270,7 @@ def created_partitions(image: MetadataImage, topics: Sequence[MorePartitions], *
         try:
             if asked[topic.name] > 1:
                 raise RefusedError(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is asked for more than once.")
-            decision.records.extend(_grown(image, topic, random))
+            decision.records.extend(_growth_records(image, topic, random))
         except MoldauError as error:
             code, message = refusal_of(error)
             decision.results.append(TopicResult(name=topic.name, error=code, message=message))
@@ -277,7 +279,7 @@ def created_partitions(image: MetadataImage, topics: Sequence[MorePartitions], *
     return decision
 
 
-def _grown(image: MetadataImage, topic: MorePartitions, random: Random) -> Iterable[MetadataRecord]:
+def _growth_records(image: MetadataImage, topic: MorePartitions, random: Random) -> Iterable[MetadataRecord]:
     found = image.topics.get(topic.name)
     if found is None:
         raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{topic.name}' does not exist.")
@@ -309,7 +311,7 @@ def _replicas_of_new_partitions(
 ) -> Sequence[tuple[int, ...]]:
     factor = len(found.partitions[0].replicas)
     if topic.assignments is None:
-        return _placed(image, topic.total - len(found.partitions), factor, random)
+        return _place_replicas(image, topic.total - len(found.partitions), factor, random)
     for index, replicas in enumerate(topic.assignments):
         _check_assignment(image, len(found.partitions) + index, replicas, factor)
     return topic.assignments
@@ -320,7 +322,7 @@ def _replicas_of_new_partitions(
 
 def deleted_topics(image: MetadataImage, topics: Sequence[TopicRef]) -> TopicDecision:
     decision = TopicDecision([], [])
-    resolved = [_resolved(image, ref) for ref in topics]
+    resolved = [_find_topic(image, ref) for ref in topics]
     asked = Counter(result.name for result in resolved if result.name is not None)
     twice = {name for name, count in asked.items() if count > 1}
     for result in resolved:
@@ -336,7 +338,7 @@ def deleted_topics(image: MetadataImage, topics: Sequence[TopicRef]) -> TopicDec
     return decision
 
 
-def _resolved(image: MetadataImage, ref: TopicRef) -> TopicResult:
+def _find_topic(image: MetadataImage, ref: TopicRef) -> TopicResult:
     if (ref.name is None) == (ref.topic_id is None):
         return TopicResult(
             name=ref.name,

@@ -60,7 +60,7 @@ def _too_large(limit: int) -> DecompressionError:
     return DecompressionError(f"the batch unpacks to more than {limit} bytes; send smaller batches")
 
 
-def _damaged(codec: str, why: object) -> DecompressionError:
+def _damaged_batch_error(codec: str, why: object) -> DecompressionError:
     return DecompressionError(f"{codec}: {why}")
 
 
@@ -107,18 +107,18 @@ def _gunzip(data: Buffer, limit: int) -> bytes:
                 raise _too_large(limit)
             output.append(unpacked)
             if not piece and not unpacked and not member.eof:
-                raise _damaged("gzip", "the data ends early")
+                raise _damaged_batch_error("gzip", "the data ends early")
         position -= len(member.unused_data)
         if position >= len(view):
             return b"".join(output)
-    raise _damaged("gzip", f"more than {_GZIP_MAX_MEMBERS} members")
+    raise _damaged_batch_error("gzip", f"more than {_GZIP_MAX_MEMBERS} members")
 
 
 def _gunzip_piece(member: Any, piece: Buffer, max_length: int) -> bytes:
     try:
         unpacked: bytes = member.decompress(piece, max_length)
     except zlib.error as error:
-        raise _damaged("gzip", error) from None
+        raise _damaged_batch_error("gzip", error) from None
     return unpacked
 
 
@@ -148,7 +148,7 @@ def _unsnappy(data: Buffer, limit: int) -> bytes:
     if bytes(view[:8]) != _XERIAL_MAGIC:
         return _unsnappy_block(view, limit, limit)
     if len(view) < len(_XERIAL_HEADER):
-        raise _damaged("snappy", "the stream header is cut short")
+        raise _damaged_batch_error("snappy", "the stream header is cut short")
     position, left = len(_XERIAL_HEADER), limit
     output: list[bytes] = []
     while position < len(view):
@@ -156,7 +156,7 @@ def _unsnappy(data: Buffer, limit: int) -> bytes:
         size = int.from_bytes(view[position:start], "big")
         position = start + size
         if start > len(view) or position > len(view):
-            raise _damaged("snappy", "a block is cut short")
+            raise _damaged_batch_error("snappy", "a block is cut short")
         output.append(_unsnappy_block(view[start:position], left, limit))
         left -= len(output[-1])
     return b"".join(output)
@@ -169,11 +169,11 @@ def _unsnappy_block(block: memoryview, left: int, limit: int) -> bytes:
     if size > left:
         raise _too_large(limit)
     if size > len(block) * _SNAPPY_MAX_RATIO:
-        raise _damaged("snappy", f"{len(block)} bytes cannot hold {size}")
+        raise _damaged_batch_error("snappy", f"{len(block)} bytes cannot hold {size}")
     try:
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
-        raise _damaged("snappy", error) from None
+        raise _damaged_batch_error("snappy", error) from None
 
 
 def _snappy_size(block: memoryview) -> int:
@@ -182,7 +182,7 @@ def _snappy_size(block: memoryview) -> int:
         size |= (byte & 0x7F) << shift
         if byte < 0x80:
             return size
-    raise _damaged("snappy", "a block has no length")
+    raise _damaged_batch_error("snappy", "a block has no length")
 
 
 # --- lz4 --------------------------------------------------------------------------------------------
@@ -218,16 +218,16 @@ def _unlz4(data: Buffer, limit: int) -> bytes:
         try:
             unpacked = frame.decompress(piece, max_length=min(left + 1, room))
         except RuntimeError as error:
-            raise _damaged("lz4", error) from None
+            raise _damaged_batch_error("lz4", error) from None
         left -= len(unpacked)
         if left < 0:
             raise _too_large(limit)
         if not unpacked and not frame.eof:
-            raise _damaged("lz4", "the frame ends early")
+            raise _damaged_batch_error("lz4", "the frame ends early")
         output.append(unpacked)
         piece, room = b"", 2 * room
     if frame.unused_data:
-        raise _damaged("lz4", "bytes after the end of the frame")
+        raise _damaged_batch_error("lz4", "bytes after the end of the frame")
     return output[0] if len(output) == 1 else b"".join(output)
 
 
@@ -261,14 +261,14 @@ def _unzstd(data: Buffer, limit: int) -> bytes:
         try:
             unpacked = frame.decompress(piece)
         except zstandard.ZstdError as error:
-            raise _damaged("zstd", error) from None
+            raise _damaged_batch_error("zstd", error) from None
         position -= len(frame.unused_data)
         left -= len(unpacked)
         if left < 0:
             raise _too_large(limit)
         output.append(unpacked)
     if not frame.eof:
-        raise _damaged("zstd", "the frame ends early")
+        raise _damaged_batch_error("zstd", "the frame ends early")
     return b"".join(output)
 
 

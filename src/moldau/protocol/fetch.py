@@ -116,7 +116,7 @@ def _decode(view: memoryview, position: int, end: int, version: int) -> tuple[Fe
         if is_flexible:
             position = after_tags(view, position, end)
     if version >= FIRST_WITH_SESSIONS:
-        request.forgotten, position = _forgotten(view, position, end, version)
+        request.forgotten, position = _read_forgotten_topics(view, position, end, version)
     if version >= 11:
         rack, position = nullable_bytes(view, position, end, is_flexible=is_flexible)
         request.rack_id = _text(rack)
@@ -160,7 +160,9 @@ def _partitions(
     return partitions, position
 
 
-def _forgotten(view: memoryview, position: int, end: int, version: int) -> tuple[list[tuple[bytes, list[int]]], int]:
+def _read_forgotten_topics(
+    view: memoryview, position: int, end: int, version: int
+) -> tuple[list[tuple[bytes, list[int]]], int]:
     is_flexible = version >= FIRST_FLEXIBLE
     length_of = compact_array_length if is_flexible else array_length
     forgotten = []

@@ -78,7 +78,7 @@ def _struct(cls: Any, path: tuple[str, ...], shape: Shape) -> Struct:
 
 def _field(field: dataclasses.Field[Any], path: tuple[str, ...], shape: Shape) -> Field:
     name, kafka_type = _name(field), field.metadata.get("kafka_type")
-    inner, is_array, is_nullable = _unwrapped(field.type)
+    inner, is_array, is_nullable = _unwrap_annotation(field.type)
     is_struct = dataclasses.is_dataclass(inner)
     plain = Field(
         name=name,
@@ -94,7 +94,7 @@ def _name(field: dataclasses.Field[Any]) -> str:
     return f"{field.name}_ms" if field.metadata.get("kafka_type") in _TIMES else field.name
 
 
-def _unwrapped(annotation: Any) -> tuple[Any, bool, bool]:
+def _unwrap_annotation(annotation: Any) -> tuple[Any, bool, bool]:
     """Take `tuple[X, ...] | None` apart into X, whether it is an array, and whether it may be null.
 
     Elements are never null; kio's `tuple[UUID | None, ...]` speaks of its zero uuid.
@@ -183,7 +183,7 @@ def _filler(cls: Any) -> Callable[[Any], Any]:
 
 def _step(field: dataclasses.Field[Any]) -> tuple[str, str, Callable[[Any], Any], Any]:
     table = _field(field, (), lambda name, path: _Filled)
-    inner, is_array, _ = _unwrapped(field.type)
+    inner, is_array, _ = _unwrap_annotation(field.type)
     convert = (
         _filler(inner) if dataclasses.is_dataclass(inner) else _CONVERTERS.get(field.metadata["kafka_type"], _same)
     )

@@ -57,42 +57,42 @@ class Message(SimpleNamespace):
 def decode_request(api_key: int, version: int, body: bytes | bytearray | memoryview) -> Message:
     """Read a request's body. Bytes after its end are tolerated, as Kafka does."""
     try:
-        return _decoded(api_key, version, "request", body, MAX_REQUEST_ELEMENTS)
+        return _decode(api_key, version, "request", body, MAX_REQUEST_ELEMENTS)
     except DAMAGE as error:
-        raise MalformedRequestError(f"{_named(api_key, version)}: {error}") from None
+        raise MalformedRequestError(f"{_api_label(api_key, version)}: {error}") from None
 
 
 def decode_response(api_key: int, version: int, body: bytes | bytearray | memoryview) -> Message:
     """Read a response's body, for clients."""
     try:
-        return _decoded(api_key, version, "response", body, NO_LIMIT)
+        return _decode(api_key, version, "response", body, NO_LIMIT)
     except DAMAGE as error:
-        raise MalformedResponseError(f"{_named(api_key, version)}: {error}") from None
+        raise MalformedResponseError(f"{_api_label(api_key, version)}: {error}") from None
 
 
 def encode_response(api_key: int, version: int, response: Message) -> bytes:
     """Write a response's body. Fields the version lacks are left out, fields not given are defaults."""
-    return _encoded(api_key, version, "response", response)
+    return _encode(api_key, version, "response", response)
 
 
 def encode_request(api_key: int, version: int, request: Message) -> bytes:
     """Write a request's body, for clients."""
-    return _encoded(api_key, version, "request", request)
+    return _encode(api_key, version, "request", request)
 
 
-def _decoded(api_key: int, version: int, kind: Kind, body: bytes | bytearray | memoryview, limit: int) -> Message:
+def _decode(api_key: int, version: int, kind: Kind, body: bytes | bytearray | memoryview, limit: int) -> Message:
     read = _reader(api_key, version, kind)
     message: Message = read(Cursor(bytes(body), 0, limit))
     return message
 
 
-def _encoded(api_key: int, version: int, kind: Kind, message: Message) -> bytes:
+def _encode(api_key: int, version: int, kind: Kind, message: Message) -> bytes:
     output = io.BytesIO()
     _writer(api_key, version, kind)(output, message)
     return output.getvalue()
 
 
-def _named(api_key: int, version: int) -> str:
+def _api_label(api_key: int, version: int) -> str:
     return f"{ApiKey(api_key).display_name} v{version}"
 
 

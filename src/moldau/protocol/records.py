@@ -281,7 +281,7 @@ def encode_batch(
     if last_offset_delta is None:
         last_offset_delta = kept[-1].offset_delta if kept else 0
     packed = compress(codec, _encoded_records(kept), level)
-    return _assembled(
+    return _assemble_batch(
         packed,
         base_offset,
         partition_leader_epoch,
@@ -298,7 +298,7 @@ def encode_batch(
     )
 
 
-def _assembled(body: bytes, base_offset: int, leader_epoch: int, rest: tuple[int, ...]) -> bytes:
+def _assemble_batch(body: bytes, base_offset: int, leader_epoch: int, rest: tuple[int, ...]) -> bytes:
     """Join header and body, then fill in the CRC, which covers most of the header too."""
     batch = bytearray(BATCH_OVERHEAD + len(body))
     HEADER.pack_into(batch, 0, base_offset, len(batch) - LOG_OVERHEAD, leader_epoch, MAGIC, 0, *rest)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
 
-from moldau.core.config.key import ConfigKey, ConfigType, at_least, keyed, one_of
+from moldau.core.config.key import ConfigKey, ConfigType, at_least, keys_by_name, one_of
 from moldau.core.errors import InvalidConfigError
 from moldau.registry.scopes import LEVELS
 
@@ -26,7 +26,7 @@ class Dialect(StrEnum):
     V8 = "8.x"
 
 
-REGISTRY_KEYS = keyed(
+REGISTRY_KEYS = keys_by_name(
     [
         ConfigKey("listeners", LIST, ["http://0.0.0.0:8081"], "Where requests are taken: http://host:port."),
         ConfigKey("host.name", STRING, None, "The name by which other registries reach this one."),

@@ -12,7 +12,7 @@ from typing import Final
 
 from moldau.schemas.incompatibility import Incompatibility
 
-__all__ = ["NOTHING", "Findings", "joined"]
+__all__ = ["NOTHING", "Findings", "join_findings"]
 
 
 class Findings:
@@ -49,6 +49,6 @@ class Findings:
 NOTHING: Final = Findings()
 
 
-def joined(parts: Iterable[Incompatibility | Findings]) -> Findings:
+def join_findings(parts: Iterable[Incompatibility | Findings]) -> Findings:
     """All findings of the parts, in their order."""
     return Findings(*parts)

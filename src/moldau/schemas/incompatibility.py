@@ -11,7 +11,7 @@ from typing import Final
 
 from moldau.schemas.parsed_schema import SchemaType
 
-__all__ = ["Incompatibility", "Sides", "shortened"]
+__all__ = ["Incompatibility", "Sides", "shorten"]
 
 _MAX_PATH: Final = 1000
 _MAX_DESCRIPTION: Final = 3000
@@ -42,8 +42,8 @@ class Incompatibility:
         schema_type: SchemaType, error_type: str, path: str, description: str, additional_info: str | None = None
     ) -> Incompatibility:
         """A finding whose texts are cut: names and paths may be as long as the schema itself."""
-        info = None if additional_info is None else shortened(additional_info)
-        return Incompatibility(schema_type, error_type, shortened(path), shortened(description, _MAX_DESCRIPTION), info)
+        info = None if additional_info is None else shorten(additional_info)
+        return Incompatibility(schema_type, error_type, shorten(path), shorten(description, _MAX_DESCRIPTION), info)
 
     def at(self, index: int) -> Incompatibility:
         """The same finding, about the previous schema at `index`."""
@@ -71,7 +71,7 @@ class Sides:
     writer: str
 
 
-def shortened(text: str, limit: int = _MAX_PATH) -> str:
+def shorten(text: str, limit: int = _MAX_PATH) -> str:
     """The beginning and the end of a long text; a path that is extended and shortened in turn stays short."""
     if len(text) <= limit:
         return text

@@ -1,7 +1,7 @@
 """Values as registered data carries them: a magic byte, the schema's id, and a body in the schema's format.
 
 The codecs turn values into bodies and back, `encode_text` and `decode_text` the JSON that the console tools read
-and print. Where ids come from is `registry`'s and its clients' business. Start at `codec_of` and `framed`.
+and print. Where ids come from is `registry`'s and its clients' business. Start at `codec_of` and `frame_value`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from moldau.schemas.parsed_schema import ParsedSchema
 from moldau.schemas.protobuf.codec import ProtobufCodec
 from moldau.schemas.protobuf.schema import ProtobufSchema
 
-__all__ = ["Frame", "ValueCodec", "codec_of", "framed", "unframed"]
+__all__ = ["Frame", "ValueCodec", "codec_of", "frame_value", "parse_frame"]
 
 _ID_MAGIC: Final = 0
 _GUID_MAGIC: Final = 1
@@ -69,14 +69,14 @@ def codec_of(schema: ParsedSchema, *, reader: ParsedSchema | None = None, messag
     raise InvalidSchemaError(f"there are no values for schemas of type {schema.schema_type}")
 
 
-def framed(schema_id: int, body: bytes) -> bytes:
+def frame_value(schema_id: int, body: bytes) -> bytes:
     """The bytes of a record's key or value."""
     if not 0 <= schema_id < 2**32:
         raise InvalidValueError(f"{schema_id} is no schema id: it has to fit into four bytes")
     return bytes([_ID_MAGIC]) + schema_id.to_bytes(4, "big") + body
 
 
-def unframed(payload: bytes) -> Frame:
+def parse_frame(payload: bytes) -> Frame:
     """Take a record's key or value apart; raises `InvalidValueError` when it does not name its schema."""
     if len(payload) >= 5 and payload[0] == _ID_MAGIC:
         return Frame(payload[5:], schema_id=int.from_bytes(payload[1:5], "big"))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from moldau.core.config.listeners import Listener, parse_listeners
-from moldau.core.config.providers import substituted
+from moldau.core.config.providers import substitute_variables
 from moldau.core.errors import StartupError
 from moldau.core.properties import parse_properties
 
@@ -69,7 +69,7 @@ def gather(
         settings |= load_file(file)
     settings |= settings_from_environment(environ)
     settings |= parse_overrides(overrides)
-    return substituted(settings, environ)
+    return substitute_variables(settings, environ)
 
 
 def laptop_defaults(environ: Mapping[str, str], file: Path | None = None) -> dict[str, str]:

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from moldau.cli.progress import CLEAR_LINE, Steps, counted, live_line
+from moldau.cli.progress import CLEAR_LINE, Steps, live_line, render_progress
 
 
 class Screen(io.StringIO):
@@ -88,4 +88,4 @@ def test_steps_on_a_terminal_say_how_each_ended() -> None:
     [(340_000, 1_000_000, 2, " 34 %  340,000 of 1,000,000  170,000/s"), (0, 0, 0, "100 %  0 of 0  0/s")],
 )
 def test_counts(done: int, wanted: int, seconds: float, text: str) -> None:
-    assert counted(done, wanted, seconds) == text
+    assert render_progress(done, wanted, seconds) == text

@@ -71,13 +71,13 @@ except KeyboardInterrupt:
 def test_a_second_signal_ends_a_tool_at_once() -> None:
     program = """
 import signal, threading
-from moldau.cli.tool import ended
+from moldau.cli.tool import run_body
 def body():
     try:
         signal.raise_signal(signal.SIGTERM)
     finally:
         signal.raise_signal(signal.SIGINT)
-ended(body)
+run_body(body)
 print("still here")
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)

@@ -6,9 +6,9 @@ import uuid
 
 import pytest
 
-from moldau.controller.configs import ConfigOp, ConfigOpType, ResourceChange, altered_configs, replaced
+from moldau.controller.configs import ConfigOp, ConfigOpType, ResourceChange, altered_configs, replacement_of
 from moldau.controller.image import CLUSTER_DEFAULT, BrokerImage, ConfigResource, MetadataImage, TopicImage
-from moldau.controller.replay import replayed
+from moldau.controller.replay import replay_records
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import ErrorCode
 
@@ -39,7 +39,7 @@ def after(resource: ConfigResource, *ops: ConfigOp, before: MetadataImage | None
     start = before or image()
     decision = altered_configs(start, [ResourceChange(resource, ops)], BrokerConfig())
     assert [result.message for result in decision.results] == [None]
-    changed = replayed(start, decision.records, offset=1, epoch=1).image
+    changed = replay_records(start, decision.records, offset=1, epoch=1).image
     return dict(changed.configs.get(resource, {}))
 
 
@@ -64,7 +64,7 @@ def test_a_setting_that_does_not_change_makes_no_record() -> None:
 
 def test_replacing_takes_away_what_is_not_named() -> None:
     before = image(segment_ms="5", retention_ms="1")
-    change = replaced(before, TOPIC, [("retention.ms", "2")])
+    change = replacement_of(before, TOPIC, [("retention.ms", "2")])
     assert after(TOPIC, *change.ops, before=before) == {"retention.ms": "2"}
 
 

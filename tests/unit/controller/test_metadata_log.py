@@ -15,7 +15,7 @@ from moldau.controller.controller import Controller
 from moldau.controller.image import ConfigResource, Endpoint, MetadataImage
 from moldau.controller.metadata_log import METADATA_PARTITION, MetadataLog
 from moldau.controller.quorum import QuorumOfOne
-from moldau.controller.replay import ImageDelta, replayed
+from moldau.controller.replay import ImageDelta, replay_records
 from moldau.controller.snapshots import SnapshotId, decode_snapshot, encode_snapshot, image_records, newest_first
 from moldau.controller.topics import NewTopic, TopicRef
 from moldau.core.clock import SystemClock
@@ -124,9 +124,9 @@ def test_a_snapshot_holds_the_whole_image(tmp_path: Path) -> None:
         name="u", mechanism=1, salt=b"s", stored_key=b"k", server_key=b"v", iterations=4096
     )
     records = [scram, FeatureLevelRecord(name="metadata.version", feature_level=25)]
-    image = replayed(controller.image, records, offset=99, epoch=1).image
+    image = replay_records(controller.image, records, offset=99, epoch=1).image
     batches = list(encode_snapshot(image_records(image), epoch=1, last_timestamp_ms=5, now_ms=6))
-    copy = replayed(MetadataImage(), decode_snapshot(b"".join(batches)), offset=99, epoch=1).image
+    copy = replay_records(MetadataImage(), decode_snapshot(b"".join(batches)), offset=99, epoch=1).image
     assert copy == image
     with pytest.raises(MalformedRecordError):
         decode_snapshot(b"".join(batches[:-1]))
@@ -255,8 +255,8 @@ def test_settings_of_a_resource_are_gone_when_the_last_is_taken_away() -> None:
     resource = ConfigResource(4, "")
     set_one = ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value="5")
     unset = ConfigRecord(resource_type=4, resource_name="", name="log.retention.ms", value=None)
-    image = replayed(MetadataImage(), [set_one], offset=0, epoch=1).image
+    image = replay_records(MetadataImage(), [set_one], offset=0, epoch=1).image
     assert image.cluster_config == {"log.retention.ms": "5"}
-    delta = replayed(image, [unset], offset=1, epoch=1)
+    delta = replay_records(image, [unset], offset=1, epoch=1)
     assert delta.image.configs == {}
     assert delta.configs == {resource}

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from moldau.controller.image import BrokerImage, Endpoint, MetadataImage
-from moldau.controller.replay import replayed
+from moldau.controller.replay import replay_records
 from moldau.controller.topics import (
     Assignment,
     MorePartitions,
@@ -43,7 +43,7 @@ def cluster(*node_ids: int) -> MetadataImage:
 def with_topics(image: MetadataImage, *topics: NewTopic) -> MetadataImage:
     decision = created_topics(image, topics, BrokerConfig(), random=Random(1))
     assert all(result.error is ErrorCode.NONE for result in decision.results)
-    return replayed(image, decision.records, offset=10, epoch=1).image
+    return replay_records(image, decision.records, offset=10, epoch=1).image
 
 
 def refused(topic: NewTopic, image: MetadataImage | None = None) -> TopicResult:
@@ -151,7 +151,7 @@ def test_replicas_on_fenced_brokers_are_not_in_sync() -> None:
 def test_partitions_are_added_after_those_there_are() -> None:
     image = with_topics(cluster(), NewTopic(name="t", partitions=2))
     decision = created_partitions(image, [MorePartitions(name="t", total=5)], random=Random(1))
-    grown = replayed(image, decision.records, offset=20, epoch=1).image
+    grown = replay_records(image, decision.records, offset=20, epoch=1).image
     assert sorted(grown.topics["t"].partitions) == [0, 1, 2, 3, 4]
 
 
@@ -188,7 +188,7 @@ def test_topics_are_deleted_by_name_or_id_with_their_settings() -> None:
     image = with_topics(cluster(), NewTopic(name="a", configs={"segment.ms": "5"}), NewTopic(name="b"))
     refs = [TopicRef("a"), TopicRef(None, image.topics["b"].topic_id)]
     decision = deleted_topics(image, refs)
-    delta = replayed(image, decision.records, offset=20, epoch=1)
+    delta = replay_records(image, decision.records, offset=20, epoch=1)
     assert [result.name for result in decision.results] == ["a", "b"]
     assert delta.image.topics == {}
     assert delta.image.topic_names == {}

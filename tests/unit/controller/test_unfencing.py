@@ -8,7 +8,7 @@ import pytest
 
 from moldau.controller.brokers import unfencing
 from moldau.controller.image import NO_LEADER, MetadataImage
-from moldau.controller.replay import replayed
+from moldau.controller.replay import replay_records
 from moldau.protocol.metadata_records import PartitionChangeRecord, PartitionRecord, TopicRecord
 
 TOPIC_ID = uuid.UUID(int=7)
@@ -28,7 +28,7 @@ def image_with(*, leader: int, isr: tuple[int, ...], elr: tuple[int, ...] | None
             eligible_leader_replicas=elr,
         ),
     ]
-    return replayed(MetadataImage(), records, offset=1, epoch=1).image
+    return replay_records(MetadataImage(), records, offset=1, epoch=1).image
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_the_last_replica_to_leave_comes_back_as_leader() -> None:
     """Kafka 4.1 and later empty the set in sync when the last broker stops, and remember it as eligible."""
     image = image_with(leader=NO_LEADER, isr=(), elr=(1,))
     elections = [record for record in unfencing(image, 1, 9) if _is_election(record)]
-    changed = replayed(image, elections, offset=3, epoch=2).image
+    changed = replay_records(image, elections, offset=3, epoch=2).image
     partition = changed.topics["orders"].partitions[0]
     assert (partition.leader, partition.isr, partition.eligible_leader_replicas) == (1, (1,), ())
     assert partition.leader_epoch == 5

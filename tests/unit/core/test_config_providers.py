@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from moldau.core.config.providers import substituted
+from moldau.core.config.providers import substitute_variables
 from moldau.core.errors import InvalidConfigError
 
 
 def test_nothing_is_filled_in_unless_a_provider_is_named() -> None:
     settings = {"ssl.key.password": "${env:PASSWORD}"}
-    assert substituted(settings, {"PASSWORD": "hush"}) == settings
+    assert substitute_variables(settings, {"PASSWORD": "hush"}) == settings
 
 
 def test_the_environment_files_and_folders_are_asked(tmp_path: Path) -> None:
     (tmp_path / "secrets.properties").write_text("key.password=from file\n")
     (tmp_path / "token").write_text("from folder")
-    filled = substituted(
+    filled = substitute_variables(
         {
             "config.providers": "env,file,dir",
             "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
@@ -41,7 +41,7 @@ def test_the_environment_files_and_folders_are_asked(tmp_path: Path) -> None:
 )
 def test_what_no_provider_knows_stops_the_start(value: str, words: str) -> None:
     with pytest.raises(InvalidConfigError) as refused:
-        substituted({"config.providers": "env,file,dir", "broker.rack": value}, {})
+        substitute_variables({"config.providers": "env,file,dir", "broker.rack": value}, {})
     assert words in str(refused.value)
     assert str(refused.value).startswith("broker.rack: ")
 
@@ -49,4 +49,4 @@ def test_what_no_provider_knows_stops_the_start(value: str, words: str) -> None:
 def test_a_provider_of_an_unknown_kind_is_refused() -> None:
     settings = {"config.providers": "vault", "config.providers.vault.class": "com.example.VaultProvider"}
     with pytest.raises(InvalidConfigError, match="not a provider known here"):
-        substituted(settings, {})
+        substitute_variables(settings, {})

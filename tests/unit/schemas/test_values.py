@@ -12,30 +12,30 @@ import pytest
 from moldau.schemas.errors import InvalidSchemaError, InvalidValueError
 from moldau.schemas.protobuf.codec import decode_indexes, encode_indexes
 from moldau.schemas.schema import parse
-from moldau.schemas.values import Frame, codec_of, framed, unframed
+from moldau.schemas.values import Frame, codec_of, frame_value, parse_frame
 
 
 def test_a_frame_is_a_magic_byte_an_id_and_a_body() -> None:
-    assert framed(258, b"body") == b"\x00\x00\x00\x01\x02body"
-    assert unframed(b"\x00\x00\x00\x01\x02body") == Frame(b"body", schema_id=258)
-    assert unframed(b"\x00\x00\x00\x00\x07") == Frame(b"", schema_id=7)
+    assert frame_value(258, b"body") == b"\x00\x00\x00\x01\x02body"
+    assert parse_frame(b"\x00\x00\x00\x01\x02body") == Frame(b"body", schema_id=258)
+    assert parse_frame(b"\x00\x00\x00\x00\x07") == Frame(b"", schema_id=7)
 
 
 def test_a_frame_may_name_its_schema_by_guid() -> None:
     payload = b"\x01" + bytes(range(16)) + b"body"
-    assert unframed(payload) == Frame(b"body", guid="00010203-0405-0607-0809-0a0b0c0d0e0f")
+    assert parse_frame(payload) == Frame(b"body", guid="00010203-0405-0607-0809-0a0b0c0d0e0f")
 
 
 @pytest.mark.parametrize("payload", [b"", b"\x00", b"\x00\x00\x00\x01", b"\x01" * 16, b"\x02\x00\x00\x00\x01x", b"{}"])
 def test_what_is_no_frame_is_refused(payload: bytes) -> None:
     with pytest.raises(InvalidValueError):
-        unframed(payload)
+        parse_frame(payload)
 
 
 def test_an_id_has_four_bytes() -> None:
     for wrong in (-1, 2**32):
         with pytest.raises(InvalidValueError):
-            framed(wrong, b"")
+            frame_value(wrong, b"")
 
 
 def avro(schema: Any) -> Any:

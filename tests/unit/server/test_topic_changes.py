@@ -6,7 +6,7 @@ import uuid
 from random import Random
 
 from moldau.controller.image import BrokerImage, Endpoint, MetadataImage
-from moldau.controller.replay import ImageDelta, replayed
+from moldau.controller.replay import ImageDelta, replay_records
 from moldau.controller.topics import (
     MorePartitions,
     NewTopic,
@@ -32,7 +32,7 @@ EMPTY = MetadataImage(brokers={1: BROKER})
 
 
 def applied(image: MetadataImage, decision: TopicDecision) -> ImageDelta:
-    return replayed(image, decision.records, offset=image.offset + 1, epoch=1)
+    return replay_records(image, decision.records, offset=image.offset + 1, epoch=1)
 
 
 def created(image: MetadataImage, *topics: NewTopic) -> ImageDelta:
@@ -58,4 +58,4 @@ def test_many_at_once_are_one_line() -> None:
 
 def test_other_changes_are_not_about_topics() -> None:
     delta = created(EMPTY, NewTopic("t", 1, 1))
-    assert topic_changes(replayed(delta.image, [], offset=9, epoch=1)) == []
+    assert topic_changes(replay_records(delta.image, [], offset=9, epoch=1)) == []

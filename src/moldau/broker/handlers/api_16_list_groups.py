@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.coordinator.group.views import ListedGroup, listed
+from moldau.coordinator.group.views import ListedGroup, list_groups
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
 
@@ -24,7 +24,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message | 
     replies: list[Any] = [
         groups.ask_shard(
             shard,
-            lambda core, ticket, now: core.look(lambda it: listed(it.groups.values(), states, kinds), ticket),
+            lambda core, ticket, now: core.look(lambda it: list_groups(it.groups.values(), states, kinds), ticket),
         )
         for shard in groups.shards.values()
     ]

@@ -10,7 +10,7 @@ from functools import partial
 
 from moldau.broker.config_changes import ChangeOf, alter
 from moldau.broker.context import Broker, RequestContext
-from moldau.controller.configs import replaced
+from moldau.controller.configs import replacement_of
 from moldau.controller.image import ConfigResource
 from moldau.protocol.messages import Message
 
@@ -25,4 +25,4 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Awaitable[
 def _change(asked: Message) -> tuple[ConfigResource, ChangeOf]:
     resource = ConfigResource(asked.resource_type, asked.resource_name)
     settings = [(config.name, config.value) for config in asked.configs]
-    return resource, partial(replaced, resource=resource, settings=settings)
+    return resource, partial(replacement_of, resource=resource, settings=settings)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.coordinator.transaction.listing import STATES_BY_NAME, listed
+from moldau.coordinator.transaction.listing import STATES_BY_NAME, list_transactions
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
 
@@ -33,7 +33,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
         is_wanted = _matcher(pattern) if pattern else None
     except _BadPatternError:
         return _answer(ErrorCode.INVALID_REGULAR_EXPRESSION, unknown)
-    found = listed(
+    found = list_transactions(
         broker.coordinators.transactions.all(),
         states=frozenset(request.state_filters),
         producer_ids=frozenset(request.producer_id_filters),

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from moldau.cli.cluster_options import report_client_log
-from moldau.cli.tool import ended, say
+from moldau.cli.tool import run_body, say
 from moldau.client.admin import Admin
 from moldau.client.connection import load_properties
 
@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 1
     options = parser.parse_args(words)
-    return ended(lambda: _run(options))
+    return run_body(lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -55,7 +55,7 @@ class Candidates:
 def candidates(words: Sequence[str]) -> Candidates:
     """What fits in place of the last of `words`, which may be empty; the command's own name is left out."""
     *before, last = words
-    scanned = _scanned(before, CONNECTION_OPTIONS)
+    scanned = _scan_words(before, CONNECTION_OPTIONS)
     command = next((number for number, word in enumerate(scanned) if word.option is None), None)
     if command is None:
         if _awaits_value(scanned, CONNECTION_OPTIONS):
@@ -69,7 +69,7 @@ def candidates(words: Sequence[str]) -> Candidates:
 
 
 def _of_command(parser: CommandParser, before: Sequence[str], last: str) -> Candidates:
-    scanned = _scanned(before, parser.takes_value)
+    scanned = _scan_words(before, parser.takes_value)
     if parser.verbs:
         place = next((number for number, word in enumerate(scanned) if word.option is None), None)
         if place is not None and before[place] in parser.verbs:
@@ -115,7 +115,7 @@ def _positional(parser: CommandParser, number: int) -> argparse.Action | None:
     return positionals[-1] if positionals and positionals[-1].nargs in ("*", "+") else None
 
 
-def _scanned(words: Sequence[str], options: Mapping[str, bool]) -> list[Scanned]:
+def _scan_words(words: Sequence[str], options: Mapping[str, bool]) -> list[Scanned]:
     """As far as it makes sense; a slip further on does not matter yet."""
     found: list[Scanned] = []
     try:

@@ -32,7 +32,7 @@ def describe(admin: Admin, parsed: Parsed, entity: Entity) -> None:
             return
         entries = config_entries(admin, target)
         say(_title(target, is_all=parsed.has("all")))
-        for entry in _shown(target, entries, is_all=parsed.has("all")):
+        for entry in _entries_to_show(target, entries, is_all=parsed.has("all")):
             say(entry_line(entry))
 
 
@@ -52,7 +52,7 @@ def own_overrides(admin: Admin, entity: Entity) -> dict[str, str]:
         if error.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return {}
         raise
-    return {entry.name: entry.value or "" for entry in _shown(entity, entries, is_all=False)}
+    return {entry.name: entry.value or "" for entry in _entries_to_show(entity, entries, is_all=False)}
 
 
 def entry_line(entry: ConfigEntry) -> str:
@@ -69,7 +69,7 @@ def _targets(admin: Admin, entity: Entity) -> list[Entity]:
     return [*targets, Entity("brokers", is_default=True)] if entity.type == "brokers" else targets
 
 
-def _shown(entity: Entity, entries: Sequence[ConfigEntry], *, is_all: bool) -> list[ConfigEntry]:
+def _entries_to_show(entity: Entity, entries: Sequence[ConfigEntry], *, is_all: bool) -> list[ConfigEntry]:
     level = DEFAULT_LEVEL if entity.is_default else _OWN_LEVEL[entity.type]
     shown = [entry for entry in entries if is_all or entity.is_default or entry.source == level]
     return sorted(shown, key=lambda entry: entry.name)

@@ -21,7 +21,7 @@ def schema_formatter(properties: Mapping[str, str]) -> Formatter:
     shows_ids = parse_bool(properties.get("print.schema.ids", "false"))
     separator = properties.get("schema.id.separator", "\t")
 
-    def shown(content: bytes) -> bytes:
+    def render_content(content: bytes) -> bytes:
         try:
             value = reader.decode(content)
         except UnfitValueError as error:
@@ -31,6 +31,6 @@ def schema_formatter(properties: Mapping[str, str]) -> Formatter:
 
     return default_formatter(
         properties,
-        value_reader=None if properties.get("value.deserializer") else shown,
-        key_reader=None if properties.get("key.deserializer") else shown,
+        value_reader=None if properties.get("value.deserializer") else render_content,
+        key_reader=None if properties.get("key.deserializer") else render_content,
     )

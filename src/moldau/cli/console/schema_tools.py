@@ -75,7 +75,7 @@ def _produce(kind: str, argv: Sequence[str] | None) -> int:
         '  {"f1": "hello"}'
     )
     description = f"Send each line of standard input, as JSON of values with {_NAMES[kind]} schemas, to a topic."
-    parser = _worded(producer_options.PARSER, description, epilog, _PRODUCER_PROPERTIES)
+    parser = _with_words(producer_options.PARSER, description, epilog, _PRODUCER_PROPERTIES)
     return produce(argv, parser=parser, line_reader=f"{_CLASSES[kind]}MessageReader")
 
 
@@ -85,11 +85,11 @@ def _consume(kind: str, argv: Sequence[str] | None) -> int:
         "  --property print.key=true --property print.schema.ids=true"
     )
     description = f"Print the records of a topic that were written with {_NAMES[kind]} schemas, as JSON."
-    parser = _worded(consumer_options.PARSER, description, epilog, _CONSUMER_PROPERTIES)
+    parser = _with_words(consumer_options.PARSER, description, epilog, _CONSUMER_PROPERTIES)
     return consume(argv, parser=parser, default_formatter=f"{_CLASSES[kind]}MessageFormatter")
 
 
-def _worded(parser: Parser, description: str, epilog: str, properties: str) -> Parser:
+def _with_words(parser: Parser, description: str, epilog: str, properties: str) -> Parser:
     """The same options with other words about what matters here."""
     options = [
         replace(option, help=properties) if option.name == "property" else option for option in parser.options.values()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from moldau.cli.groups.describe import group_ids
 from moldau.cli.groups.failures import java_failure, plain_failure
-from moldau.cli.groups.partitions import named
+from moldau.cli.groups.partitions import parse_partitions
 from moldau.cli.options import Parsed
 from moldau.cli.tool import say
 from moldau.client.errors import ClientError
@@ -40,7 +40,7 @@ def delete_groups(parsed: Parsed, groups: Groups, admin: Admin) -> None:
 
 def delete_offsets(parsed: Parsed, groups: Groups, admin: Admin) -> None:
     group_id, topics = parsed.value("group"), parsed.values("topic")
-    partitions, missing = named(topics, admin.partition_counts())
+    partitions, missing = parse_partitions(topics, admin.partition_counts())
     outcomes: dict[TopicPartition, ClientError | None] = {
         TopicPartition(topic, WHOLE_TOPIC): ClientError("", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for topic in missing
     }

@@ -12,7 +12,7 @@ from moldau.client.groups import GroupListing, Groups
 from moldau.core.errors import MoldauError
 from moldau.core.java_order import java_hash_order
 
-__all__ = ["chosen", "main"]
+__all__ = ["filter_listings", "main"]
 
 TYPES = ("Classic", "Consumer", "Share", "Streams")
 SHORTCUTS = ("consumer", "share", "streams")
@@ -53,11 +53,11 @@ def _run(parsed: Parsed) -> None:
     given = next((name for name in SHORTCUTS if parsed.has(name)), None)
     found = {listing.group_id: listing for listing in Groups(open_admin(parsed)).listings()}
     in_order = [found[group_id] for group_id in java_hash_order(found)]
-    for line in _lines(chosen(in_order, kind=kind, protocol=parsed.value("protocol"), shortcut=given)):
+    for line in _lines(filter_listings(in_order, kind=kind, protocol=parsed.value("protocol"), shortcut=given)):
         say(line)
 
 
-def chosen(
+def filter_listings(
     listings: Iterable[GroupListing], *, kind: str | None, protocol: str | None, shortcut: str | None
 ) -> list[GroupListing]:
     """The groups that pass every filter given."""

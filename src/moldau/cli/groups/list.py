@@ -10,7 +10,7 @@ from moldau.cli.tool import say
 from moldau.client.groups import GroupListing, Groups
 from moldau.core.java_order import java_hash_order
 
-__all__ = ["chosen", "consumer_groups", "parse_states", "parse_types", "show_groups"]
+__all__ = ["consumer_groups", "filter_listings", "parse_states", "parse_types", "show_groups"]
 
 STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling")
 TYPES = ("Classic", "Consumer")
@@ -18,7 +18,7 @@ TYPES = ("Classic", "Consumer")
 
 def show_groups(parsed: Parsed, groups: Groups) -> None:
     states, types = parse_states(parsed.value("state")), parse_types(parsed.value("type"))
-    found = chosen(consumer_groups(groups), states=states, types=types)
+    found = filter_listings(consumer_groups(groups), states=states, types=types)
     if parsed.has("state") or parsed.has("type"):
         for line in listing_lines(found, shows_type=parsed.has("type"), shows_state=parsed.has("state")):
             say(line)
@@ -33,7 +33,7 @@ def consumer_groups(groups: Groups) -> list[GroupListing]:
     return [found[group_id] for group_id in java_hash_order(found)]
 
 
-def chosen(listings: Iterable[GroupListing], *, states: set[str], types: set[str]) -> list[GroupListing]:
+def filter_listings(listings: Iterable[GroupListing], *, states: set[str], types: set[str]) -> list[GroupListing]:
     """Those in one of the states and of one of the types; an empty set takes all."""
     return [
         listing

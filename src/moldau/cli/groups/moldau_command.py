@@ -67,7 +67,9 @@ def _describe(options: argparse.Namespace) -> None:
     if options.members:
         _show_members(screen, group)
         return
-    cells = [(*row.partition, _committed(row), row.end, row.lag, row.member and row.member.client_id) for row in rows]
+    cells = [
+        (*row.partition, _committed_offset(row), row.end, row.lag, row.member and row.member.client_id) for row in rows
+    ]
     screen.table(
         ("Topic", "Partition", "Committed", "End", "Lag", "Client"), cells, total=("total", "", "", "", lag, "")
     )
@@ -136,7 +138,7 @@ def _existing(groups: Groups, group_id: str) -> GroupDescription:
     return group
 
 
-def _committed(row: OffsetRow) -> int | None:
+def _committed_offset(row: OffsetRow) -> int | None:
     return row.committed.offset if row.committed is not None else None
 
 
@@ -150,7 +152,7 @@ def _document(group: GroupDescription, rows: Sequence[OffsetRow]) -> dict[str, o
             {
                 "topic": row.partition.topic,
                 "partition": row.partition.partition,
-                "committed": _committed(row),
+                "committed": _committed_offset(row),
                 "end": row.end,
                 "lag": row.lag,
                 "member": row.member.member_id if row.member is not None else None,

@@ -1,4 +1,4 @@
-"""Topics as `--topic` names them: whole, or some of their partitions as `topic:0,1`. Pure. Start at `named`."""
+"""Topics as `--topic` names them: whole, or some of their partitions as `topic:0,1`. Start at `parse_partitions`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from moldau.cli.options import UsageError
 from moldau.core.ids import TopicPartition
 
-__all__ = ["named", "parse_topic"]
+__all__ = ["parse_partitions", "parse_topic"]
 
 
 def parse_topic(text: str) -> tuple[str, list[int] | None]:
@@ -25,7 +25,7 @@ def parse_topic(text: str) -> tuple[str, list[int] | None]:
     return topic, partitions
 
 
-def named(texts: Iterable[str], counts: Mapping[str, int]) -> tuple[list[TopicPartition], list[str]]:
+def parse_partitions(texts: Iterable[str], counts: Mapping[str, int]) -> tuple[list[TopicPartition], list[str]]:
     """The partitions meant, and the topics without a count that were named as a whole."""
     found: dict[TopicPartition, None] = {}
     missing = []

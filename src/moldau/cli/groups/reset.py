@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from moldau.cli.groups.describe import group_ids
 from moldau.cli.groups.offsets_csv import Plan, parse_plans, render_plans
-from moldau.cli.groups.partitions import named
+from moldau.cli.groups.partitions import parse_partitions
 from moldau.cli.groups.tables import reset_lines
 from moldau.cli.moments import asked_moment_ms
 from moldau.cli.options import Parsed, UsageError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from moldau.client.admin import Admin
     from moldau.client.groups import Groups
 
-__all__ = ["Resetter", "clamped", "reset_offsets"]
+__all__ = ["Resetter", "clamp_to_log", "reset_offsets"]
 
 LATEST, EARLIEST = -1, -2
 SOURCE = "kafka.admin.ConsumerGroupCommand$"
@@ -82,7 +82,7 @@ class Resetter:
         """What is to be reset: what the topics name, or all the group has committed for."""
         if takes_all:
             return self._existing(sorted(self._groups.committed(group_id)))
-        found, missing = named(topics, self._admin.partition_counts())
+        found, missing = parse_partitions(topics, self._admin.partition_counts())
         if missing:
             raise ToolError(f"This server does not host this topic-partition. (there is no topic {missing[0]})")
         return self._existing(found)
@@ -93,7 +93,7 @@ class Resetter:
     def exactly(self, wanted: Mapping[TopicPartition, int]) -> Plan:
         """The wanted offsets, or the nearest ones the log has."""
         self._existing(list(wanted))
-        plan, warnings = clamped(wanted, self.ends(wanted, EARLIEST), self.ends(wanted, LATEST))
+        plan, warnings = clamp_to_log(wanted, self.ends(wanted, EARLIEST), self.ends(wanted, LATEST))
         for warning in warnings:
             self._warn(warning)
         return plan
@@ -132,7 +132,7 @@ class Resetter:
         return partitions
 
 
-def clamped(
+def clamp_to_log(
     wanted: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> tuple[Plan, list[str]]:
     """Offsets moved into what each log holds, and a warning for each that was."""

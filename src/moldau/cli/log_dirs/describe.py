@@ -41,12 +41,12 @@ def _log_dirs(parsed: Parsed) -> None:
     existing = [node.id for node in admin.describe_cluster().nodes]
     if missing := [broker for broker in wanted or [] if broker not in existing]:
         raise ToolError(
-            f"The given brokers do not exist from --broker-list: {_joined(missing)}. "
-            f"Current existent brokers: {_joined(existing)}"
+            f"The given brokers do not exist from --broker-list: {_join_numbers(missing)}. "
+            f"Current existent brokers: {_join_numbers(existing)}"
         )
     say("Querying brokers for log directories information")
     found = log_dirs_by_broker(admin, wanted or existing, topics)
-    say(f"Received log directory information from brokers {_joined(list(found))}")
+    say(f"Received log directory information from brokers {_join_numbers(list(found))}")
     say(json.dumps(_document(found), separators=(",", ":")))
 
 
@@ -96,7 +96,7 @@ def _ids(text: str | None) -> list[int] | None:
         raise ToolError(f"--broker-list takes broker ids with commas between, not {text}") from None
 
 
-def _joined(numbers: Sequence[int]) -> str:
+def _join_numbers(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))
 
 

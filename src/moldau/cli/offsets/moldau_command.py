@@ -43,17 +43,17 @@ def _offsets(options: argparse.Namespace) -> None:
     screen = screen_for(options)
     if options.time is not None:
         found = offsets_at(admin, partitions, parse_time(options.time))
-        screen.table(("Topic", "Partition", "Offset"), [(*p, _shown(found.get(p))) for p in partitions])
+        screen.table(("Topic", "Partition", "Offset"), [(*p, _offset_or_none(found.get(p))) for p in partitions])
         return
     first, following = offsets_at(admin, partitions, -2), offsets_at(admin, partitions, -1)
     rows = []
     for partition in partitions:
-        low, high = _shown(first.get(partition)), _shown(following.get(partition))
+        low, high = _offset_or_none(first.get(partition)), _offset_or_none(following.get(partition))
         span = high - low if low is not None and high is not None else None
         rows.append((*partition, low, high, span))
     total = ("total", len(rows), "", "", sum(row[-1] or 0 for row in rows))
     screen.table(("Topic", "Partition", "First", "Next", "Span"), rows, total=total)
 
 
-def _shown(answer: int | ClientError | None) -> int | None:
+def _offset_or_none(answer: int | ClientError | None) -> int | None:
     return None if answer is None or isinstance(answer, ClientError) or answer < 0 else answer

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from moldau.cli.command_line import CommandParser
 from moldau.cli.perf.statistics import percentile
-from moldau.cli.progress import counted, live_line
+from moldau.cli.progress import live_line, render_progress
 from moldau.cli.sub_commands import add_connection, command_parser, properties_of, run_command, screen_for
 from moldau.cli.tool import ToolError
 
@@ -108,7 +108,7 @@ def _latency(options: argparse.Namespace) -> int:
 def _watched(what: str, done: Callable[[], int], wanted: int) -> Iterator[None]:
     """A line that tells how far it is, in place of the lines of Kafka's tools."""
     with (
-        live_line(lambda seconds: f"{seconds:3.0f} s  {what} {counted(done(), wanted, seconds)}"),
+        live_line(lambda seconds: f"{seconds:3.0f} s  {what} {render_progress(done(), wanted, seconds)}"),
         contextlib.redirect_stdout(io.StringIO()),
     ):
         yield

@@ -65,7 +65,7 @@ def schema_registry_start(arguments: Sequence[str] | None = None) -> int:
 
 def _run(file: Path | None, overrides: Sequence[str], *, check_only: bool, log_format: str) -> int:
     try:
-        settings = check(_gathered(file, os.environ, overrides))
+        settings = check(_gather_settings(file, os.environ, overrides))
         for warning in settings.warnings:
             print(f"moldau: {warning}", file=sys.stderr)
         if check_only:
@@ -82,7 +82,7 @@ def _listener(file: Path | None, host: str | None, port: int | None) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{_DEFAULT_PORT if port is None else port}"
 
 
-def _gathered(file: Path | None, environ: Mapping[str, str], overrides: Sequence[str]) -> dict[str, str]:
+def _gather_settings(file: Path | None, environ: Mapping[str, str], overrides: Sequence[str]) -> dict[str, str]:
     """File, then environment (`SCHEMA_REGISTRY_HOST_NAME` sets `host.name`), then overrides: the later wins."""
     from_environment = {
         name.removeprefix(PREFIX).lower().replace("_", "."): text

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from moldau.server.running import RunningServer, running_servers
 
-__all__ = ["chosen", "kafka_server_stop", "stop_all"]
+__all__ = ["choose_servers", "kafka_server_stop", "stop_all"]
 
 KAFKA_ROLES = frozenset({"broker", "controller"})
 
@@ -21,7 +21,7 @@ def kafka_server_stop(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--process-role", choices=("broker", "controller"), help="only servers with this role")
     parser.add_argument("--node-id", type=int, help="only the server with this node id")
     options = parser.parse_args(arguments)
-    servers = chosen(running_servers(), process_role=options.process_role, node_id=options.node_id)
+    servers = choose_servers(running_servers(), process_role=options.process_role, node_id=options.node_id)
     return stop_all(servers, "kafka server")
 
 
@@ -35,7 +35,9 @@ def stop_all(servers: Sequence[RunningServer], what: str) -> int:
     return 0
 
 
-def chosen(servers: Sequence[RunningServer], *, process_role: str | None, node_id: int | None) -> list[RunningServer]:
+def choose_servers(
+    servers: Sequence[RunningServer], *, process_role: str | None, node_id: int | None
+) -> list[RunningServer]:
     """The brokers and controllers that match; a node id is more exact than a role and wins over it, as in Kafka."""
     servers = [server for server in servers if KAFKA_ROLES & set(server.process_roles)]
     if node_id is not None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from moldau.cli.tool import ended, say
+from moldau.cli.tool import run_body, say
 from moldau.client.admin import Admin, TopicDescription
 from moldau.client.registration_point import brokers_behind
 from moldau.core.errors import MoldauError
@@ -124,14 +124,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words or words[0].startswith("-"):
         print(_USAGE, file=sys.stderr)
         return 1
-    return ended(lambda: _answer_all(words[0], [words[1:]] if words[1:] else _typed()), _report)
+    return run_body(lambda: _answer_all(words[0], [words[1:]] if words[1:] else _typed_commands()), _report)
 
 
 def _report(error: MoldauError) -> None:
     print(error, file=sys.stderr)
 
 
-def _typed() -> Iterable[list[str]]:
+def _typed_commands() -> Iterable[list[str]]:
     """Commands from standard input, until it ends or says so."""
     for line in sys.stdin:
         words = line.split()

@@ -28,10 +28,10 @@ def describe(config: BrokerConfig) -> tuple[list[str], bool]:
         else:
             present.append(path)
             problems += _look_into(path, found)
-    lines = _listed("Found log director", ("y", "ies"), present)
+    lines = _list_entries("Found log director", ("y", "ies"), present)
     if found:
         lines += [f"Found metadata: {_text(next(iter(found.values())))}", ""]
-    lines += _listed("Found problem", ("", "s"), problems)
+    lines += _list_entries("Found problem", ("", "s"), problems)
     return lines, bool(problems)
 
 
@@ -55,7 +55,7 @@ def _text(meta: MetaProperties) -> str:
     return f"{{cluster.id={meta.cluster_id}, {directory}node.id={meta.node_id}, version=1}}"
 
 
-def _listed(title: str, endings: tuple[str, str], entries: Sequence[str]) -> list[str]:
+def _list_entries(title: str, endings: tuple[str, str], entries: Sequence[str]) -> list[str]:
     if not entries:
         return []
     return [f"{title}{endings[len(entries) > 1]}:", *(f"  {entry}" for entry in entries), ""]

@@ -42,16 +42,16 @@ def parse_credential(text: str) -> UserScramCredentialRecord:
     fields = {key.strip(): value.strip().strip('"') for key, value in fields.items()}
     if not fields.get("name"):
         raise InvalidConfigError("You must supply 'name' to add-scram")
-    salt = _decoded(fields["salt"]) if "salt" in fields else os.urandom(24)
+    salt = _decode_base64(fields["salt"]) if "salt" in fields else os.urandom(24)
     iterations = _iterations(fields.get("iterations"))
     salted = _salted_password(fields, mechanism.digest, salt, iterations)
-    stored_key = hashlib.new(mechanism.digest, _keyed(salted, b"Client Key", mechanism.digest)).digest()
+    stored_key = hashlib.new(mechanism.digest, _hmac(salted, b"Client Key", mechanism.digest)).digest()
     return UserScramCredentialRecord(
         name=fields["name"],
         mechanism=mechanism.number,
         salt=salt,
         stored_key=stored_key,
-        server_key=_keyed(salted, b"Server Key", mechanism.digest),
+        server_key=_hmac(salted, b"Server Key", mechanism.digest),
         iterations=iterations,
     )
 
@@ -62,7 +62,7 @@ def _salted_password(fields: dict[str, str], digest: str, salt: bytes, iteration
     if "saltedpassword" in fields:
         if "salt" not in fields:
             raise InvalidConfigError("You must supply 'salt' with 'saltedpassword' to add-scram")
-        return _decoded(fields["saltedpassword"])
+        return _decode_base64(fields["saltedpassword"])
     return hashlib.pbkdf2_hmac(digest, fields["password"].encode(), salt, iterations)
 
 
@@ -76,12 +76,12 @@ def _iterations(text: str | None) -> int:
     return int(text)
 
 
-def _decoded(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise InvalidConfigError(f"{text!r} is not base64") from None
 
 
-def _keyed(key: bytes, message: bytes, digest: str) -> bytes:
+def _hmac(key: bytes, message: bytes, digest: str) -> bytes:
     return hmac.new(key, message, digest).digest()

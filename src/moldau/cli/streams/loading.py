@@ -34,7 +34,7 @@ def load_topology(target: str, config: Mapping[str, Any] | None = None) -> Topol
     if not colon or not place or not name:
         example = f"{target}:topology" if target.endswith(".py") else "module:function or path/to/file.py:function"
         raise ToolError(f"{target!r} names no topology; write {example}")
-    module = _loaded(place)
+    module = _load_module(place)
     if not hasattr(module, name):
         raise ToolError(f"{place} has no {name!r}; {_offer(module, name)}")
     return _topology(getattr(module, name), target, config)
@@ -53,7 +53,7 @@ def _offer(module: ModuleType, wanted: str) -> str:
     return f"it has {', '.join(own[:10]) or 'no function and no topology'}"
 
 
-def _loaded(place: str) -> ModuleType:
+def _load_module(place: str) -> ModuleType:
     path = Path(place)
     is_file = path.suffix == ".py"
     if is_file and not path.exists():
@@ -71,11 +71,11 @@ def _loaded(place: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name == name.partition(".")[0] or error.name == name:
             raise ToolError(f"there is no module {name!r} here; give a file as path/to/file.py:function") from None
-        raise ToolError(f"{place} cannot be imported: {_told(error)}") from None
+        raise ToolError(f"{place} cannot be imported: {_describe_error(error)}") from None
     except MoldauError:
         raise
     except Exception as error:
-        raise ToolError(f"{place} cannot be imported: {_told(error)}") from None
+        raise ToolError(f"{place} cannot be imported: {_describe_error(error)}") from None
 
 
 def _is_of(module: ModuleType, path: Path) -> bool:
@@ -89,7 +89,7 @@ def _topology(found: Any, target: str, config: Mapping[str, Any] | None) -> Topo
         except MoldauError:
             raise
         except Exception as error:
-            raise ToolError(f"{target} failed: {_told(error)}") from None
+            raise ToolError(f"{target} failed: {_describe_error(error)}") from None
     if not isinstance(found, Topology) and callable(getattr(found, "build", None)):
         found = found.build(config)
     if not isinstance(found, Topology):
@@ -97,7 +97,7 @@ def _topology(found: Any, target: str, config: Mapping[str, Any] | None) -> Topo
     return found
 
 
-def _told(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     """What was raised, and the last line of the user's program that led there."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""

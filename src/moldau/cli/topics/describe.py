@@ -36,13 +36,13 @@ class Described:
 
 
 def describe(admin: Admin, parsed: Parsed) -> None:
-    topics = _selected(admin, parsed)
+    topics = _select_topics(admin, parsed)
     configs = admin.describe_configs("topic", [topic.name for topic in topics]) if topics else {}
     live = {node.id for node in admin.describe_cluster().nodes} if parsed.has("unavailable-partitions") else set()
     wanted = _partition_filter(parsed, live)
     movements = _movements(admin, topics)
     for topic in topics:
-        described = _described(topic, configs[topic.name], movements)
+        described = _describe_topic(topic, configs[topic.name], movements)
         if wanted is None and (described.overrides or not parsed.has("topics-with-overrides")):
             say(topic_line(described))
         if not parsed.has("topics-with-overrides"):
@@ -72,20 +72,22 @@ def partition_line(described: Described, partition: PartitionDescription) -> str
             f"\tTopic: {described.topic.name}",
             f"Partition: {partition.partition}",
             f"Leader: {leader}",
-            f"Replicas: {_joined(partition.replicas)}",
-            f"Isr: {_joined(partition.isr)}",
+            f"Replicas: {_join_numbers(partition.replicas)}",
+            f"Isr: {_join_numbers(partition.isr)}",
         ]
     )
     key = TopicPartition(described.topic.name, partition.partition)
     if described.eligible is not None:
         eligible, last_known = described.eligible.get(key, ((), ()))
-        line += f"\tElr: {_joined(eligible)}\tLastKnownElr: {_joined(last_known)}"
+        line += f"\tElr: {_join_numbers(eligible)}\tLastKnownElr: {_join_numbers(last_known)}"
     if moving := described.reassignments.get(key):
-        line += f"\tAdding Replicas: {_joined(moving.adding)}\tRemoving Replicas: {_joined(moving.removing)}"
+        line += (
+            f"\tAdding Replicas: {_join_numbers(moving.adding)}\tRemoving Replicas: {_join_numbers(moving.removing)}"
+        )
     return line
 
 
-def _selected(admin: Admin, parsed: Parsed) -> list[TopicDescription]:
+def _select_topics(admin: Admin, parsed: Parsed) -> list[TopicDescription]:
     if parsed.has("topic-id"):
         wanted = parsed.value("topic-id")
         found = [topic for topic in _describe_all(admin, admin.topic_names()) if topic.topic_id == wanted]
@@ -125,7 +127,7 @@ def _movements(admin: Admin, topics: Sequence[TopicDescription]) -> _Movements:
         return _Movements(wire_admin.list_reassignments(client), eligible)
 
 
-def _described(topic: TopicDescription, entries: Sequence[ConfigEntry], movements: _Movements) -> Described:
+def _describe_topic(topic: TopicDescription, entries: Sequence[ConfigEntry], movements: _Movements) -> Described:
     overrides = {entry.name: entry.value or "" for entry in entries if entry.source == TOPIC_LEVEL}
     min_isr = next((int(entry.value or 1) for entry in entries if entry.name == "min.insync.replicas"), 1)
     return Described(topic, overrides, min_isr, movements.reassignments, movements.eligible)
@@ -159,5 +161,5 @@ def _replication_factor(described: Described) -> int:
     return described.topic.replication_factor - (_adding_count(described, first[0]) if first else 0)
 
 
-def _joined(numbers: Sequence[int]) -> str:
+def _join_numbers(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))

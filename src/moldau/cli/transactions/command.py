@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import moldau
 from moldau.cli.cluster_options import report_client_log
-from moldau.cli.tool import ended
+from moldau.cli.tool import run_body
 from moldau.client.admin import Admin
 from moldau.client.connection import load_properties, normalize_servers
 
@@ -19,7 +19,7 @@ Action = Callable[[Admin, argparse.Namespace], None]
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(argv)
-    return ended(lambda: _run(options))
+    return run_body(lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> None:

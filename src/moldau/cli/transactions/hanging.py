@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from moldau.cli.tool import ToolError, say
 from moldau.cli.transactions.inspection import leader_of, producers_of
-from moldau.cli.transactions.tables import HANGING_COLUMNS, shown, table_lines
+from moldau.cli.transactions.tables import HANGING_COLUMNS, render_number, table_lines
 from moldau.client.admin import Admin
 from moldau.client.wire_admin import raise_for
 from moldau.client.wire_transactions import (
@@ -64,7 +64,7 @@ def find(admin: Admin, options: argparse.Namespace) -> None:
             str(one.producer.producer_id),
             str(one.producer.producer_epoch),
             str(one.producer.coordinator_epoch),
-            shown(one.producer.transaction_start),
+            render_number(one.producer.transaction_start),
             str(one.producer.last_timestamp_ms),
             str((now_ms - one.producer.last_timestamp_ms) // MINUTE_MS),
         )

@@ -7,7 +7,13 @@ import time
 from collections.abc import Sequence
 
 from moldau.cli.tool import ToolError, say
-from moldau.cli.transactions.tables import LIST_COLUMNS, PRODUCER_COLUMNS, TRANSACTION_COLUMNS, shown, table_lines
+from moldau.cli.transactions.tables import (
+    LIST_COLUMNS,
+    PRODUCER_COLUMNS,
+    TRANSACTION_COLUMNS,
+    render_number,
+    table_lines,
+)
 from moldau.client.admin import Admin
 from moldau.client.wire_transactions import (
     ActiveProducer,
@@ -45,8 +51,8 @@ def describe(admin: Admin, options: argparse.Namespace) -> None:
         str(found.producer_epoch),
         found.state,
         str(found.timeout_ms),
-        shown(found.start_ms),
-        shown(duration_ms),
+        render_number(found.start_ms),
+        render_number(duration_ms),
         ",".join(map(str, found.partitions)),
     )
     _show(TRANSACTION_COLUMNS, [row])
@@ -61,7 +67,7 @@ def describe_producers(admin: Admin, options: argparse.Namespace) -> None:
             str(one.coordinator_epoch),
             str(one.last_sequence),
             str(one.last_timestamp_ms),
-            shown(one.transaction_start),
+            render_number(one.transaction_start),
         )
         for one in producers_of(admin, partition, options.broker_id)
     ]

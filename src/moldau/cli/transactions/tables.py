@@ -9,7 +9,7 @@ __all__ = [
     "LIST_COLUMNS",
     "PRODUCER_COLUMNS",
     "TRANSACTION_COLUMNS",
-    "shown",
+    "render_number",
     "table_lines",
 ]
 
@@ -45,7 +45,7 @@ HANGING_COLUMNS = (
 )
 
 
-def shown(number: int | None) -> str:
+def render_number(number: int | None) -> str:
     return "None" if number is None else str(number)
 
 

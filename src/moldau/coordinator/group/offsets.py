@@ -130,7 +130,7 @@ class Offsets:
             self._forget(group_id, place)
             return
         self._written += 1
-        committed = _committed(value, self._written)
+        committed = _committed_offset(value, self._written)
         if producer is None:
             self._groups.setdefault(group_id, {})[place] = committed
         else:
@@ -159,7 +159,7 @@ class Offsets:
             groups.get(group_id, {}).pop(place, None)
 
 
-def _committed(value: OffsetValue | RecordValue, order: int) -> CommittedOffset:
+def _committed_offset(value: OffsetValue | RecordValue, order: int) -> CommittedOffset:
     if isinstance(value, OffsetCommitValueWithExpiry):
         return CommittedOffset(
             value.offset, -1, value.metadata, value.commit_timestamp, _expiry(value.expire_timestamp), order

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from moldau.coordinator.group.classic.group import ClassicGroup, ClassicState
 from moldau.coordinator.group.group import Group
 
-__all__ = ["DescribedGroup", "DescribedMember", "ListedGroup", "described_classic", "listed"]
+__all__ = ["DescribedGroup", "DescribedMember", "ListedGroup", "described_classic", "list_groups"]
 
 
 class ListedGroup(NamedTuple):
@@ -34,7 +34,7 @@ class DescribedGroup(NamedTuple):
     members: tuple[DescribedMember, ...]
 
 
-def listed(groups: Iterable[Group], states: Collection[str], kinds: Collection[str]) -> list[ListedGroup]:
+def list_groups(groups: Iterable[Group], states: Collection[str], kinds: Collection[str]) -> list[ListedGroup]:
     """Groups in one of the states and of one of the kinds, both in lower case; none named means any."""
     return [
         ListedGroup(group.group_id, group.protocol_type_name, group.state_name, group.kind)

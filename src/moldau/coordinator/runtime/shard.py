@@ -193,7 +193,7 @@ class Shard(Generic[Core]):
             if now_ms - began_ms > LATE_MS:
                 self._respite_ends_ms = now_ms + RESPITE_MS
             try:
-                self._appended(outcome, error, done)
+                self._on_appended(outcome, error, done)
             except Exception:
                 self._give([(ticket, _UNKNOWN) for ticket, _ in outcome.replies])
                 raise
@@ -211,7 +211,7 @@ class Shard(Generic[Core]):
             done()
             self._go_on()
 
-    def _appended(self, outcome: Outcome, error: MoldauError | None, done: Callable[[], None]) -> None:
+    def _on_appended(self, outcome: Outcome, error: MoldauError | None, done: Callable[[], None]) -> None:
         if self.state is ShardState.CLOSED:
             return  # everybody was told to look elsewhere, and whoever leads next replays the log
         if error is not None:

@@ -113,13 +113,13 @@ class TransactionCore:
             return _answer(ticket, Granted(ErrorCode.INVALID_TRANSACTION_TIMEOUT))
         before = self.transactions.get(transactional_id)
         last_epoch = self._epoch_given_up(before)
-        after = requests.initialized(transactional_id, before, expected, last_epoch, fresh_id, timeout_ms, now_ms)
+        after = requests.initialize(transactional_id, before, expected, last_epoch, fresh_id, timeout_ms, now_ms)
         if isinstance(after, ErrorCode):
             return _answer(ticket, Granted(after))
         if after.state.is_ending:
             # The client asks again, and by then the transaction of its predecessor is out of the way.
             return Outcome([_record(after)], [(ticket, Granted(ErrorCode.CONCURRENT_TRANSACTIONS))])
-        outcome = Outcome([_record(after)], [(ticket, _granted(after))])
+        outcome = Outcome([_record(after)], [(ticket, _grant_of(after))])
         if before is not None:
             is_repeated = _owner(after) == _owner(before)
             given_up = last_epoch if is_repeated else before.producer_epoch
@@ -137,7 +137,7 @@ class TransactionCore:
     ) -> Outcome:
         """The reply is an `ErrorCode`, the same for every partition."""
         before = self.transactions.get(transactional_id)
-        after = requests.joined(before, owner, partitions, version, now_ms)
+        after = requests.join(before, owner, partitions, version, now_ms)
         if isinstance(after, ErrorCode):
             return _answer(ticket, after)
         return Outcome([] if after is before else [_record(after)], [(ticket, ErrorCode.NONE)])
@@ -146,7 +146,7 @@ class TransactionCore:
         self, transactional_id: str, owner: Owner, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
         """Whether batches of this producer may go into these partitions."""
-        return requests.verified(self.transactions.get(transactional_id), owner, partitions)
+        return requests.verify(self.transactions.get(transactional_id), owner, partitions)
 
     def ending_needs_producer_id(self, transactional_id: str, version: Version) -> bool:
         """Whether `end_transaction` has to be given a fresh id."""
@@ -163,15 +163,15 @@ class TransactionCore:
         now_ms: int,
     ) -> Outcome:
         before = self.transactions.get(transactional_id)
-        after = endings.ended(before, owner, is_commit, version, fresh_id, now_ms)
+        after = endings.end_transaction(before, owner, is_commit, version, fresh_id, now_ms)
         if isinstance(after, ErrorCode):
             return _answer(ticket, Granted(after))
         if after is before:
-            return _answer(ticket, _granted(after))
+            return _answer(ticket, _grant_of(after))
         completed = after.completed(now_ms)
         # Without a partition there is no marker to wait for.
         records = [_record(after)] if after.partitions else [_record(after), _record(completed)]
-        outcome = Outcome(records, [(ticket, _granted(completed))])
+        outcome = Outcome(records, [(ticket, _grant_of(completed))])
         if version >= EPOCH_BUMPED_AT_END:
             outcome.then = lambda: self._remember_epoch(completed, owner.producer_epoch)
         return outcome
@@ -269,7 +269,7 @@ def _owner(transaction: Transaction) -> Owner:
     return Owner(transaction.producer_id, transaction.producer_epoch)
 
 
-def _granted(transaction: Transaction) -> Granted:
+def _grant_of(transaction: Transaction) -> Granted:
     return Granted(ErrorCode.NONE, transaction.producer_id, transaction.producer_epoch)
 
 

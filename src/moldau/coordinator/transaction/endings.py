@@ -2,7 +2,7 @@
 
 In the older form the same request may be repeated: the answer of a transaction that ended the same way is success.
 In the newer one the epoch moves on with every end, so a repeated request is known by its epoch: one with the current
-epoch speaks of the next transaction. Pure, like `coordinator.transaction.requests`. Start at `ended`.
+epoch speaks of the next transaction. Pure, like `coordinator.transaction.requests`. Start at `end_transaction`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from moldau.coordinator.transaction.transaction import (
 )
 from moldau.core.errors import ErrorCode
 
-__all__ = ["ended", "ending_needs_producer_id"]
+__all__ = ["end_transaction", "ending_needs_producer_id"]
 
 
 def ending_needs_producer_id(transaction: Transaction | None, version: Version) -> bool:
@@ -26,7 +26,7 @@ def ending_needs_producer_id(transaction: Transaction | None, version: Version) 
     return transaction is not None and version >= EPOCH_BUMPED_AT_END and transaction.is_epoch_exhausted
 
 
-def ended(  # noqa: PLR0917
+def end_transaction(  # noqa: PLR0917
     transaction: Transaction | None,
     owner: Owner,
     is_commit: bool,

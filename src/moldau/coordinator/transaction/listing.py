@@ -1,6 +1,6 @@
 """Which transactions an operator asked for. Patterns arrive compiled: what they are written in is not known here.
 
-Start at `listed`.
+Start at `list_transactions`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Iterable
 from moldau.coordinator.transaction.states import TransactionState
 from moldau.coordinator.transaction.transaction import Transaction
 
-__all__ = ["STATES_BY_NAME", "listed"]
+__all__ = ["STATES_BY_NAME", "list_transactions"]
 
 STATES_BY_NAME = {state.display_name: state for state in TransactionState}
 
 
-def listed(
+def list_transactions(
     transactions: Iterable[Transaction],
     *,
     states: Collection[str] = (),

@@ -2,7 +2,7 @@
 
 Pure: a transaction as it stands and the facts of a request go in, the next transaction or an error comes out; the
 same transaction means that nothing changes. How transactions end is `coordinator.transaction.endings`. Start at
-`initialized`.
+`initialize`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from moldau.coordinator.transaction.transaction import LAST_EPOCH, NO_EPOCH, NO_
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 
-__all__ = ["Owner", "initialized", "joined", "needs_producer_id", "ownership_error", "verified"]
+__all__ = ["Owner", "initialize", "join", "needs_producer_id", "ownership_error", "verify"]
 
 
 class Owner(NamedTuple):
@@ -36,7 +36,7 @@ def needs_producer_id(transaction: Transaction | None, expected: Owner | None) -
     )
 
 
-def initialized(  # noqa: PLR0917
+def initialize(  # noqa: PLR0917
     transactional_id: str,
     transaction: Transaction | None,
     expected: Owner | None,
@@ -89,7 +89,7 @@ def ownership_error(transaction: Transaction | None, owner: Owner) -> ErrorCode 
     return ErrorCode.CONCURRENT_TRANSACTIONS if transaction.state.is_ending else None
 
 
-def joined(
+def join(
     transaction: Transaction | None,
     owner: Owner,
     partitions: Iterable[TopicPartition],
@@ -106,7 +106,7 @@ def joined(
     return transaction.joined_by(added, version, now_ms)
 
 
-def verified(
+def verify(
     transaction: Transaction | None, owner: Owner, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, ErrorCode]:
     """For each partition whether a batch of this producer may go there: it has to be part of the transaction."""

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, cast
 
-from moldau.core.config.broker_keys import BROKER_KEYS, LISTENER_PREFIX, base_key, default_value, scaled
+from moldau.core.config.broker_keys import BROKER_KEYS, LISTENER_PREFIX, base_key, default_value, scale_units
 from moldau.core.config.checks import check_together
 from moldau.core.config.key import ConfigKey
-from moldau.core.config.legacy import modernised
+from moldau.core.config.legacy import modernise_settings
 from moldau.core.config.listeners import Listener, advertised_hosts_are_real, parse_listeners, parse_security_protocols
 from moldau.core.config.sections import Section, read_section
 from moldau.core.config.topic_keys import TOPIC_KEYS
@@ -39,7 +39,7 @@ class BrokerConfig:
         broker_dynamic: Mapping[str, str] = _NOTHING,
     ) -> None:
         """Check everything once; raises `InvalidConfigError` with one clear line."""
-        settings, warnings = modernised(static)
+        settings, warnings = modernise_settings(static)
         if node_id is not None:
             settings.setdefault("node.id", str(node_id))
         self.static: Mapping[str, str] = settings
@@ -74,7 +74,7 @@ class BrokerConfig:
         try:
             return self._values[name]
         except KeyError:
-            value = self._values[name] = self._resolved(BROKER_KEYS[name])
+            value = self._values[name] = self._resolve(BROKER_KEYS[name])
             return value
 
     def section(self, kind: type[Section]) -> Section:
@@ -165,13 +165,13 @@ class BrokerConfig:
     def _layers(self) -> tuple[Mapping[str, str], ...]:
         return self.broker_dynamic, self.cluster_dynamic, self.static
 
-    def _resolved(self, key: ConfigKey) -> Any:
+    def _resolve(self, key: ConfigKey) -> Any:
         for layer in self._layers:
             if key.name in layer:
                 return key.parse(layer[key.name])
             for name, factor, _ in key.synonyms:
                 if name in layer:
-                    return scaled(BROKER_KEYS[name].parse(layer[name]), factor)
+                    return scale_units(BROKER_KEYS[name].parse(layer[name]), factor)
         return default_value(key.name)
 
 

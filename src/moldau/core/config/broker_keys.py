@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.core.config.coordinator_keys import COORDINATOR_KEYS
-from moldau.core.config.key import ConfigKey, keyed
+from moldau.core.config.key import ConfigKey, keys_by_name
 from moldau.core.config.log_keys import LOG_KEYS
 from moldau.core.config.network_keys import NETWORK_KEYS
 from moldau.core.config.replication_keys import REPLICATION_KEYS
 from moldau.core.config.schema_keys import SCHEMA_KEYS
 from moldau.core.config.security_keys import SECURITY_KEYS
 
-__all__ = ["BROKER_KEYS", "LISTENER_PREFIX", "base_key", "default_value", "scaled"]
+__all__ = ["BROKER_KEYS", "LISTENER_PREFIX", "base_key", "default_value", "scale_units"]
 
-BROKER_KEYS = keyed([*NETWORK_KEYS, *LOG_KEYS, *REPLICATION_KEYS, *COORDINATOR_KEYS, *SECURITY_KEYS, *SCHEMA_KEYS])
+BROKER_KEYS = keys_by_name(
+    [*NETWORK_KEYS, *LOG_KEYS, *REPLICATION_KEYS, *COORDINATOR_KEYS, *SECURITY_KEYS, *SCHEMA_KEYS]
+)
 
 LISTENER_PREFIX = "listener.name."
 
@@ -37,10 +39,10 @@ def default_value(name: str) -> Any:
     for synonym, factor, _ in key.synonyms:
         default = BROKER_KEYS[synonym].default
         if default is not None:
-            return scaled(default, factor)
+            return scale_units(default, factor)
     return key.default
 
 
-def scaled(value: Any, factor: int) -> Any:
+def scale_units(value: Any, factor: int) -> Any:
     """Coarse units to fine ones; -1 means no limit in any unit."""
     return value if factor == 1 or value == -1 else value * factor

@@ -10,7 +10,7 @@ from typing import Any
 
 from moldau.core.config.broker_config import BrokerConfig
 from moldau.core.config.broker_keys import default_value
-from moldau.core.config.key import ConfigType, TopicConfigKey, at_least, keyed
+from moldau.core.config.key import ConfigType, TopicConfigKey, at_least, keys_by_name
 from moldau.core.errors import InvalidConfigError
 
 __all__ = ["GROUP_KEYS", "HEARTBEAT_INTERVAL", "SESSION_TIMEOUT", "group_values", "parse_group_overrides"]
@@ -18,7 +18,7 @@ __all__ = ["GROUP_KEYS", "HEARTBEAT_INTERVAL", "SESSION_TIMEOUT", "group_values"
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
 
-GROUP_KEYS = keyed(
+GROUP_KEYS = keys_by_name(
     [
         TopicConfigKey(
             SESSION_TIMEOUT,

@@ -22,7 +22,7 @@ __all__ = [
     "at_least",
     "between",
     "each_of",
-    "keyed",
+    "keys_by_name",
     "one_of",
     "parse_value",
     "render_value",
@@ -106,7 +106,7 @@ class TopicConfigKey(NamedTuple):
 Key = TypeVar("Key", ConfigKey, TopicConfigKey)
 
 
-def keyed(keys: Iterable[Key]) -> dict[str, Key]:
+def keys_by_name(keys: Iterable[Key]) -> dict[str, Key]:
     return {key.name: key for key in keys}
 
 

@@ -3,14 +3,14 @@
 A file with `zookeeper.connect` and no `process.roles` describes a broker of a ZooKeeper cluster; its
 addresses are taken for those of the controller quorum, and `zookeeper.connection.timeout.ms` for how long the broker
 tries to register there. Other retired keys are translated where they
-have a meaning and warned about where not. Start at `modernised`.
+have a meaning and warned about where not. Start at `modernise_settings`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["modernised"]
+__all__ = ["modernise_settings"]
 
 RETIRED_KEYS = frozenset(
     {
@@ -41,7 +41,7 @@ ZOOKEEPER_PORT = 2181
 ADDRESS_KEYS = ("host.name", "port", "advertised.host.name", "advertised.port")
 
 
-def modernised(static: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+def modernise_settings(static: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return the settings in today's terms, and what an operator should be told about the difference."""
     settings, warnings = dict(static), list[str]()
     _listeners_from_addresses(settings, warnings)

@@ -2,7 +2,7 @@
 
 Only providers that `config.providers` names are asked, so that a `$` in a password means nothing by
 itself. The names are free; their classes tell which kind each is, and Kafka's own are known by their
-last word. Start at `substituted`.
+last word. Start at `substitute_variables`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from moldau.core.errors import InvalidConfigError
 from moldau.core.properties import parse_properties
 
-__all__ = ["substituted"]
+__all__ = ["substitute_variables"]
 
 _VARIABLE = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 
@@ -22,7 +22,7 @@ Lookup = Callable[[str, str, Mapping[str, str]], str]
 """`(path, key, environ)`: the value, or `LookupError` or `OSError`."""
 
 
-def substituted(settings: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+def substitute_variables(settings: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
     """Fill in what the named providers know; raises `InvalidConfigError` for what they do not."""
     providers = _providers(settings)
     if not providers:

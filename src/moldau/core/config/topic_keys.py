@@ -15,7 +15,7 @@ from moldau.core.config.key import (
     at_least,
     between,
     each_of,
-    keyed,
+    keys_by_name,
     one_of,
 )
 from moldau.core.ids import INT64_MAX
@@ -49,7 +49,7 @@ def _throttled_replicas(values: Any) -> str | None:
     return None
 
 
-TOPIC_KEYS = keyed(
+TOPIC_KEYS = keys_by_name(
     [
         TopicConfigKey(
             "cleanup.policy",

@@ -40,11 +40,11 @@ class AvroCodec:
         if self._needs_a_look and nesting(value) > MAX_DEPTH:
             raise InvalidValueError(f"the value is nested more than {MAX_DEPTH} levels deep")
         parsed, output = self._parsed, io.BytesIO()
-        # As `_guarded`, in place: pipelines come here for every record.
+        # As `_call_fastavro`, in place: pipelines come here for every record.
         try:
             fastavro.schemaless_writer(output, parsed, value)
         except Exception as error:
-            raise _worded(error, "does not fit the Avro schema", "the value") from None
+            raise _value_error(error, "does not fit the Avro schema", "the value") from None
         return output.getvalue()
 
     def decode(self, body: bytes) -> Any:
@@ -57,7 +57,7 @@ class AvroCodec:
         try:
             return fastavro.schemaless_reader(source, parsed, reader)
         except Exception as error:
-            raise _worded(error, "are no data of the Avro schema", "the bytes") from None
+            raise _value_error(error, "are no data of the Avro schema", "the bytes") from None
 
     def encode_text(self, text: str) -> bytes:
         """Encode a value written in Avro's JSON encoding."""
@@ -83,20 +83,20 @@ class AvroCodec:
 
 
 def _for_fastavro(avro_type: AvroType) -> Any:
-    return _guarded(
+    return _call_fastavro(
         "cannot be used for values", lambda: fastavro.parse_schema(json.loads(canonical_text(avro_type))), "the schema"
     )
 
 
-def _guarded(problem: str, action: Callable[[], Any], subject: str = "the value") -> Any:
+def _call_fastavro(problem: str, action: Callable[[], Any], subject: str = "the value") -> Any:
     """fastavro answers what does not fit with whatever its code ran into."""
     try:
         return action()
     except Exception as error:
-        raise _worded(error, problem, subject) from None
+        raise _value_error(error, problem, subject) from None
 
 
-def _worded(error: Exception, problem: str, subject: str) -> InvalidValueError:
+def _value_error(error: Exception, problem: str, subject: str) -> InvalidValueError:
     return InvalidValueError(f"{subject} {problem}: {error or type(error).__name__}")
 
 

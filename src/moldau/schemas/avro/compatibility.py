@@ -23,8 +23,8 @@ from moldau.schemas.avro.types import (
     branch_name,
 )
 from moldau.schemas.errors import InvalidSchemaError
-from moldau.schemas.findings import NOTHING, Findings, joined
-from moldau.schemas.incompatibility import Incompatibility, Sides, shortened
+from moldau.schemas.findings import NOTHING, Findings, join_findings
+from moldau.schemas.incompatibility import Incompatibility, Sides, shorten
 from moldau.schemas.pairs import Effort, Pairs
 from moldau.schemas.parsed_schema import SchemaType
 
@@ -62,7 +62,7 @@ class _Comparison:
         self._effort.spend()
         if isinstance(reader, Primitive) and isinstance(writer, Primitive):
             return self._primitives(reader.kind, writer.kind, path)
-        place = shortened(path)
+        place = shorten(path)
         return self._pairs.compare((id(reader), id(writer)), lambda: self._structures(reader, writer, place))
 
     def _primitives(self, reader: str, writer: str, path: str) -> Findings:
@@ -86,7 +86,7 @@ class _Comparison:
                 return self.compare(reader.items, writer.items, f"{path}/items")
             case Map(), Map():
                 return self.compare(reader.values, writer.values, f"{path}/values")
-        return self._type_mismatch(_shown(reader), _shown(writer), path)
+        return self._type_mismatch(_describe_type(reader), _describe_type(writer), path)
 
     def _written_union(self, reader: AvroType, writer: Union, path: str) -> Findings:
         """Any branch may have been written, so the reader must take each of them."""
@@ -96,7 +96,7 @@ class _Comparison:
                 found.append(self._read_union(reader, branch, f"{path}/{position}"))
             else:
                 found.append(self.compare(reader, branch, path))
-        return joined(found)
+        return join_findings(found)
 
     def _read_union(self, reader: Union, writer: AvroType, path: str) -> Findings:
         """One branch that takes the written type is enough."""
@@ -109,7 +109,7 @@ class _Comparison:
             "MISSING_UNION_BRANCH",
             path,
             f"The {self._sides.reader} schema has no branch in the union at path '{path or '/'}' for "
-            f"{_shown(writer)} of the {self._sides.writer} schema",
+            f"{_describe_type(writer)} of the {self._sides.writer} schema",
             f"reader union lacking writer type: {writer.kind.upper()}",
         )
 
@@ -144,7 +144,7 @@ class _Comparison:
                         field.name,
                     )
                 )
-        return joined(found)
+        return join_findings(found)
 
     def _symbols(self, reader: Enum, writer: Enum, path: str) -> Findings:
         self._effort.spend_on_text(len(writer.symbols))
@@ -220,6 +220,6 @@ def _reading_keys(branch: AvroType) -> list[tuple[str, str]]:
     return [(kind, "") for kind in (branch.kind, *_PROMOTIONS.get(branch.kind, ()))]
 
 
-def _shown(avro_type: AvroType) -> str:
+def _describe_type(avro_type: AvroType) -> str:
     name = branch_name(avro_type)
     return name if name == avro_type.kind else f"{avro_type.kind} '{name}'"

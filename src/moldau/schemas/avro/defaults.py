@@ -24,7 +24,7 @@ def check_defaults(named: Iterable[Named]) -> None:
             if field.has_default and not fits(field.default, field.type):
                 raise InvalidSchemaError(
                     f"Invalid default for field {record.full_name}.{field.name}: "
-                    f"{_brief(field.default)} is no {_described(field.type)}"
+                    f"{_brief(field.default)} is no {_describe_type(field.type)}"
                 )
 
 
@@ -71,11 +71,11 @@ def _is_bytes(value: Json) -> bool:
     return isinstance(value, str) and all(ord(character) < 256 for character in value)
 
 
-def _described(avro_type: AvroType) -> str:
+def _describe_type(avro_type: AvroType) -> str:
     if isinstance(avro_type, Record | Enum | Fixed):
         return f"{avro_type.kind} {avro_type.full_name}"
     if isinstance(avro_type, Union):
-        first = f", whose first branch is {_described(avro_type.branches[0])}" if avro_type.branches else ""
+        first = f", whose first branch is {_describe_type(avro_type.branches[0])}" if avro_type.branches else ""
         return f"union{first}"
     return avro_type.kind
 

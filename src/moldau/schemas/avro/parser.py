@@ -55,7 +55,7 @@ class Parser:
 
     def parse(self, text: str) -> AvroType:
         """Return the type that `text` describes; its named types are known to the next call."""
-        schema = _loaded(text)
+        schema = _load_json(text)
         self._namespace, self._places = "", []
         try:
             return self._type(schema)
@@ -66,7 +66,7 @@ class Parser:
         if isinstance(schema, str):
             return self._named_or_primitive(schema)
         if isinstance(schema, dict):
-            return self._described(schema)
+            return self._parse_described(schema)
         if isinstance(schema, list):
             return self._union(schema)
         raise self._invalid(f"{_brief(schema)} is no Avro type; expected a name, an object or an array")
@@ -86,7 +86,7 @@ class Parser:
             raise self._invalid(f"{what} {qualified!r}: it is defined neither before its use nor by a reference")
         return known
 
-    def _described(self, schema: dict[str, Json]) -> AvroType:
+    def _parse_described(self, schema: dict[str, Json]) -> AvroType:
         kind = schema.get("type")
         if not isinstance(kind, str):
             raise self._invalid('an object that describes a type needs "type" with the name of one')
@@ -245,7 +245,7 @@ def _doc(schema: dict[str, Json]) -> str | None:
     return doc if isinstance(doc, str) else None
 
 
-def _loaded(text: str) -> Json:
+def _load_json(text: str) -> Json:
     """The JSON of a schema. A bare name, such as string, is a frequent mistake, and what JSON says of it no help."""
     try:
         return load(text, "Avro schema")

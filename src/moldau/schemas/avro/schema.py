@@ -77,7 +77,7 @@ def parse_avro(text: str, references: References | None = None, *, validate: boo
     parsed: dict[str, AvroSchema] = {}
     borrowed: dict[str, Named] = {}
     for label, reference in (references or {}).items():
-        schema = _referenced(label, reference, borrowed)
+        schema = _parse_reference(label, reference, borrowed)
         parsed[label] = schema
         for full_name, named in schema.named.items():
             _lend(borrowed, full_name, named)
@@ -88,7 +88,7 @@ def parse_avro(text: str, references: References | None = None, *, validate: boo
     return AvroSchema(avro_type, parser.named, parsed)
 
 
-def _referenced(label: str, reference: str | ParsedSchema, borrowed: Mapping[str, Named]) -> AvroSchema:
+def _parse_reference(label: str, reference: str | ParsedSchema, borrowed: Mapping[str, Named]) -> AvroSchema:
     if isinstance(reference, AvroSchema):
         return reference
     if not isinstance(reference, str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moldau.schemas.findings import NOTHING, Findings, joined
+from moldau.schemas.findings import NOTHING, Findings, join_findings
 from moldau.schemas.json_schema.places import Place
 from moldau.schemas.json_schema.shapes import Array, is_nothing
 
@@ -35,13 +35,13 @@ def _leading(comparison: Comparison, old: Array, new: Array, path: str) -> Findi
     for index in range(both):
         found.append(comparison.compare(old.leading[index], new.leading[index], f"{path}/items/{index}"))
     for index, item in enumerate(old.leading[both:], both):
-        found.append(_removed(comparison, item, new, f"{path}/items/{index}"))
+        found.append(_item_removed(comparison, item, new, f"{path}/items/{index}"))
     for index, item in enumerate(new.leading[both:], both):
-        found.append(_added(comparison, old, item, f"{path}/items/{index}"))
-    return joined(found)
+        found.append(_item_added(comparison, old, item, f"{path}/items/{index}"))
+    return join_findings(found)
 
 
-def _removed(comparison: Comparison, item: Place, new: Array, path: str) -> Findings:
+def _item_removed(comparison: Comparison, item: Place, new: Array, path: str) -> Findings:
     if new.is_open:
         return NOTHING
     if new.additional is not None:
@@ -51,7 +51,7 @@ def _removed(comparison: Comparison, item: Place, new: Array, path: str) -> Find
     return NOTHING if is_nothing(item) else comparison.broken("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
-def _added(comparison: Comparison, old: Array, item: Place, path: str) -> Findings:
+def _item_added(comparison: Comparison, old: Array, item: Place, path: str) -> Findings:
     if old.is_open:
         return (
             NOTHING if comparison.is_everything(item) else comparison.broken("ITEM_ADDED_TO_OPEN_CONTENT_MODEL", path)

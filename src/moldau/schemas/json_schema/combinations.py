@@ -84,7 +84,7 @@ def _partners(comparison: Comparison, olds: _Branches, news: _Branches, path: st
         ]
         for index, branch in enumerate(left)
     ]
-    return len(kept) + _matched(comparison, successors)
+    return len(kept) + _count_matches(comparison, successors)
 
 
 def _criterion_may_change(old: Combination, new: Combination) -> bool:
@@ -104,7 +104,7 @@ def _distinct(comparison: Comparison, combination: Combination) -> _Branches:
     return by_text
 
 
-def _matched(comparison: Comparison, successors: list[list[int]]) -> int:
+def _count_matches(comparison: Comparison, successors: list[list[int]]) -> int:
     """How many can be given a partner of their own: augmenting paths, as Kuhn has them."""
     partner_of: dict[int, int] = {}
 

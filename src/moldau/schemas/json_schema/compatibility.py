@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Final
 
 from moldau.schemas.errors import InvalidSchemaError
-from moldau.schemas.findings import NOTHING, Findings, joined
-from moldau.schemas.incompatibility import Incompatibility, Sides, shortened
+from moldau.schemas.findings import NOTHING, Findings, join_findings
+from moldau.schemas.incompatibility import Incompatibility, Sides, shorten
 from moldau.schemas.json_schema.arrays import compare_arrays
 from moldau.schemas.json_schema.combinations import compare_combinations
 from moldau.schemas.json_schema.objects import compare_objects
@@ -72,7 +72,7 @@ class Comparison:
             return NOTHING
         if old is None:
             return self.broken("SCHEMA_ADDED", path)
-        before, now, place = self._settled(old), self._settled(new), shortened(path)
+        before, now, place = self._resolve_operand(old), self._resolve_operand(new), shorten(path)
         pair = (self._identity(before), self._identity(now))
         return self._pairs.compare(pair, lambda: self._compare_demands(before, now, place))
 
@@ -85,7 +85,7 @@ class Comparison:
         end = self.settled(place)
         return not is_nothing(end) and not self._demands(end)
 
-    def _settled(self, operand: Operand) -> Operand:
+    def _resolve_operand(self, operand: Operand) -> Operand:
         return self.settled(operand) if isinstance(operand, Place) else operand
 
     def _identity(self, operand: Operand) -> int | bool:
@@ -128,7 +128,7 @@ class Comparison:
             found: list[Findings] = []
             for (_, old_demand), (_, new_demand) in zip(olds, news, strict=True):
                 found.append(self._compare_single(old_demand, new_demand, path))
-            return joined(found)
+            return join_findings(found)
         return compare_combinations(self, _conjunction(olds), _conjunction(news), path)
 
     def _compare_single(self, old: Operand, new: Operand, path: str) -> Findings:
@@ -171,7 +171,7 @@ class Comparison:
                 found.append(self.broken(f"{rule}_DECREASED", f"{path}/{keyword}"))
             elif limit > old[keyword] and not is_upper:
                 found.append(self.broken(f"{rule}_INCREASED", f"{path}/{keyword}"))
-        return joined(found)
+        return join_findings(found)
 
     def _patterns(self, old: Text, new: Text, path: str) -> Findings:
         if new.pattern is None or new.pattern == old.pattern:

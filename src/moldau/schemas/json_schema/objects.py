@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moldau.schemas.findings import NOTHING, Findings, joined
+from moldau.schemas.findings import NOTHING, Findings, join_findings
 from moldau.schemas.json_schema.places import Place
 from moldau.schemas.json_schema.shapes import Object, is_nothing
 
@@ -23,7 +23,7 @@ def compare_objects(comparison: Comparison, old: Object, new: Object, path: str)
     comparison.effort.spend(len(old.properties) + len(new.properties) + len(new.patterns))
     comparison.effort.spend(len(new.needed_together) + len(new.dependent_schemas))
     return (
-        _required(comparison, old, new, f"{path}/required")
+        _compare_required(comparison, old, new, f"{path}/required")
         + _properties(comparison, old, new, f"{path}/properties")
         + _dependencies(comparison, old, new, f"{path}/dependencies")
         + _patterns(comparison, old, new, f"{path}/patternProperties")
@@ -33,13 +33,13 @@ def compare_objects(comparison: Comparison, old: Object, new: Object, path: str)
     )
 
 
-def _required(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
+def _compare_required(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
     found: list[Findings] = []
     for name, schema in new.properties.items():
         became_required = name in new.required and name not in old.required
         if became_required and name in old.properties and not _has_default(comparison, schema):
             found.append(comparison.broken("REQUIRED_ATTRIBUTE_ADDED", f"{path}/{name}"))
-    return joined(found)
+    return join_findings(found)
 
 
 def _properties(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
@@ -48,14 +48,16 @@ def _properties(comparison: Comparison, old: Object, new: Object, path: str) -> 
         if name in new.properties:
             found.append(comparison.compare(schema, new.properties[name], f"{path}/{name}"))
         else:
-            found.append(_removed(comparison, schema, new, f"{path}/{name}", name))
+            found.append(_property_removed(comparison, schema, new, f"{path}/{name}", name))
     for name, schema in new.properties.items():
         if name not in old.properties:
-            found.append(_added(comparison, old, schema, f"{path}/{name}", name, is_required=name in new.required))
-    return joined(found)
+            found.append(
+                _property_added(comparison, old, schema, f"{path}/{name}", name, is_required=name in new.required)
+            )
+    return join_findings(found)
 
 
-def _removed(comparison: Comparison, schema: Place, new: Object, path: str, name: str) -> Findings:
+def _property_removed(comparison: Comparison, schema: Place, new: Object, path: str, name: str) -> Findings:
     if new.is_open:
         return NOTHING
     covering = _covering(comparison, new, name)
@@ -68,7 +70,9 @@ def _removed(comparison: Comparison, schema: Place, new: Object, path: str, name
     return comparison.broken("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
-def _added(comparison: Comparison, old: Object, schema: Place, path: str, name: str, *, is_required: bool) -> Findings:
+def _property_added(
+    comparison: Comparison, old: Object, schema: Place, path: str, name: str, *, is_required: bool
+) -> Findings:
     model = "OPEN" if old.is_open else "UNOPEN"
     if is_required and not _has_default(comparison, schema):
         return comparison.broken(f"REQUIRED_PROPERTY_ADDED_TO_{model}_CONTENT_MODEL", path)
@@ -105,7 +109,7 @@ def _dependencies(comparison: Comparison, old: Object, new: Object, path: str) -
             found.append(comparison.broken("DEPENDENCY_SCHEMA_ADDED", f"{path}/{name}"))
         else:
             found.append(comparison.compare(old.dependent_schemas[name], schema, f"{path}/{name}"))
-    return joined(found)
+    return join_findings(found)
 
 
 def _patterns(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
@@ -114,7 +118,7 @@ def _patterns(comparison: Comparison, old: Object, new: Object, path: str) -> Fi
     for pattern, schema in new.patterns.items():
         if pattern in old.patterns:
             found.append(comparison.compare(old.patterns[pattern], schema, f"{path}/{pattern}"))
-    return joined(found)
+    return join_findings(found)
 
 
 def _additional(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:

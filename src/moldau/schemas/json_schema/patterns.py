@@ -34,19 +34,19 @@ class Patterns:
 
     def __init__(self, effort: Effort) -> None:
         self._effort = effort
-        self._compiled: dict[str, Any] = {}
+        self._compile: dict[str, Any] = {}
 
     def match(self, pattern: str, name: str) -> bool:
         """Whether the pattern is found in a name. Look-around, which RE2 does not know, is taken to match nothing."""
-        if pattern not in self._compiled:
+        if pattern not in self._compile:
             self._effort.spend(_STEPS_PER_CHARACTER * len(pattern))
-            self._compiled[pattern] = _compiled(pattern)
+            self._compile[pattern] = _compile(pattern)
         self._effort.spend(1 + len(name) // _NAME_CHARACTERS_PER_STEP)
-        compiled = self._compiled[pattern]
+        compiled = self._compile[pattern]
         return compiled is not None and bool(compiled.search(name))
 
 
-def _compiled(pattern: str) -> Any:
+def _compile(pattern: str) -> Any:
     try:
         return re2.compile(pattern, _OPTIONS)
     except re2.error:

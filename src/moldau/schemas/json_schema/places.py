@@ -132,14 +132,14 @@ def root_place(schema: Json, draft: Draft, references: Mapping[str, Json]) -> Pl
         resource: Resource[Json] = Draft.of(document).specification.create_resource(document)
         for uri in {urldefrag(name).url, urldefrag(urljoin(base, name)).url} - {""}:
             registry = registry.with_resource(uri, resource)
-    return Place(schema, _crawled(registry.with_resource(base, root)).resolver(base_uri=base), draft)
+    return Place(schema, _index_anchors(registry.with_resource(base, root)).resolver(base_uri=base), draft)
 
 
 def _identifier(draft: Draft) -> str:
     return "id" if draft.number == 4 else "$id"
 
 
-def _crawled(registry: Registry[Json]) -> Registry[Json]:
+def _index_anchors(registry: Registry[Json]) -> Registry[Json]:
     """Find anchors and ids here, once: the resolver would search the whole document again for each of them."""
     try:
         return registry.crawl()

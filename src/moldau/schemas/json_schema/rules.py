@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from moldau.schemas.findings import NOTHING, Findings
-from moldau.schemas.incompatibility import Incompatibility, Sides, shortened
+from moldau.schemas.incompatibility import Incompatibility, Sides, shorten
 from moldau.schemas.parsed_schema import SchemaType
 
 __all__ = ["Rules"]
@@ -106,7 +106,7 @@ class Rules:
         if rule in self._forgiven:
             return NOTHING
         template = _SENTENCES.get(rule) or _bound_sentence(rule)
-        place = shortened(path)
+        place = shorten(path)
         sentence = template.format(path=place, **self._words)
         return Findings(Incompatibility.of(SchemaType.JSON, rule, place, sentence))
 

@@ -89,27 +89,27 @@ class JsonSchema:
 
 def parse_json_schema(text: str, references: References | None = None, *, validate: bool = True) -> JsonSchema:
     """Return the schema `text` describes. `validate` also holds it against its draft and follows every `$ref`."""
-    raw = _loaded(text, "JSON Schema")
-    schema = JsonSchema(raw, _referenced(references or {}))
+    raw = _load_json(text, "JSON Schema")
+    schema = JsonSchema(raw, _parse_references(references or {}))
     if validate:
         check(raw, schema.draft)
         _follow_references(schema.root)
     return schema
 
 
-def _loaded(text: str, what: str) -> Json:
+def _load_json(text: str, what: str) -> Json:
     raw = load(text, what)
     if not isinstance(raw, dict | bool):
         raise InvalidSchemaError(f"Invalid JSON Schema: {what} must be an object or a boolean")
     return raw
 
 
-def _referenced(references: References) -> dict[str, JsonSchema]:
+def _parse_references(references: References) -> dict[str, JsonSchema]:
     """Parse references given as texts. Those may use one another, in whatever order and even in circles."""
     parsed: dict[str, JsonSchema] = {}
     for name, reference in references.items():
         if isinstance(reference, str):
-            parsed[name] = JsonSchema(_loaded(reference, f"reference {name!r}"), {})
+            parsed[name] = JsonSchema(_load_json(reference, f"reference {name!r}"), {})
         elif isinstance(reference, JsonSchema):
             parsed[name] = reference
         else:

@@ -153,7 +153,7 @@ def demands(operand: Operand) -> tuple[Demand, ...]:
     raw = operand.raw
     if not isinstance(raw, dict):
         return ()
-    found: list[Demand] = [*_typed(operand)]
+    found: list[Demand] = [*_type_demands(operand)]
     if isinstance(raw.get("enum"), list):
         found.append(("enum", Enumeration("enum", frozenset(map(_text, raw["enum"])))))
     if "const" in raw and operand.draft.number > 4:
@@ -171,7 +171,7 @@ def demands(operand: Operand) -> tuple[Demand, ...]:
     return tuple(found)
 
 
-def _typed(place: Place) -> list[Demand]:
+def _type_demands(place: Place) -> list[Demand]:
     """The type named, one of several types named, or the types that keywords without `type` speak of."""
     named = place.raw.get("type")
     if isinstance(named, str):

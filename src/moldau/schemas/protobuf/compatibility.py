@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from moldau.schemas.errors import InvalidSchemaError
-from moldau.schemas.findings import NOTHING, Findings, joined
-from moldau.schemas.incompatibility import Incompatibility, Sides, shortened
+from moldau.schemas.findings import NOTHING, Findings, join_findings
+from moldau.schemas.incompatibility import Incompatibility, Sides, shorten
 from moldau.schemas.pairs import Effort, Pairs
 from moldau.schemas.parsed_schema import SchemaType
 from moldau.schemas.protobuf.elements import SCALARS, Enum, Field, Message, OneOf
@@ -74,7 +74,7 @@ class _Comparison:
 
     def compare(self) -> Findings:
         old, new = self._old.file, self._new.file
-        found = self._broken("PACKAGE_CHANGED", "#/") if old.package != new.package else NOTHING
+        found = self._finding("PACKAGE_CHANGED", "#/") if old.package != new.package else NOTHING
         return found + self._types(old.messages, new.messages, _Scopes(old.package, new.package), "#")
 
     def _types(self, olds: list[Message], news: list[Message], scopes: _Scopes, path: str) -> Findings:
@@ -85,14 +85,14 @@ class _Comparison:
             place = f"{path}/{message.name}"
             successor = successors.get(message.name)
             if successor is None:
-                found.append(self._broken("MESSAGE_REMOVED", place))
+                found.append(self._finding("MESSAGE_REMOVED", place))
             else:
                 found.append(self._messages(message, successor, scopes.inside(message.name), place))
-        return joined(found)
+        return join_findings(found)
 
     def _messages(self, old: Message, new: Message, scopes: _Scopes, path: str) -> Findings:
         self._effort.spend()
-        place = shortened(path)
+        place = shorten(path)
         return self._pairs.compare((id(old), id(new)), lambda: self._message(old, new, scopes, place))
 
     def _message(self, old: Message, new: Message, scopes: _Scopes, path: str) -> Findings:
@@ -103,15 +103,15 @@ class _Comparison:
             self._effort.spend()
             found.append(self._fields(olds.get(number), news.get(number), scopes, f"{path}/{number}"))
         found.append(self._types(old.messages, new.messages, scopes, path))
-        return joined(found)
+        return join_findings(found)
 
     def _fields(self, old: Field | None, new: Field | None, scopes: _Scopes, path: str) -> Findings:
         if new is None:
-            return self._broken("REQUIRED_FIELD_REMOVED", path) if old and old.label == "required" else NOTHING
+            return self._finding("REQUIRED_FIELD_REMOVED", path) if old and old.label == "required" else NOTHING
         if old is None:
-            return self._broken("REQUIRED_FIELD_ADDED", path) if new.label == "required" else NOTHING
+            return self._finding("REQUIRED_FIELD_ADDED", path) if new.label == "required" else NOTHING
         if (old.map_key is None) != (new.map_key is None):
-            return self._broken("FIELD_KIND_CHANGED", path)
+            return self._finding("FIELD_KIND_CHANGED", path)
         found = NOTHING
         if old.map_key is not None and new.map_key is not None:
             found += self._type_names(old.map_key, new.map_key, scopes, path)
@@ -123,25 +123,25 @@ class _Comparison:
         if isinstance(before, Symbol) and isinstance(now, Symbol):
             return self._message_types(before, now, path)
         if isinstance(before, Symbol) or isinstance(now, Symbol):
-            return self._broken("FIELD_KIND_CHANGED", path)
+            return self._finding("FIELD_KIND_CHANGED", path)
         same = _WIRE_GROUPS.get(before) == _WIRE_GROUPS.get(now)
-        return NOTHING if same else self._broken("FIELD_SCALAR_KIND_CHANGED", path)
+        return NOTHING if same else self._finding("FIELD_SCALAR_KIND_CHANGED", path)
 
     def _message_types(self, old: Symbol, new: Symbol, path: str) -> Findings:
         assert isinstance(old.element, Message)
         assert isinstance(new.element, Message)
         if old.local_name != new.local_name:
-            return self._broken("FIELD_NAMED_TYPE_CHANGED", path)
+            return self._finding("FIELD_NAMED_TYPE_CHANGED", path)
         place = f"#/{old.local_name.replace('.', '/')}"
         found = self._messages(old.element, new.element, _Scopes(old.full_name, new.full_name), place)
-        return found + self._broken("FIELD_NAMED_TYPE_CHANGED", path) if found else NOTHING
+        return found + self._finding("FIELD_NAMED_TYPE_CHANGED", path) if found else NOTHING
 
     def _labels(self, old: Field, new: Field, scopes: _Scopes, path: str) -> Findings:
         if old.label is None or new.label is None or old.label == new.label:
             return NOTHING
         kind = self._old_type(old.type, scopes)
         is_numeric = not isinstance(kind, Symbol) and _WIRE_GROUPS.get(kind) != "text"
-        return self._broken("FIELD_NUMERIC_LABEL_CHANGED", path) if is_numeric else NOTHING
+        return self._finding("FIELD_NUMERIC_LABEL_CHANGED", path) if is_numeric else NOTHING
 
     def _oneofs(self, old: Message, new: Message, path: str) -> Findings:
         kept = {field.number for field in new.all_fields()}
@@ -149,25 +149,25 @@ class _Comparison:
         alone = {field.number for field in old.fields}
         found: list[Findings] = []
         for oneof in new.oneofs:
-            found.append(self._gathered(oneof, home, alone, f"{path}/{oneof.name}"))
+            found.append(self._moved_into_oneof(oneof, home, alone, f"{path}/{oneof.name}"))
         survivors = {oneof.name for oneof in new.oneofs}
         for oneof in old.oneofs:
             if oneof.name in survivors:
                 gone = (field.number for field in oneof.fields if field.number not in kept)
-                found.append(self._removed(gone, f"{path}/{oneof.name}"))
-        return joined(found)
+                found.append(self._removed_fields(gone, f"{path}/{oneof.name}"))
+        return join_findings(found)
 
-    def _gathered(self, oneof: OneOf, home: dict[int, str], alone: set[int], path: str) -> Findings:
+    def _moved_into_oneof(self, oneof: OneOf, home: dict[int, str], alone: set[int], path: str) -> Findings:
         """Fields that could be set together before must not become alternatives."""
         numbers = [field.number for field in oneof.fields]
         moved = [number for number in numbers if number in alone]
         homes = {home[number] for number in numbers if number in home}
         if len(moved) > 1:
-            return self._broken("MULTIPLE_FIELDS_MOVED_TO_ONEOF", path)
-        return self._broken("FIELD_MOVED_TO_EXISTING_ONEOF", path) if len(moved) + len(homes) > 1 else NOTHING
+            return self._finding("MULTIPLE_FIELDS_MOVED_TO_ONEOF", path)
+        return self._finding("FIELD_MOVED_TO_EXISTING_ONEOF", path) if len(moved) + len(homes) > 1 else NOTHING
 
-    def _removed(self, numbers: Iterable[int], path: str) -> Findings:
-        return joined(self._broken("ONEOF_FIELD_REMOVED", f"{path}/{number}") for number in numbers)
+    def _removed_fields(self, numbers: Iterable[int], path: str) -> Findings:
+        return join_findings(self._finding("ONEOF_FIELD_REMOVED", f"{path}/{number}") for number in numbers)
 
     def _old_type(self, name: str, scopes: _Scopes) -> Symbol | str:
         return _type_of(name, scopes.old, self._old)
@@ -175,8 +175,8 @@ class _Comparison:
     def _new_type(self, name: str, scopes: _Scopes) -> Symbol | str:
         return _type_of(name, scopes.new, self._new)
 
-    def _broken(self, rule: str, path: str) -> Findings:
-        place = shortened(path)
+    def _finding(self, rule: str, path: str) -> Findings:
+        place = shorten(path)
         sentence = _SENTENCES[rule].format(path=place, **self._words)
         self._effort.spend_on_text(len(sentence))
         return Findings(Incompatibility.of(SchemaType.PROTOBUF, rule, place, sentence))

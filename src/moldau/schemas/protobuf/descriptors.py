@@ -36,7 +36,7 @@ from moldau.schemas.protobuf.elements import (
     Sequence,
     Service,
 )
-from moldau.schemas.protobuf.printer import quoted
+from moldau.schemas.protobuf.printer import quote
 from moldau.schemas.protobuf.symbols import Symbols
 
 __all__ = ["CustomOption", "descriptor_of_file", "option_as_text"]
@@ -78,7 +78,7 @@ def _rest(name: str) -> list[str]:
 def _as_text(value: OptionValue) -> str:
     match value:
         case Constant("string", text):
-            return quoted(text)
+            return quote(text)
         case Constant():
             return value.text
         case Sequence():
@@ -174,10 +174,10 @@ class _Writer:
         if name in SCALARS:
             target.type = FieldDescriptorProto.Type.Value(f"TYPE_{name.upper()}")
             return
-        target.type_name, is_message = self._resolved(name, scope)
+        target.type_name, is_message = self._resolve_name(name, scope)
         target.type = FieldDescriptorProto.TYPE_MESSAGE if is_message else FieldDescriptorProto.TYPE_ENUM
 
-    def _resolved(self, name: str, scope: str) -> tuple[str, bool]:
+    def _resolve_name(self, name: str, scope: str) -> tuple[str, bool]:
         symbol = self._symbols.resolve(name, scope)
         if symbol is None:
             raise InvalidSchemaError(f"Invalid Protobuf schema: the type {name!r} in {scope or 'the file'} is unknown")
@@ -195,7 +195,7 @@ class _Writer:
 
     def _extends(self, target: Any, extends: Iterable[Extend], scope: str) -> None:
         for extend in extends:
-            extendee, _ = self._resolved(extend.type, scope)
+            extendee, _ = self._resolve_name(extend.type, scope)
             for field in extend.fields:
                 self._field(target.add(extendee=extendee), field, scope, None)
 
@@ -204,8 +204,8 @@ class _Writer:
         self._set_options(target, service.options, scope)
         for rpc in service.rpcs:
             method = target.method.add(name=rpc.name)
-            method.input_type, _ = self._resolved(rpc.request, scope)
-            method.output_type, _ = self._resolved(rpc.response, scope)
+            method.input_type, _ = self._resolve_name(rpc.request, scope)
+            method.output_type, _ = self._resolve_name(rpc.response, scope)
             method.client_streaming, method.server_streaming = rpc.request_streams, rpc.response_streams
             self._set_options(method, rpc.options, scope)
 

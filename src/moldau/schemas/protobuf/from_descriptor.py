@@ -39,7 +39,7 @@ from moldau.schemas.protobuf.elements import (
     Rpc,
     Service,
 )
-from moldau.schemas.protobuf.tokens import unescaped
+from moldau.schemas.protobuf.tokens import unescape
 
 __all__ = ["file_from_descriptor"]
 
@@ -152,7 +152,7 @@ def _special_options(source: FieldDescriptorProto) -> list[Option]:
         is_number = source.default_value.lstrip("+-")[:1].isdigit()
         kind = "string" if is_text else "number" if is_number else "name"
         is_bytes = source.type == FieldDescriptorProto.TYPE_BYTES
-        text = unescaped(source.default_value) if is_bytes else source.default_value
+        text = unescape(source.default_value) if is_bytes else source.default_value
         options.append(Option("default", Constant(kind, text)))
     if source.HasField("json_name") and source.json_name != _json_name(source.name):
         options.append(Option("json_name", Constant("string", source.json_name)))

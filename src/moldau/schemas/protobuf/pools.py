@@ -21,7 +21,7 @@ from moldau.schemas.protobuf.descriptors import CustomOption, descriptor_of_file
 if TYPE_CHECKING:
     from moldau.schemas.protobuf.schema import ProtobufSchema
 
-__all__ = ["MAIN", "Compiled", "revealed"]
+__all__ = ["MAIN", "Compiled", "parse_with_extensions"]
 
 MAIN: Final = "default"
 """What the schema itself is called among its imports: a schema has no path of its own."""
@@ -71,7 +71,7 @@ def pool_with(imported: Mapping[str, ProtobufSchema]) -> DescriptorPool:
     return pool
 
 
-def revealed(data: bytes, imported: Mapping[str, ProtobufSchema]) -> Any:
+def parse_with_extensions(data: bytes, imported: Mapping[str, ProtobufSchema]) -> Any:
     """Read a compiled file with the extensions of its imports and its own, so that custom options can be seen."""
     plain = FileDescriptorProto.FromString(data)
     try:

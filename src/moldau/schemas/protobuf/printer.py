@@ -29,7 +29,7 @@ from moldau.schemas.protobuf.elements import (
     Service,
 )
 
-__all__ = ["canonical_text", "quoted"]
+__all__ = ["canonical_text", "quote"]
 
 _ESCAPES = str.maketrans(
     {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v"}
@@ -43,8 +43,8 @@ def canonical_text(file: File) -> str:
     head = [f'syntax = "{file.syntax}";'] if file.syntax else []
     head += [f'edition = "{file.edition}";'] if file.edition else []
     head += [f"package {file.package};"] if file.package else []
-    imports = [f"import {quoted(path)};" for path in file.imports]
-    imports += [f"import public {quoted(path)};" for path in file.public_imports]
+    imports = [f"import {quote(path)};" for path in file.imports]
+    imports += [f"import public {quote(path)};" for path in file.public_imports]
     groups = _groups((), (), file.extends)
     types = [line for message in file.messages if id(message) not in groups for line in _message(message)]
     types += [line for enum in file.enums for line in _enum(enum)]
@@ -57,7 +57,7 @@ def canonical_text(file: File) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A text in quotes, with what cannot stand in them escaped."""
     return f'"{text.translate(_ESCAPES)}"'
 
@@ -126,11 +126,11 @@ def _rpc(rpc: Rpc) -> list[str]:
     signature = f"rpc {rpc.name} ({request}) returns ({response})"
     if not rpc.options:
         return [f"{signature};"]
-    return [f"{signature} {{", *_indented(_options(rpc.options)), "};"]
+    return [f"{signature} {{", *_indent(_options(rpc.options)), "};"]
 
 
 def _reserved(reserved: Reserved, maximum: int) -> str:
-    values = [quoted(value) if isinstance(value, str) else _range(value, maximum) for value in reserved.values]
+    values = [quote(value) if isinstance(value, str) else _range(value, maximum) for value in reserved.values]
     return f"reserved {', '.join(values)};"
 
 
@@ -146,10 +146,10 @@ def _range(numbers: Range, maximum: int) -> str:
 
 
 def _options(options: Iterable[Option]) -> list[str]:
-    return [line for option in options for line in _ended("option ", option, ";")]
+    return [line for option in options for line in _end_option("option ", option, ";")]
 
 
-def _ended(prefix: str, option: Option, end: str) -> list[str]:
+def _end_option(prefix: str, option: Option, end: str) -> list[str]:
     lines = _option(option)
     lines[0] = prefix + lines[0]
     lines[-1] += end
@@ -166,9 +166,11 @@ def _with_options(start: str, options: list[Option]) -> list[str]:
         lines[-1] += "];"
         return lines
     listed = [
-        line for position, option in enumerate(options) for line in _listed(_option(option), position, len(options))
+        line
+        for position, option in enumerate(options)
+        for line in _list_option(_option(option), position, len(options))
     ]
-    return [f"{start} [", *_indented(listed), "];"]
+    return [f"{start} [", *_indent(listed), "];"]
 
 
 def _inline(options: list[Option]) -> str:
@@ -189,23 +191,23 @@ def _option(option: Option) -> list[str]:
 def _value(value: OptionValue) -> list[str]:
     match value:
         case Constant("string", text):
-            return [quoted(text)]
+            return [quote(text)]
         case Constant():
             return [value.text]
         case Sequence():
             listed = [
                 line
                 for position, item in enumerate(value.items)
-                for line in _listed(_value(item), position, len(value.items))
+                for line in _list_option(_value(item), position, len(value.items))
             ]
-            return ["[", *_indented(listed), "]"] if listed else ["[]"]
+            return ["[", *_indent(listed), "]"] if listed else ["[]"]
         case Aggregate():
             listed = [
                 line
                 for position, (name, item) in enumerate(value.entries)
-                for line in _listed(_entry(name, item), position, len(value.entries))
+                for line in _list_option(_entry(name, item), position, len(value.entries))
             ]
-            return ["{", *_indented(listed), "}"] if listed else ["{}"]
+            return ["{", *_indent(listed), "}"] if listed else ["{}"]
 
 
 def _entry(name: str, value: OptionValue) -> list[str]:
@@ -213,7 +215,7 @@ def _entry(name: str, value: OptionValue) -> list[str]:
     return [f"{name}: {lines[0]}", *lines[1:]]
 
 
-def _listed(lines: list[str], position: int, count: int) -> list[str]:
+def _list_option(lines: list[str], position: int, count: int) -> list[str]:
     return [*lines[:-1], f"{lines[-1]},"] if position < count - 1 else lines
 
 
@@ -223,9 +225,9 @@ def _block(opening: str, sections: list[list[str]]) -> list[str]:
     for section in sections:
         if section:
             body += ["", *section] if body else section
-    return [f"{opening} {{", *_indented(body), "}"] if body else [f"{opening} {{}}"]
+    return [f"{opening} {{", *_indent(body), "}"] if body else [f"{opening} {{}}"]
 
 
-def _indented(lines: Iterable[str]) -> Iterator[str]:
+def _indent(lines: Iterable[str]) -> Iterator[str]:
     """Empty lines too: that is how other registries have stored such texts, and theirs must not differ from ours."""
     return (f"  {line}" for line in lines)

@@ -18,7 +18,7 @@ from moldau.schemas.protobuf.elements import File, Message
 from moldau.schemas.protobuf.from_descriptor import file_from_descriptor
 from moldau.schemas.protobuf.normalization import normalized, without_extensions
 from moldau.schemas.protobuf.parser import parse_file
-from moldau.schemas.protobuf.pools import Compiled, revealed
+from moldau.schemas.protobuf.pools import Compiled, parse_with_extensions
 from moldau.schemas.protobuf.printer import canonical_text
 from moldau.schemas.protobuf.symbols import Symbols, extensions_of, symbols_of
 from moldau.schemas.protobuf.validation import check_file
@@ -37,7 +37,7 @@ class ProtobufSchema:
     def __init__(self, file: File, references: Mapping[str, ProtobufSchema]) -> None:
         self.file = file
         self._references = references
-        self.imported = _imported(file, references)
+        self.imported = _imported_schemas(file, references)
         """What the file imports by path: references and well-known files."""
 
     @property
@@ -174,11 +174,13 @@ class _Parsing:
 
     def parse(self, text: str) -> ProtobufSchema:
         _refuse_surrogates(text)
-        compiled = _compiled(text)
+        compiled = _parse_base64(text)
         file = parse_file(text) if compiled is None else file_from_descriptor(compiled)
         needed = {path: self._reference(path) for path in self._given}
         if compiled is not None:
-            file = file_from_descriptor(revealed(compiled.SerializeToString(), _imported(file, needed)))
+            file = file_from_descriptor(
+                parse_with_extensions(compiled.SerializeToString(), _imported_schemas(file, needed))
+            )
         return ProtobufSchema(file, needed)
 
     def _reference(self, path: str) -> ProtobufSchema:
@@ -201,7 +203,7 @@ class _Parsing:
             )
         _refuse_surrogates(reference)
         try:
-            compiled = _compiled(reference)
+            compiled = _parse_base64(reference)
             file = parse_file(reference) if compiled is None else file_from_descriptor(compiled)
             own = [inner for inner in (*file.imports, *file.public_imports) if inner in self._given]
             return ProtobufSchema(file, {inner: self._reference(inner) for inner in own})
@@ -209,7 +211,7 @@ class _Parsing:
             raise InvalidSchemaError(f"reference {path!r}: {error}") from None
 
 
-def _imported(file: File, references: Mapping[str, ProtobufSchema]) -> dict[str, ProtobufSchema]:
+def _imported_schemas(file: File, references: Mapping[str, ProtobufSchema]) -> dict[str, ProtobufSchema]:
     imported: dict[str, ProtobufSchema] = {}
     for path in (*file.imports, *file.public_imports):
         if path in references:
@@ -228,7 +230,7 @@ def _well_known(path: str) -> ProtobufSchema:
     return ProtobufSchema(well_known(path), {})
 
 
-def _compiled(text: str) -> FileDescriptorProto | None:
+def _parse_base64(text: str) -> FileDescriptorProto | None:
     """The file that a text in base64 holds. No .proto text could be mistaken for one: it needs other characters."""
     if not _BASE64.fullmatch(text):
         return None

@@ -59,7 +59,7 @@ class Symbols:
         if name.startswith("."):
             return name[1:] if name[1:] in self._extensions else None
         while True:
-            candidate = _joined(scope, name)
+            candidate = _full_name(scope, name)
             if candidate in self._extensions:
                 return candidate
             if not scope:
@@ -70,30 +70,30 @@ class Symbols:
 def symbols_of(file: File) -> list[Symbol]:
     """The types a file itself defines, nested ones too."""
     found: list[Symbol] = []
-    waiting = _scoped(file.package, file.messages, file.enums)
+    waiting = _symbols_of(file.package, file.messages, file.enums)
     while waiting:
         scope, element = waiting.pop()
-        full_name = _joined(scope, element.name)
+        full_name = _full_name(scope, element.name)
         found.append(Symbol(full_name, file.package, element))
         if isinstance(element, Message):
-            waiting += _scoped(full_name, element.messages, element.enums)
+            waiting += _symbols_of(full_name, element.messages, element.enums)
     return found
 
 
 def extensions_of(file: File) -> list[str]:
     """The full names of the extensions a file defines, at the top and inside messages."""
-    found = [_joined(file.package, field.name) for extend in file.extends for field in extend.fields]
+    found = [_full_name(file.package, field.name) for extend in file.extends for field in extend.fields]
     for symbol in symbols_of(file):
         if isinstance(symbol.element, Message):
             inner = (field.name for extend in symbol.element.extends for field in extend.fields)
-            found += [_joined(symbol.full_name, name) for name in inner]
+            found += [_full_name(symbol.full_name, name) for name in inner]
     return found
 
 
-def _scoped(scope: str, messages: list[Message], enums: list[Enum]) -> list[tuple[str, Message | Enum]]:
+def _symbols_of(scope: str, messages: list[Message], enums: list[Enum]) -> list[tuple[str, Message | Enum]]:
     types: list[Message | Enum] = [*messages, *enums]
     return [(scope, item) for item in types]
 
 
-def _joined(scope: str, name: str) -> str:
+def _full_name(scope: str, name: str) -> str:
     return f"{scope}.{name}" if scope else name

@@ -7,7 +7,7 @@ from typing import Final, NoReturn
 
 from moldau.schemas.errors import InvalidSchemaError
 
-__all__ = ["Tokens", "unescaped"]
+__all__ = ["Tokens", "unescape"]
 
 _TOKEN: Final = re.compile(
     r"""
@@ -32,14 +32,14 @@ class Tokens:
     def __init__(self, text: str) -> None:
         self._text = text
         self._end = 0
-        self.kind, self.text, self._offset = self._scanned()
-        self._following = self._scanned()
+        self.kind, self.text, self._offset = self._scan()
+        self._following = self._scan()
 
     def advance(self) -> str:
         """Return the current token's text and go to the next."""
         text = self.text
         self.kind, self.text, self._offset = self._following
-        self._following = self._scanned()
+        self._following = self._scan()
         return text
 
     def accept(self, text: str) -> bool:
@@ -101,7 +101,7 @@ class Tokens:
         shown = self.text if self.kind == "end" else repr(self.text[:40])
         raise InvalidSchemaError(f"Invalid Protobuf schema: {problem} in line {line}, found {shown}")
 
-    def _scanned(self) -> tuple[str, str, int]:
+    def _scan(self) -> tuple[str, str, int]:
         text, offset = self._text, self._end
         while offset < len(text):
             match = _TOKEN.match(text, offset)
@@ -118,12 +118,12 @@ class Tokens:
 
     def _unescaped(self, text: str) -> str:
         try:
-            return unescaped(text)
+            return unescape(text)
         except (ValueError, OverflowError):
             self.fail("a text holds an escape that stands for no character")
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     """What a text between quotes stands for. Escapes for bytes become the character of the same number."""
     return _ESCAPE.sub(_character, text) if "\\" in text else text
 

@@ -49,13 +49,13 @@ class _Check:
         for extend in file.extends:
             self._extend(extend, file.package)
         for service in file.services:
-            self._unique(_joined(file.package, service.name), (rpc.name for rpc in service.rpcs))
+            self._unique(_full_name(file.package, service.name), (rpc.name for rpc in service.rpcs))
             for rpc in service.rpcs:
                 for name in (rpc.request, rpc.response):
                     self._known_type(name, file.package, f"rpc {service.name}.{rpc.name}", needs_message=True)
 
     def _message(self, message: Message, scope: str) -> None:
-        full_name = _joined(scope, message.name)
+        full_name = _full_name(scope, message.name)
         self._unique(full_name, _names_in(message))
         self._numbers(message, full_name)
         for field in message.all_fields():
@@ -114,7 +114,7 @@ class _Check:
             raise _invalid(f"{where} needs a message, {name!r} is an enum")
 
     def _enum(self, enum: Enum, scope: str) -> None:
-        full_name = _joined(scope, enum.name)
+        full_name = _full_name(scope, enum.name)
         if not enum.constants:
             raise _invalid(f"enum {full_name} has no constants")
         if self._file.is_proto3 and enum.constants[0].number != 0:
@@ -139,7 +139,7 @@ class _Check:
         seen: set[str] = set()
         for name in names:
             if name in seen:
-                raise _invalid(f"{_joined(scope, name)!r} is defined twice")
+                raise _invalid(f"{_full_name(scope, name)!r} is defined twice")
             seen.add(name)
 
 
@@ -185,7 +185,7 @@ def _refuse_taken(taken: dict[int, str], ranges: list[Range], full_name: str) ->
         raise _invalid(f"{full_name} has a range of numbers from {backwards.start} to {backwards.end}, which is none")
 
 
-def _joined(scope: str, name: str) -> str:
+def _full_name(scope: str, name: str) -> str:
     return f"{scope}.{name}" if scope else name
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from moldau.cli.groups.command import DRY_RUN_WARNING, main
-from moldau.cli.groups.every_type import chosen as chosen_of_every_type
+from moldau.cli.groups.every_type import filter_listings as chosen_of_every_type
 from moldau.cli.groups.every_type import main as kafka_groups
-from moldau.cli.groups.list import chosen, parse_states, parse_types
-from moldau.cli.groups.partitions import named, parse_topic
-from moldau.cli.groups.reset import clamped
+from moldau.cli.groups.list import filter_listings, parse_states, parse_types
+from moldau.cli.groups.partitions import parse_partitions, parse_topic
+from moldau.cli.groups.reset import clamp_to_log
 from moldau.cli.options import UsageError
 from moldau.client.groups import GroupListing
 from moldau.core.ids import TopicPartition
@@ -110,8 +110,8 @@ LISTINGS = [
 
 
 def test_groups_are_chosen_by_state_and_type() -> None:
-    assert [g.group_id for g in chosen(LISTINGS, states={"Empty"}, types={"Consumer"})] == ["new"]
-    assert chosen(LISTINGS, states=set(), types=set()) == LISTINGS
+    assert [g.group_id for g in filter_listings(LISTINGS, states={"Empty"}, types={"Consumer"})] == ["new"]
+    assert filter_listings(LISTINGS, states=set(), types=set()) == LISTINGS
 
 
 def test_consumer_groups_are_those_of_either_type() -> None:
@@ -151,7 +151,7 @@ def test_kafka_groups_refuses(options: str, complaint: str, capsys: pytest.Captu
 
 
 def test_topics_are_whole_or_some_partitions() -> None:
-    partitions, missing = named(["a", "b:2,0", "gone", "gone2:1", "a"], {"a": 2, "b": 3})
+    partitions, missing = parse_partitions(["a", "b:2,0", "gone", "gone2:1", "a"], {"a": 2, "b": 3})
     assert partitions == [*(TopicPartition(*p) for p in [("a", 0), ("a", 1), ("b", 2), ("b", 0), ("gone2", 1)])]
     assert missing == ["gone"]
 
@@ -165,7 +165,7 @@ def test_a_topic_with_odd_partitions_is_refused(text: str) -> None:
 def test_offsets_beyond_the_log_move_into_it_with_a_warning() -> None:
     partitions = [TopicPartition("first_topic", number) for number in range(3)]
     starts, ends = dict.fromkeys(partitions, 2), dict.fromkeys(partitions, 7)
-    plan, warnings = clamped(dict(zip(partitions, (9, 1, 5), strict=True)), starts, ends)
+    plan, warnings = clamp_to_log(dict(zip(partitions, (9, 1, 5), strict=True)), starts, ends)
     assert list(plan.values()) == [7, 2, 5]
     assert warnings == [
         "New offset (9) is higher than latest offset for topic partition first_topic-0. Value will be set to 7",

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from moldau.cli.server.stop import chosen, stop_all
+from moldau.cli.server.stop import choose_servers, stop_all
 from moldau.server.running import RunningServer
 
 BROKER = RunningServer(1, 0, 1, ("broker",))
@@ -18,15 +18,15 @@ ALL = [BROKER, CONTROLLER, BOTH]
 
 
 def test_without_a_filter_all_are_meant() -> None:
-    assert chosen(ALL, process_role=None, node_id=None) == ALL
+    assert choose_servers(ALL, process_role=None, node_id=None) == ALL
 
 
 def test_a_role_picks_those_that_have_it() -> None:
-    assert chosen(ALL, process_role="controller", node_id=None) == [CONTROLLER, BOTH]
+    assert choose_servers(ALL, process_role="controller", node_id=None) == [CONTROLLER, BOTH]
 
 
 def test_a_node_id_wins_over_a_role() -> None:
-    assert chosen(ALL, process_role="controller", node_id=1) == [BROKER]
+    assert choose_servers(ALL, process_role="controller", node_id=1) == [BROKER]
 
 
 def test_to_stop_nothing_is_a_failure_that_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from moldau.coordinator.runtime.outcome import Outcome
 from moldau.coordinator.transaction.core import Granted, TransactionCore, TransactionSettings
-from moldau.coordinator.transaction.listing import listed
+from moldau.coordinator.transaction.listing import list_transactions
 from moldau.coordinator.transaction.requests import Owner
 from moldau.coordinator.transaction.states import FOLLOWS, TransactionState
 from moldau.coordinator.transaction.transaction import Transaction
@@ -284,8 +284,8 @@ def test_filters_of_a_listing_add_up() -> None:
     young = Transaction("young", 2, 0, TransactionState.ONGOING, 0, 0, start_ms=900)
     empty = Transaction("empty", 3, 0, TransactionState.EMPTY, 0, 0)
     every = [old, young, empty]
-    assert listed(every) == every
-    assert listed(every, states=["Ongoing"]) == [old, young]
-    assert listed(every, states=["Ongoing"], longer_than_ms=500, now_ms=1000) == [old]
-    assert listed(every, producer_ids=[2, 3]) == [young, empty]
-    assert listed(every, is_wanted=lambda one: one.endswith("y")) == [empty]
+    assert list_transactions(every) == every
+    assert list_transactions(every, states=["Ongoing"]) == [old, young]
+    assert list_transactions(every, states=["Ongoing"], longer_than_ms=500, now_ms=1000) == [old]
+    assert list_transactions(every, producer_ids=[2, 3]) == [young, empty]
+    assert list_transactions(every, is_wanted=lambda one: one.endswith("y")) == [empty]

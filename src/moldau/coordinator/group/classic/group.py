@@ -293,14 +293,14 @@ class ClassicGroup(Group):
         self.state = ClassicState.STABLE if value.members else ClassicState.EMPTY
         self.members, self.static_members, self._supporters, self.leader = {}, {}, Counter(), None
         for told in value.members:
-            member = known.get(told.member_id) or _restored(told, value.protocol)
+            member = known.get(told.member_id) or _restore_member(told, value.protocol)
             member.assignment = told.assignment
             self.add(member)
         self.leader = value.leader
         self.pending_sync &= self.members.keys()
 
 
-def _restored(told: GroupMember, protocol: str | None) -> ClassicMember:
+def _restore_member(told: GroupMember, protocol: str | None) -> ClassicMember:
     return ClassicMember(
         member_id=told.member_id,
         group_instance_id=told.group_instance_id,

@@ -19,9 +19,9 @@ __all__ = [
     "assignment_of",
     "common",
     "is_within",
-    "joined",
     "overlaps",
     "topic_partitions",
+    "union",
     "without",
 ]
 
@@ -53,7 +53,7 @@ def without(left: Assignment, right: Assignment) -> Assignment:
     return {topic: rest for topic, numbers in left.items() if (rest := numbers - right.get(topic, frozenset()))}
 
 
-def joined(left: Assignment, right: Assignment) -> Assignment:
+def union(left: Assignment, right: Assignment) -> Assignment:
     return {topic: left.get(topic, frozenset()) | right.get(topic, frozenset()) for topic in {*left, *right}}
 
 

@@ -124,7 +124,7 @@ class ConsumerClassicMembers:
             rebalance_timeout_ms=request.rebalance_timeout_ms,
             protocols=protocols,
         )
-        owned = self._owned(protocols, now_ms)
+        owned = self._owned_partitions(protocols, now_ms)
         if before.metadata is NOT_TOLD and owned:
             # A newcomer has nothing yet: this one was given up, and has to hear of it before others use the same.
             raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -156,7 +156,7 @@ class ConsumerClassicMembers:
         if present.member_id != member_id:
             take_static_place(draft, present, member_id)
 
-    def _owned(self, protocols: Sequence[ClassicProtocol], now_ms: int) -> Assignment:
+    def _owned_partitions(self, protocols: Sequence[ClassicProtocol], now_ms: int) -> Assignment:
         """What the member says it still uses, taken at its word even if it missed a generation meanwhile."""
         return assignment_by_name(subscription_of(protocols).owned, self._consumer.around(now_ms).topics)
 
@@ -165,7 +165,7 @@ class ConsumerClassicMembers:
     def sync(self, group: ConsumerGroup, request: SyncRequest, ticket: Ticket, now_ms: int) -> Outcome:
         outcome = Outcome()
         try:
-            member = _checked(group, request.member_id, request.group_instance_id)
+            member = _known_member(group, request.member_id, request.group_instance_id)
             protocol = _checked_protocol(member, request)
             self._consumer.start_session(group.group_id, member, now_ms)
             if group.epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
@@ -181,7 +181,7 @@ class ConsumerClassicMembers:
     def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest, ticket: Ticket, now_ms: int) -> Outcome:
         outcome = Outcome()
         try:
-            member = _checked(group, request.member_id, request.group_instance_id)
+            member = _known_member(group, request.member_id, request.group_instance_id)
             if request.generation_id != member.member_epoch:
                 raise RefusedError(ErrorCode.ILLEGAL_GENERATION)
             self._consumer.start_session(group.group_id, member, now_ms)
@@ -203,7 +203,7 @@ class ConsumerClassicMembers:
                 member_id = leaving.member_id
                 if not member_id and leaving.group_instance_id is not None:
                     member_id = draft.group.static_members.get(leaving.group_instance_id, "")
-                member = _checked(draft.group, member_id, leaving.group_instance_id)
+                member = _known_member(draft.group, member_id, leaving.group_instance_id)
                 remove_member(draft, member.member_id, self._consumer.around(now_ms))
                 gone.append(member.member_id)
                 results.append((leaving, ErrorCode.NONE))
@@ -231,7 +231,7 @@ def _has_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:
     return all(is_free(topic, partition) for topic, partitions in missing.items() for partition in partitions)
 
 
-def _checked(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+def _known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
     if instance_id is not None:
         current = group.static_members.get(instance_id)
         if current is not None and current != member_id:

@@ -6,7 +6,7 @@ Reconciliation is one step of a member from what it has towards its target: it f
 any more, staying in its epoch; then it moves to the target's epoch and gets what nobody else holds; what others still
 hold follows on later heartbeats. So a partition never has two holders, and no member waits for all others.
 
-Start at `heartbeat` and `reconciled`.
+Start at `heartbeat` and `reconcile_member`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from moldau.coordinator.group.consumer.assignment import (
     Assignment,
     common,
     is_within,
-    joined,
     overlaps,
+    union,
     without,
 )
 from moldau.coordinator.group.consumer.assignors import ASSIGNORS, Subscriber
@@ -51,7 +51,7 @@ __all__ = [
     "heartbeat",
     "leave",
     "reconcile",
-    "reconciled",
+    "reconcile_member",
     "remove_member",
     "retarget",
     "take_static_place",
@@ -114,7 +114,7 @@ def _invalid(message: str) -> RefusedError:
 def heartbeat(draft: Draft, request: ConsumerHeartbeat, member_id: str, around: Surroundings) -> ConsumerMember:
     """Write what this heartbeat of `member_id` changes and return the member as it then is."""
     before = _member(draft, request, member_id).metadata
-    draft.put_metadata(member_id, _told(before, request))
+    draft.put_metadata(member_id, _updated_metadata(before, request))
     is_newcomer = before is NOT_TOLD
     has_changed = is_newcomer or _subscription(draft.group.members[member_id].metadata) != _subscription(before)
     advance(draft, around, has_changed=has_changed)
@@ -141,7 +141,7 @@ def advance(draft: Draft, around: Surroundings, *, has_changed: bool) -> None:
 def reconcile(draft: Draft, member_id: str, owned: Assignment | None) -> ConsumerMember:
     group = draft.group
     member = group.members[member_id]
-    moved = reconciled(
+    moved = reconcile_member(
         member, group.target_of(member_id), group.assignment_epoch, owned=owned, is_free=group.is_free(member_id)
     )
     if moved is not member:
@@ -216,7 +216,9 @@ def _unknown(group: ConsumerGroup, member_id: str) -> RefusedError:
     return RefusedError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not in group {group.group_id}.")
 
 
-def _told(metadata: ConsumerGroupMemberMetadataValue, request: ConsumerHeartbeat) -> ConsumerGroupMemberMetadataValue:
+def _updated_metadata(
+    metadata: ConsumerGroupMemberMetadataValue, request: ConsumerHeartbeat
+) -> ConsumerGroupMemberMetadataValue:
     """What is known about a member after it spoke."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     if metadata is not NOT_TOLD and not _says_something(request) and metadata.client_id == request.client_id:
@@ -332,7 +334,7 @@ def leave(draft: Draft, request: ConsumerHeartbeat, around: Surroundings) -> str
 IsFree = Callable[[UUID, int], bool]
 
 
-def reconciled(
+def reconcile_member(
     member: ConsumerMember, target: Assignment, target_epoch: int, *, owned: Assignment | None, is_free: IsFree
 ) -> ConsumerMember:
     """The member after this heartbeat; the same object if nothing changes.
@@ -359,7 +361,7 @@ def _next_step(
     free = _free(missing, is_free)
     state = MemberState.STABLE if free == missing else MemberState.UNRELEASED_PARTITIONS
     moved = member if member.member_epoch == target_epoch else member.at_epoch(target_epoch)
-    return replace(moved, state=state, assigned=joined(kept, free), pending_revocation=NOTHING)
+    return replace(moved, state=state, assigned=union(kept, free), pending_revocation=NOTHING)
 
 
 def _still_owns(owned: Assignment | None, partitions: Assignment) -> bool:

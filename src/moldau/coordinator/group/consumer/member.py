@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Final
 
-from moldau.coordinator.group.consumer.assignment import NOTHING, Assignment, assignment_of, joined, topic_partitions
+from moldau.coordinator.group.consumer.assignment import NOTHING, Assignment, assignment_of, topic_partitions, union
 from moldau.protocol.coordinator_records import ConsumerGroupMemberMetadataValue, CurrentMemberAssignmentValue
 from moldau.protocol.record_schemas import MalformedRecordError
 
@@ -59,7 +59,7 @@ class ConsumerMember:
     @property
     def held(self) -> Assignment:
         """What nobody else may have meanwhile."""
-        return joined(self.assigned, self.pending_revocation) if self.pending_revocation else self.assigned
+        return union(self.assigned, self.pending_revocation) if self.pending_revocation else self.assigned
 
     @property
     def uses_classic_protocol(self) -> bool:

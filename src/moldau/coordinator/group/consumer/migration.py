@@ -18,7 +18,7 @@ from moldau.coordinator.group.classic.consumer_protocol import (
     encode_assignment,
 )
 from moldau.coordinator.group.classic.group import CONSUMER, ClassicGroup, ClassicMember
-from moldau.coordinator.group.consumer.assignment import NOTHING, Assignment, assignment_of, joined, without
+from moldau.coordinator.group.consumer.assignment import NOTHING, Assignment, assignment_of, union, without
 from moldau.coordinator.group.consumer.draft import Draft
 from moldau.coordinator.group.consumer.group import ConsumerGroup
 from moldau.coordinator.group.consumer.member import ConsumerMember, MemberState
@@ -114,7 +114,7 @@ def upgrade(group: ClassicGroup, topics: Topics, settings: ConsumerSettings) -> 
     if len(group.members) >= settings.group_consumer_max_size:
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is too large to change protocol.")
     try:
-        members = _without_doubles([_upgraded(member, group, topics) for member in group.members.values()])
+        members = _without_doubles([_upgrade_member(member, group, topics) for member in group.members.values()])
     except RefusedError as refused:
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, refused.message) from None
     draft = Draft(ConsumerGroup(group.group_id))
@@ -129,7 +129,7 @@ def upgrade(group: ClassicGroup, topics: Topics, settings: ConsumerSettings) -> 
     return draft
 
 
-def _upgraded(member: ClassicMember, group: ClassicGroup, topics: Topics) -> ConsumerMember:
+def _upgrade_member(member: ClassicMember, group: ClassicGroup, topics: Topics) -> ConsumerMember:
     protocols = tuple(ClassicProtocol(name=one.name, metadata=one.metadata) for one in member.protocols)
     metadata = classic_metadata(
         instance_id=member.group_instance_id,
@@ -162,11 +162,11 @@ def _without_doubles(members: Sequence[ConsumerMember]) -> list[ConsumerMember]:
     unique = []
     for member in members:
         unique.append(replace(member, assigned=without(member.assigned, assigned)))
-        assigned = joined(assigned, member.assigned)
+        assigned = union(assigned, member.assigned)
     claimed: Assignment = NOTHING
     for position, member in enumerate(unique):
         pending = without(without(member.pending_revocation, assigned), claimed)
-        claimed = joined(claimed, pending)
+        claimed = union(claimed, pending)
         state = MemberState.UNREVOKED_PARTITIONS if pending else MemberState.STABLE
         unique[position] = replace(member, state=state, pending_revocation=pending)
     return unique
@@ -195,13 +195,13 @@ def downgrade(draft: Draft, topics: Topics, now_ms: int) -> CoordinatorRecord:
         protocol=protocol,
         leader=next(iter(group.members)),
         current_state_timestamp=now_ms,
-        members=tuple(_downgraded(member, protocol, topics) for member in group.members.values()),
+        members=tuple(_downgrade_member(member, protocol, topics) for member in group.members.values()),
     )
     draft.delete_group()
     return CoordinatorRecord(encode_key(GroupMetadataKey(group=group.group_id)), encode_value(value))
 
 
-def _downgraded(member: ConsumerMember, protocol: str, topics: Topics) -> GroupMember:
+def _downgrade_member(member: ConsumerMember, protocol: str, topics: Topics) -> GroupMember:
     metadata, classic = member.metadata, member.metadata.classic_member_metadata
     assert classic is not None
     return GroupMember(

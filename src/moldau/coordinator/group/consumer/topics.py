@@ -62,17 +62,17 @@ def metadata_hash(topics: SubscribedTopics) -> int:
 
 def check_regex(regex: str) -> None:
     """Raise `RefusedError` unless RE2 can read it."""
-    _compiled(regex)
+    _compile(regex)
 
 
 def matching(regex: str, names: Iterable[str]) -> tuple[str, ...]:
     """The names that the pattern matches as a whole, sorted."""
-    matches = _compiled(regex).fullmatch
+    matches = _compile(regex).fullmatch
     return tuple(sorted(name for name in names if matches(name) is not None))
 
 
 @lru_cache(maxsize=256)
-def _compiled(regex: str) -> Any:
+def _compile(regex: str) -> Any:
     import re2
 
     options = re2.Options()
