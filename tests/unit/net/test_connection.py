@@ -1,4 +1,7 @@
-"""A connection cuts frames out of any cut of bytes, and answers in order. Over real sockets, without a broker."""
+"""A connection cuts frames out of any cut of bytes, and answers in order. Over real sockets, without a broker.
+
+Every test runs over plain TCP and over TLS: the connection must not be able to tell them apart.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,19 @@ import asyncio
 import os
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.unit.net.tls_transport import Security, plain, tls
 
 from moldau.net.connection import Connection, oversize_reason
 from moldau.net.limits import Limits
 from moldau.net.replies import CloseConnectionError, FileReply, Handled, ReplySlot
 from moldau.net.server import Server
+from moldau.net.transport import Transport
 
 
 def frame(body: bytes) -> bytes:
@@ -24,6 +29,19 @@ def frame(body: bytes) -> bytes:
 
 
 Handler = Callable[[Connection, bytes], Handled]
+
+
+class _Chosen:
+    """How the connections of the running test move their bytes."""
+
+    security = plain()
+
+
+@pytest.fixture(params=["PLAINTEXT", "SSL"], autouse=True)
+def security(request: pytest.FixtureRequest) -> Iterator[Security]:
+    _Chosen.security = tls() if request.param == "SSL" else plain()
+    yield _Chosen.security
+    _Chosen.security = plain()
 
 
 class Peer:
@@ -53,11 +71,12 @@ async def serving(handler: Handler, **limits: int) -> AsyncIterator[Setup]:
         return handler(connection, bytes(view[start:end]))
 
     server = Server(asyncio.get_running_loop(), handle, Limits(**limits))  # type: ignore[arg-type]
-    port = server.listen("PLAINTEXT", "127.0.0.1", 0)
+    security = _Chosen.security
+    port = server.listen(security.name, "127.0.0.1", 0, security.server_transport)
     writers: list[asyncio.StreamWriter] = []
 
     async def connect() -> Peer:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=security.client_context)
         writers.append(writer)
         return Peer(reader, writer)
 
@@ -235,7 +254,7 @@ def test_file_ranges_and_bytes_make_one_frame(tmp_path: Path) -> None:
     run(story)
 
 
-def test_who_does_not_read_is_not_served_further() -> None:
+def test_who_does_not_read_is_not_served_further(security: Security) -> None:
     handled = 0
 
     def handler(connection: Connection, body: bytes) -> Handled:
@@ -245,9 +264,10 @@ def test_who_does_not_read_is_not_served_further() -> None:
 
     async def story() -> None:
         async with serving(handler, send_buffer_bytes=65_536) as (server, connect):
-            lazy = socket.create_connection(("127.0.0.1", next(iter(server._listening.values()))[0].getsockname()[1]))
+            port = next(iter(server._listening.values())).sock.getsockname()[1]
+            lazy = await asyncio.to_thread(security.connect, port)
             lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
-            lazy.sendall(frame(b"more") * 2000)
+            await asyncio.to_thread(lazy.sendall, frame(b"more") * 2000)
             polite = await connect()
             for _ in range(20):
                 assert len((await polite.ask(b"one"))[0]) == 100_000
@@ -297,13 +317,13 @@ def test_connections_over_the_limit_wait_in_the_backlog() -> None:
         async with serving(echo, max_connections=1) as (server, connect):
             first = await connect()
             assert await first.ask(b"1") == [b"echo 1"]
-            second = await connect()
-            second.writer.write(frame(b"2"))
+            connecting = asyncio.ensure_future(connect())
             for _ in range(20):
                 await asyncio.sleep(0.001)
             assert len(server.connections) == 1
             first.writer.close()
-            assert await second.receive() == b"echo 2"
+            second = await connecting
+            assert await second.ask(b"2") == [b"echo 2"]
 
     run(story)
 
@@ -317,6 +337,60 @@ def test_connections_over_the_rate_wait_for_the_next_second() -> None:
             assert server.tick >= 1
 
     run(story)
+
+
+def test_handlers_see_who_asks_and_through_which_listener(security: Security) -> None:
+    def handler(connection: Connection, body: bytes) -> Handled:
+        session = connection.session
+        return frame(f"{session.principal} {session.listener_name} {session.client_host} {session.local_host}".encode())
+
+    async def story() -> None:
+        async with serving(handler) as (_, connect):
+            peer = await connect()
+            principal = "User:CN=alice" if security.client_context else "User:ANONYMOUS"
+            assert await peer.ask(b"who") == [f"{principal} {security.name} 127.0.0.1 127.0.0.1".encode()]
+
+    run(story)
+
+
+def test_a_client_that_does_not_speak_tls_is_closed_and_others_are_served(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        server = Server(asyncio.get_running_loop(), lambda *_: frame(b"seen"), Limits())
+        port = server.listen("SSL", "127.0.0.1", 0, tls().server_transport)
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(frame(b"in the clear"))
+            answered = await asyncio.wait_for(reader.read(), 20)
+            assert b"seen" not in answered
+            assert not server.connections
+            writer.close()
+            polite = await asyncio.open_connection("127.0.0.1", port, ssl=tls().client_context)
+            polite[1].write(frame(b"hello"))
+            assert await asyncio.wait_for(polite[0].readexactly(8), 20) == frame(b"seen")
+            polite[1].close()
+        finally:
+            server.close()
+
+    run(story)
+
+
+def test_a_transport_that_cannot_be_set_up_costs_its_own_client_only(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(*_: object) -> Transport:
+        raise OSError("no certificate")
+
+    async def story() -> None:
+        server = Server(asyncio.get_running_loop(), lambda *_: frame(b"seen"), Limits())
+        port = server.listen("SSL", "127.0.0.1", 0, broken)
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            assert await asyncio.wait_for(reader.read(), 20) == b""
+            writer.close()
+            assert (server.refused_connections, server.accepted_connections, server.connections) == (1, 0, set())
+        finally:
+            server.close()
+
+    run(story)
+    assert "on SSL could not be set up: no certificate" in caplog.text
 
 
 @pytest.mark.parametrize(
