@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 import uuid
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -19,9 +21,10 @@ from moldau.controller.image import Endpoint
 from moldau.core.clock import Clock
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import ErrorCode, StartupError
-from moldau.net.request_client import RequestClient
+from moldau.net.broker_client import BrokerClient
 from moldau.protocol.api import ApiKey, MalformedResponseError
 from moldau.protocol.messages import Message
+from moldau.protocol.negotiation import UnsupportedApiError
 
 __all__ = ["ClusterMembership"]
 
@@ -29,8 +32,9 @@ _logger = logging.getLogger("moldau.server.ClusterMembership")
 
 RETRY_S: Final = 0.5
 GOODBYE_S: Final = 2.0
+TIMEOUT_S: Final = 5.0
 BROKERS = 1
-_TROUBLE = (OSError, MalformedResponseError)
+_TROUBLE = (OSError, MalformedResponseError, UnsupportedApiError)
 _RETRIED = (ErrorCode.DUPLICATE_BROKER_REGISTRATION, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_CONTROLLER)
 
 
@@ -164,7 +168,7 @@ class ClusterMembership:
 
     # What is asked of the registration point
 
-    async def _describe(self, client: RequestClient) -> Message:
+    async def _describe(self, client: BrokerClient) -> Message:
         question = Message(
             include_cluster_authorized_operations=False, endpoint_type=BROKERS, include_fenced_brokers=True
         )
@@ -273,12 +277,15 @@ class ClusterMembership:
         )
 
 
-def _client(server: str, node_id: int) -> RequestClient:
+def _client(server: str, node_id: int) -> BrokerClient:
     host, colon, port = server.strip().rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65_536:
         raise StartupError(f"{server!r} (zookeeper.connect) is not of the form host:port, for example localhost:2181")
     host = host.strip("[]")
-    return RequestClient("127.0.0.1" if host == "0.0.0.0" else host, int(port), client_id=f"broker-{node_id}")
+    host = "127.0.0.1" if host == "0.0.0.0" else host
+    return BrokerClient(
+        host, int(port), client_id=f"broker-{node_id}", request_timeout_s=TIMEOUT_S, connect_timeout_s=TIMEOUT_S
+    )
 
 
 def _other_of(cluster: Message) -> _Other | None:
@@ -296,8 +303,7 @@ def _error(reply: Message) -> ErrorCode:
 
 
 def _reason(trouble: Exception | None) -> str:
-    """An `OSError` in one phrase; a failed connection to several addresses lists each, the first will do."""
-    if isinstance(trouble, OSError) and trouble.strerror and "Multiple exceptions" not in trouble.strerror:
-        return trouble.strerror
-    text = str(trouble)
-    return "connection refused" if "refused" in text.lower() or "Errno 111" in text else text
+    """In one phrase: what the system calls an `OSError` says more than the library that met it."""
+    if isinstance(trouble, OSError) and trouble.errno and not isinstance(trouble, socket.gaierror):
+        return os.strerror(trouble.errno)
+    return str(trouble)

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import pytest
-from tests.unit.net.test_connection import Peer, echo, run
+from tests.unit.net.serving import Peer, echo, run
 
 from moldau.net import server as server_module
 from moldau.net.connection import Connection

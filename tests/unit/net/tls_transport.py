@@ -191,6 +191,7 @@ class Security(NamedTuple):
     server_transport: ServerTransportFactory
     client_transport: ClientTransportFactory
     client_context: ssl.SSLContext | None
+    server_context: ssl.SSLContext | None = None
 
     def connect(self, port: int) -> socket.socket:
         """A blocking client."""
@@ -230,4 +231,4 @@ def tls() -> Security:
     def connect(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> Transport:
         return TlsTransport(loop, sock, client, server_hostname="127.0.0.1")
 
-    return Security("SSL", accept, connect, client)
+    return Security("SSL", accept, connect, client, server)
