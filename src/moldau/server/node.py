@@ -43,7 +43,7 @@ from moldau.server.descriptors import DescriptorWatch, current_budget
 from moldau.server.directories import adopt, log_directories, metadata_directory
 from moldau.server.listeners import Listening, configured_endpoints, listen
 from moldau.server.maintenance import Maintenance
-from moldau.server.schema_ids import RegistryAddress, RegistrySchemaIds
+from moldau.server.schema_ids import RegistryAddress, RegistrySchemaIds, announced_registries
 from moldau.server.topic_changes import log_topic_changes
 
 if TYPE_CHECKING:
@@ -268,9 +268,6 @@ class Node:
         return RegistryAddress.of(self._current_config(), self._announced_registries)
 
     def _announced_registries(self) -> Sequence[str]:
-        # Imported here: a broker that checks no schema ids starts without the code for groups.
-        from moldau.server.announced_registries import announced_registries
-
         return () if self._coordinators is None else announced_registries(self._coordinators)
 
     def _call_on_loop(self, function: Callable[[], None]) -> None:
