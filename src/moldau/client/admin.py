@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from moldau.client.connection import Report, build, normalize_servers
 from moldau.client.errors import ClientError, UnreachableError, client_error
 from moldau.client.waiting import BlockingCall, GivenUpError, never, served
-from moldau.core.errors import ErrorCode
+from moldau.core.errors import ErrorCode, InvalidConfigError
 from moldau.core.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -281,7 +281,10 @@ class Admin:
             nodes = tuple(node for node in nodes if node.id == node_id)
             if not nodes:
                 raise ClientError(f"broker {node_id} is not part of the cluster", ErrorCode.BROKER_NOT_AVAILABLE)
-        tls, mechanism = wire_security(self.properties)
+        try:
+            tls, mechanism = wire_security(self.properties)
+        except InvalidConfigError as error:
+            raise ClientError(str(error), ErrorCode.INVALID_CONFIG) from None
         return WireClient(
             nodes[0].host, nodes[0].port, self.timeout_s, client_id=self._client_id, tls=tls, mechanism=mechanism
         )
