@@ -141,8 +141,8 @@ class WireClient:
         return decode_response(api_key, chosen, memoryview(frame)[position:])
 
     def send_unanswered(self, api_key: int, request: Message, version: int | None = None) -> None:
-        """Ask what has no answer: a produce with acks=0."""
-        self._put(api_key, self.version_for(api_key) if version is None else version, request)
+        """Send a request that is not answered: a produce with acks=0."""
+        self._send_frame(api_key, self.version_for(api_key) if version is None else version, request)
 
     def version_for(self, api_key: int, *, at_least: int = 0) -> int:
         """The highest version of an API that both sides know."""
@@ -155,12 +155,12 @@ class WireClient:
 
     def _exchange(self, api_key: int, version: int, request: Message) -> bytes:
         deadline = time.monotonic() + self._timeout
-        self._put(api_key, version, request)
+        self._send_frame(api_key, version, request)
         try:
-            size = int.from_bytes(self._take(4, deadline), "big", signed=True)
+            size = int.from_bytes(self._receive(4, deadline), "big", signed=True)
             if not 4 <= size <= _MAX_RESPONSE_BYTES:
                 raise MalformedResponseError(f"{self.address} announced a response of {size} bytes")
-            frame = self._take(size, deadline)
+            frame = self._receive(size, deadline)
         except TimeoutError:
             name = ApiKey(api_key).display_name
             raise UnreachableError(f"{self.address} did not answer {name} within {self._timeout:g} s") from None
@@ -171,7 +171,7 @@ class WireClient:
             raise MalformedResponseError(f"{self.address} answered request {answered}, not {self._correlation_id}")
         return frame
 
-    def _put(self, api_key: int, version: int, request: Message) -> None:
+    def _send_frame(self, api_key: int, version: int, request: Message) -> None:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = encode_request_header(api_key, version, self._correlation_id, self._client_id)
         frame = header + encode_request(api_key, version, request)
@@ -181,7 +181,7 @@ class WireClient:
         except OSError as error:
             raise UnreachableError(f"cannot send to {self.address}: {error}") from None
 
-    def _take(self, size: int, deadline: float) -> bytes:
+    def _receive(self, size: int, deadline: float) -> bytes:
         """Receive exactly `size` bytes, making room only for what has come."""
         received = bytearray()
         while len(received) < size:

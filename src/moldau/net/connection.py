@@ -27,13 +27,13 @@ __all__ = ["Connection", "oversize_reason"]
 log = logging.getLogger(__name__)
 
 UNSENT_LIMIT_BYTES: Final = 1024 * 1024
-"""A client that lets more than this wait for it gets nothing further handled until it reads."""
+"""While a client leaves more than this unread, none of its further requests are handled."""
 
 SEND_SHARE_BYTES: Final = 2 * 1024 * 1024
-"""One turn sends at most this, so that one reader of much does not keep the others waiting."""
+"""One turn of the loop sends at most this, so that one large reader does not keep the others waiting."""
 
 SLOTS_LIMIT: Final = 4096
-"""The same for replies that are not known yet."""
+"""The same limit for replies that are not known yet, as a count."""
 
 _frame_length = struct.Struct(">i").unpack_from
 
@@ -171,7 +171,7 @@ class Connection:
             self._handle_large_frame(frame)
         elif filled == limit:
             capacity = next_capacity(self._frame_bytes, filled, self._earned_bytes)
-            self._frame = server.buffers.exchange(frame, filled, capacity)
+            self._frame = server.buffers.grow(frame, filled, capacity)
 
     def _handle_large_frame(self, frame: bytearray) -> None:
         self._frame = None
@@ -268,7 +268,7 @@ class Connection:
         """Take no further requests; replies under way still leave."""
         self._pause_reading()
 
-    def memory_returned(self) -> None:
+    def on_memory_available(self) -> None:
         self._is_starved = False
         self._resume()
 
@@ -310,7 +310,7 @@ class Connection:
         else:
             self._queue(reply)
 
-    def slot_completed(self) -> None:
+    def on_slot_complete(self) -> None:
         """Some slot of this connection is complete; all that are complete leave together, a little later."""
         if not self._drain_scheduled and not self.is_closed:
             self._drain_scheduled = True
@@ -433,11 +433,11 @@ class Connection:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a request is still being answered, so that idleness is not the client's."""
+        """Whether a request is still being answered: such a connection does not count as idle."""
         return bool(self._slots or self._outgoing)
 
     def close(self, reason: str, *, level: int = logging.WARNING) -> None:
-        """Close now; nothing more is read or sent, and whoever was preparing a reply is told."""
+        """Close now: nothing more is read or sent, and `on_close` of every unfinished reply is called."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -464,7 +464,7 @@ class Connection:
 
 
 def oversize_reason(size: int, largest: int) -> str:
-    """Text where a length is expected was meant for another port: say so instead of a strange number."""
+    """Recognise text or a TLS handshake where a length is expected, and say so instead of a strange number."""
     start = size.to_bytes(4, "big", signed=True)
     if start.isascii() and start.decode().isprintable():
         return f"it does not speak Kafka's protocol: its first bytes are the text {start.decode()!r}"

@@ -20,7 +20,7 @@ from moldau.net.connection import Connection
 from moldau.net.limits import Limits
 from moldau.net.replies import Handled
 from moldau.net.session import Session
-from moldau.net.shedding import Shortage, least_missed
+from moldau.net.shedding import Shortage, idle_longest
 from moldau.net.transport import ServerTransportFactory, plain_server_transport
 
 __all__ = ["RequestHandler", "Server"]
@@ -130,20 +130,20 @@ class Server:
                 self._note_shortage()
                 self._stop_accepting(None)
                 return
-            if len(self.connections) < most or self._has_made_room(most):
+            if len(self.connections) < most or self._make_room(most):
                 self._admit(accepted, listener, peer)
             else:
-                # Told at once, a client can try elsewhere or later; waiting in the backlog it would only time out.
+                # Refused at once, a client can try elsewhere or later; in the backlog it would only time out.
                 self.refused_connections += 1
                 accepted.close()
 
-    def _has_made_room(self, most: int) -> bool:
-        """Close connections nobody has used for a while, so that whoever comes can be served; once a second."""
+    def _make_room(self, most: int) -> bool:
+        """Close idle connections in favour of a new one, at most once a second; returns whether there is room now."""
         self._note_shortage()
         if self._shed_tick != self.tick:
             self._shed_tick = self.tick
             idle = [c for c in self.connections if not c.is_waiting and self.tick - c.active_tick >= SHED_IDLE_TICKS]
-            self._shed(least_missed(idle, 1 + most // 16))
+            self._shed(idle_longest(idle, 1 + most // 16))
         return len(self.connections) < most
 
     def _shed(self, connections: list[Connection]) -> None:
@@ -152,7 +152,7 @@ class Server:
             connection.close("its file descriptor is needed", level=logging.DEBUG)
 
     def _note_shortage(self) -> None:
-        line = self._shortage.begins(self.tick, len(self.connections))
+        line = self._shortage.note_shortage(self.tick, len(self.connections))
         if line is not None:
             log.warning("%s", line)
 
@@ -188,7 +188,7 @@ class Server:
         return Connection(self, listener.transport(self.loop, accepted, session), session)
 
     def _stop_accepting(self, reason: str | None) -> None:
-        """Until the next tick, or until a connection closes; `None` where the reason was told already."""
+        """Until the next tick, or until a connection closes; `None` where the reason is logged already."""
         if not self._is_accepting:
             return
         self._is_accepting = False
@@ -235,7 +235,7 @@ class Server:
         if self._short_of_memory and self.has_memory():
             waiting, self._short_of_memory = self._short_of_memory, []
             for connection in waiting:
-                self.loop.call_soon(connection.memory_returned)
+                self.loop.call_soon(connection.on_memory_available)
 
     # Time
 
@@ -250,14 +250,14 @@ class Server:
             self._close_idle(self.tick - idle_ticks)
 
     def _keep_within_descriptors(self) -> None:
-        """The limit of open files may have been lowered: the log comes first."""
+        """Close connections if the limit of open files was lowered: segment files of the log come first."""
         excess = len(self.connections) - self._descriptors()
         if excess > 0:
             self._note_shortage()
-            self._shed(least_missed(self.connections, excess))
+            self._shed(idle_longest(self.connections, excess))
         elif excess == 0:
-            self._shortage.lasts(self.tick)
-        line = self._shortage.ends(self.tick)
+            self._shortage.note_full(self.tick)
+        line = self._shortage.end_if_calm(self.tick)
         if line is not None:
             log.info("%s", line)
 
