@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from moldau.core.clock import Clock
     from moldau.core.config import BrokerConfig
     from moldau.log.manager import LogManager
+    from moldau.net.session import Session
 
-__all__ = ["ANONYMOUS", "Broker", "Listener", "RequestContext"]
-
-ANONYMOUS = "User:ANONYMOUS"
+__all__ = ["Broker", "Listener", "RequestContext"]
 
 
 class Listener(NamedTuple):
@@ -43,17 +42,30 @@ class Listener(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Who asks, how, and through which door."""
+    """Which request is answered, and for whom. The handlers of Produce and Fetch get the connection instead."""
 
     api_key: int
     api_version: int
     correlation_id: int
     client_id: str | None
-    listener_name: str
-    client_host: str
-    local_host: str
-    """The address of ours that the client connected to."""
-    principal: str = ANONYMOUS
+    session: Session
+
+    @property
+    def principal(self) -> str:
+        return self.session.principal
+
+    @property
+    def listener_name(self) -> str:
+        return self.session.listener_name
+
+    @property
+    def client_host(self) -> str:
+        return self.session.client_host
+
+    @property
+    def local_host(self) -> str:
+        """The address of ours that the client connected to."""
+        return self.session.local_host
 
 
 @dataclass(slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.broker.reply_stats import note_reply
+from moldau.core.acls import AclOperation, Permission, ResourceType
 from moldau.net.replies import CloseConnectionError, Handled, ReplySlot
 from moldau.protocol.api import (
     APIS,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from moldau.net.connection import Connection
     from moldau.protocol.messages import Message
 
-__all__ = ["ROUTES", "ApiRange", "Route", "Router", "announced"]
+__all__ = ["ROUTES", "ApiRange", "Route", "Router", "announced_ranges"]
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +47,17 @@ FrameHandler = Callable[["Connection", memoryview, int, int, int, int, int], Han
 
 
 class Route(NamedTuple):
-    """Where an API is handled and in which versions."""
+    """Where an API is handled, in which versions, and what a principal must be allowed for it."""
 
     module: str
     first: int
     last: int
+    permissions: tuple[Permission, ...]
+    """Every permission that a request of this API may need, the usual one first; none where anybody may ask.
+
+    Which of them one request needs is its handler's to say: a follower's fetch needs CLUSTER_ACTION in place of READ,
+    and only a transactional produce needs the transactional id.
+    """
     announced_first: int | None = None
     """Lower bound told to clients where it differs: old librdkafka compresses only if Produce starts at 0."""
 
@@ -61,54 +68,77 @@ class ApiRange(NamedTuple):
     max_version: int
 
 
+WRITE_TOPIC = Permission(AclOperation.WRITE, ResourceType.TOPIC)
+READ_TOPIC = Permission(AclOperation.READ, ResourceType.TOPIC)
+DESCRIBE_TOPIC = Permission(AclOperation.DESCRIBE, ResourceType.TOPIC)
+CREATE_TOPIC = Permission(AclOperation.CREATE, ResourceType.TOPIC)
+DELETE_TOPIC = Permission(AclOperation.DELETE, ResourceType.TOPIC)
+ALTER_TOPIC = Permission(AclOperation.ALTER, ResourceType.TOPIC)
+READ_GROUP = Permission(AclOperation.READ, ResourceType.GROUP)
+DESCRIBE_GROUP = Permission(AclOperation.DESCRIBE, ResourceType.GROUP)
+DELETE_GROUP = Permission(AclOperation.DELETE, ResourceType.GROUP)
+WRITE_TRANSACTIONAL_ID = Permission(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID)
+DESCRIBE_TRANSACTIONAL_ID = Permission(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)
+CREATE_CLUSTER = Permission(AclOperation.CREATE, ResourceType.CLUSTER)
+DESCRIBE_CLUSTER = Permission(AclOperation.DESCRIBE, ResourceType.CLUSTER)
+ALTER_CLUSTER = Permission(AclOperation.ALTER, ResourceType.CLUSTER)
+DESCRIBE_CONFIGS_CLUSTER = Permission(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER)
+CLUSTER_ACTION = Permission(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
+IDEMPOTENT_WRITE = Permission(AclOperation.IDEMPOTENT_WRITE, ResourceType.CLUSTER)
+_CONFIGURABLE = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER)
+DESCRIBE_CONFIGS = tuple(Permission(AclOperation.DESCRIBE_CONFIGS, one) for one in _CONFIGURABLE)
+ALTER_CONFIGS = tuple(Permission(AclOperation.ALTER_CONFIGS, one) for one in _CONFIGURABLE)
+OPEN: tuple[Permission, ...] = ()
+"""Anybody may ask. DescribeCluster is open at a broker; only its field of authorized operations is not."""
+
 ROUTES: dict[int, Route] = {
-    0: Route("api_00_produce", 3, 13, announced_first=0),
-    1: Route("api_01_fetch", 4, 18),
-    2: Route("api_02_list_offsets", 1, 11),
-    3: Route("api_03_metadata", 0, 13),
-    8: Route("api_08_offset_commit", 2, 10),
-    9: Route("api_09_offset_fetch", 1, 10),
-    10: Route("api_10_find_coordinator", 0, 6),
-    11: Route("api_11_join_group", 0, 9),
-    12: Route("api_12_heartbeat", 0, 4),
-    13: Route("api_13_leave_group", 0, 5),
-    14: Route("api_14_sync_group", 0, 5),
-    15: Route("api_15_describe_groups", 0, 6),
-    16: Route("api_16_list_groups", 0, 5),
-    18: Route("api_18_api_versions", 0, 4),
-    19: Route("api_19_create_topics", 2, 7),
-    20: Route("api_20_delete_topics", 1, 6),
-    21: Route("api_21_delete_records", 0, 2),
-    22: Route("api_22_init_producer_id", 0, 5),
-    23: Route("api_23_offset_for_leader_epoch", 2, 4),
-    24: Route("api_24_add_partitions_to_txn", 0, 5),
-    25: Route("api_25_add_offsets_to_txn", 0, 4),
-    26: Route("api_26_end_txn", 0, 5),
-    27: Route("api_27_write_txn_markers", 1, 1),
-    28: Route("api_28_txn_offset_commit", 0, 5),
-    32: Route("api_32_describe_configs", 1, 4),
-    33: Route("api_33_alter_configs", 0, 2),
-    35: Route("api_35_describe_log_dirs", 1, 4),
-    37: Route("api_37_create_partitions", 0, 3),
-    42: Route("api_42_delete_groups", 0, 2),
-    43: Route("api_43_elect_leaders", 0, 2),
-    44: Route("api_44_incremental_alter_configs", 0, 1),
-    46: Route("api_46_list_partition_reassignments", 0, 0),
-    47: Route("api_47_offset_delete", 0, 0),
-    55: Route("api_55_describe_quorum", 0, 2),
-    60: Route("api_60_describe_cluster", 0, 2),
-    61: Route("api_61_describe_producers", 0, 0),
-    65: Route("api_65_describe_transactions", 0, 0),
-    66: Route("api_66_list_transactions", 0, 2),
-    68: Route("api_68_consumer_group_heartbeat", 0, 1),
-    69: Route("api_69_consumer_group_describe", 0, 1),
-    74: Route("api_74_list_config_resources", 0, 1),
-    75: Route("api_75_describe_topic_partitions", 0, 0),
+    0: Route("api_00_produce", 3, 13, (WRITE_TOPIC, WRITE_TRANSACTIONAL_ID), announced_first=0),
+    1: Route("api_01_fetch", 4, 18, (READ_TOPIC, CLUSTER_ACTION)),
+    2: Route("api_02_list_offsets", 1, 11, (DESCRIBE_TOPIC,)),
+    3: Route("api_03_metadata", 0, 13, (DESCRIBE_TOPIC, CREATE_CLUSTER, CREATE_TOPIC)),
+    8: Route("api_08_offset_commit", 2, 10, (READ_GROUP, READ_TOPIC)),
+    9: Route("api_09_offset_fetch", 1, 10, (DESCRIBE_GROUP, DESCRIBE_TOPIC)),
+    10: Route("api_10_find_coordinator", 0, 6, (DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID)),
+    11: Route("api_11_join_group", 0, 9, (READ_GROUP,)),
+    12: Route("api_12_heartbeat", 0, 4, (READ_GROUP,)),
+    13: Route("api_13_leave_group", 0, 5, (READ_GROUP,)),
+    14: Route("api_14_sync_group", 0, 5, (READ_GROUP,)),
+    15: Route("api_15_describe_groups", 0, 6, (DESCRIBE_GROUP,)),
+    16: Route("api_16_list_groups", 0, 5, (DESCRIBE_CLUSTER, DESCRIBE_GROUP)),
+    18: Route("api_18_api_versions", 0, 4, OPEN),
+    19: Route("api_19_create_topics", 2, 7, (CREATE_CLUSTER, CREATE_TOPIC)),
+    20: Route("api_20_delete_topics", 1, 6, (DELETE_TOPIC,)),
+    21: Route("api_21_delete_records", 0, 2, (DELETE_TOPIC,)),
+    22: Route("api_22_init_producer_id", 0, 5, (WRITE_TRANSACTIONAL_ID, IDEMPOTENT_WRITE, WRITE_TOPIC)),
+    23: Route("api_23_offset_for_leader_epoch", 2, 4, (DESCRIBE_TOPIC, CLUSTER_ACTION)),
+    24: Route("api_24_add_partitions_to_txn", 0, 5, (WRITE_TRANSACTIONAL_ID, WRITE_TOPIC, CLUSTER_ACTION)),
+    25: Route("api_25_add_offsets_to_txn", 0, 4, (WRITE_TRANSACTIONAL_ID, READ_GROUP)),
+    26: Route("api_26_end_txn", 0, 5, (WRITE_TRANSACTIONAL_ID,)),
+    27: Route("api_27_write_txn_markers", 1, 1, (CLUSTER_ACTION, ALTER_CLUSTER)),
+    28: Route("api_28_txn_offset_commit", 0, 5, (WRITE_TRANSACTIONAL_ID, READ_GROUP, READ_TOPIC)),
+    32: Route("api_32_describe_configs", 1, 4, DESCRIBE_CONFIGS),
+    33: Route("api_33_alter_configs", 0, 2, ALTER_CONFIGS),
+    35: Route("api_35_describe_log_dirs", 1, 4, (DESCRIBE_CLUSTER,)),
+    37: Route("api_37_create_partitions", 0, 3, (ALTER_TOPIC,)),
+    42: Route("api_42_delete_groups", 0, 2, (DELETE_GROUP,)),
+    43: Route("api_43_elect_leaders", 0, 2, (ALTER_CLUSTER,)),
+    44: Route("api_44_incremental_alter_configs", 0, 1, ALTER_CONFIGS),
+    46: Route("api_46_list_partition_reassignments", 0, 0, (DESCRIBE_CLUSTER,)),
+    47: Route("api_47_offset_delete", 0, 0, (DELETE_GROUP, READ_TOPIC)),
+    55: Route("api_55_describe_quorum", 0, 2, (DESCRIBE_CLUSTER,)),
+    60: Route("api_60_describe_cluster", 0, 2, OPEN),
+    61: Route("api_61_describe_producers", 0, 0, (READ_TOPIC,)),
+    65: Route("api_65_describe_transactions", 0, 0, (DESCRIBE_TRANSACTIONAL_ID, DESCRIBE_TOPIC)),
+    66: Route("api_66_list_transactions", 0, 2, (DESCRIBE_TRANSACTIONAL_ID,)),
+    68: Route("api_68_consumer_group_heartbeat", 0, 1, (READ_GROUP, DESCRIBE_TOPIC)),
+    69: Route("api_69_consumer_group_describe", 0, 1, (DESCRIBE_GROUP, DESCRIBE_TOPIC)),
+    74: Route("api_74_list_config_resources", 0, 1, (DESCRIBE_CONFIGS_CLUSTER,)),
+    75: Route("api_75_describe_topic_partitions", 0, 0, (DESCRIBE_TOPIC,)),
 }
 """Every API this broker has a handler for, and nothing else: clients are told what stands here."""
 
 
-def announced() -> Iterator[ApiRange]:
+def announced_ranges() -> Iterator[ApiRange]:
     """What ApiVersions tells clients, in the order of the keys."""
     for key, route in sorted(ROUTES.items()):
         first = route.first if route.announced_first is None else route.announced_first
@@ -145,7 +175,7 @@ class Router:
             if version >= flexible_from:
                 body = body + 1 if body < end and view[body] == 0 else after_tags(view, body, end)
             if version < first or version > last:
-                raise _not_spoken(api_key, version)
+                raise _unsupported_version(api_key, version)
             if body > end:
                 raise MalformedRequestError("the header is longer than its frame")
             by_version[version] += 1
@@ -170,22 +200,14 @@ class Router:
         stats = self._broker.stats.of(api_key)
         stats.by_version[version] += 1
         stats.recent_request_bytes.append(len(frame))
-        call = RequestContext(
-            api_key,
-            version,
-            header.correlation_id,
-            header.client_id,
-            connection.listener_name,
-            connection.peer_host,
-            connection.local_host,
-        )
+        call = RequestContext(api_key, version, header.correlation_id, header.client_id, connection.session)
         if route.first <= version <= route.last:
             request = decode_request(api_key, version, frame[header.body_position :])
             return self._answer(connection, request, call, encode_version=version)
         if api_key == ApiKey.API_VERSIONS:
             # The one API that answers a version it does not know: in version 0, which every client reads.
             return self._answer(connection, Message(), call, encode_version=0)
-        raise _not_spoken(api_key, version)
+        raise _unsupported_version(api_key, version)
 
     def _answer(
         self, connection: Connection, request: Message, call: RequestContext, *, encode_version: int
@@ -236,5 +258,5 @@ def encode_reply(api_key: int, version: int, correlation_id: int, response: Mess
     return (len(header) + len(body)).to_bytes(4, "big") + header + body
 
 
-def _not_spoken(api_key: int, version: int) -> CloseConnectionError:
-    return CloseConnectionError(f"{ApiKey(api_key).display_name} version {version} is not spoken here")
+def _unsupported_version(api_key: int, version: int) -> CloseConnectionError:
+    return CloseConnectionError(f"{ApiKey(api_key).display_name} version {version} is not supported")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.controller.image import NO_LEADER, BrokerImage, Endpoint, MetadataImage, PartitionImage
+from moldau.core.acls import ResourceType, operations_bitfield
 from moldau.core.chance import CHANCE
 from moldau.core.errors import ErrorCode
 
@@ -28,18 +29,10 @@ __all__ = [
 NOT_ASKED = -(2**31)
 """The bitfield of operations when nobody asked for it."""
 
-
-def _bits(*operations: int) -> int:
-    return sum(1 << operation for operation in operations)
-
-
-READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = 3, 4, 5, 6, 7, 8
-CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 9, 10, 11, 12
-
-TOPIC_OPERATIONS = _bits(READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
+TOPIC_OPERATIONS = operations_bitfield(ResourceType.TOPIC)
 """Without an authorizer everybody may do whatever a topic allows at all."""
-CLUSTER_OPERATIONS = _bits(CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE)
-GROUP_OPERATIONS = _bits(READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
+CLUSTER_OPERATIONS = operations_bitfield(ResourceType.CLUSTER)
+GROUP_OPERATIONS = operations_bitfield(ResourceType.GROUP)
 
 
 class PartitionView(NamedTuple):

@@ -17,12 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from moldau.client.connection import Report, build, normalize_servers
 from moldau.client.errors import ClientError, UnreachableError, client_error
 from moldau.client.waiting import BlockingCall, GivenUpError, never, served
-from moldau.core.errors import ErrorCode
+from moldau.core.errors import ErrorCode, InvalidConfigError
 from moldau.core.ids import TopicPartition
 
 if TYPE_CHECKING:
-    import ssl
-
     from confluent_kafka.admin import AdminClient
 
     from moldau.client.wire import WireClient
@@ -274,6 +272,7 @@ class Admin:
     def wire(self, node_id: int | None = None) -> WireClient:
         """A connection for what librdkafka cannot ask: to the given broker, or to any."""
         from moldau.client.wire import WireClient
+        from moldau.client.wire_security import wire_security
 
         if self._nodes is None:
             self._nodes = self.describe_cluster().nodes
@@ -282,11 +281,13 @@ class Admin:
             nodes = tuple(node for node in nodes if node.id == node_id)
             if not nodes:
                 raise ClientError(f"broker {node_id} is not part of the cluster", ErrorCode.BROKER_NOT_AVAILABLE)
-        protocol = self.properties.get("security.protocol", "PLAINTEXT").upper()
-        if protocol.startswith("SASL"):
-            raise ClientError(f"this request cannot be sent over {protocol} yet; use a plain or a TLS listener")
-        tls = _tls_context(self.properties) if protocol == "SSL" else None
-        return WireClient(nodes[0].host, nodes[0].port, self.timeout_s, client_id=self._client_id, tls=tls)
+        try:
+            tls, mechanism = wire_security(self.properties)
+        except InvalidConfigError as error:
+            raise ClientError(str(error), ErrorCode.INVALID_CONFIG) from None
+        return WireClient(
+            nodes[0].host, nodes[0].port, self.timeout_s, client_id=self._client_id, tls=tls, mechanism=mechanism
+        )
 
     # Waiting
 
@@ -372,20 +373,6 @@ def _must(answer: int | ClientError) -> int:
     if isinstance(answer, ClientError):
         raise answer
     return answer
-
-
-def _tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
-    """TLS as the properties ask for it; authorities from their trust store, else the system's."""
-    import ssl
-
-    from moldau.client.security_properties import security_settings
-
-    settings, _ = security_settings(properties)
-    context = ssl.create_default_context(cafile=settings.get("ssl.ca.location"), cadata=settings.get("ssl.ca.pem"))
-    context.check_hostname = settings.get("ssl.endpoint.identification.algorithm") != "none"
-    if certificate := settings.get("ssl.certificate.location"):
-        context.load_cert_chain(certificate, settings.get("ssl.key.location"), settings.get("ssl.key.password"))
-    return context
 
 
 def _unreachable(servers: str) -> str:

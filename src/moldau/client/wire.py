@@ -1,7 +1,8 @@
 """A small request client: one connection to one broker, one request at a time, any API.
 
 For what librdkafka does not offer (log dirs, api versions, producers, …) and for tests that ask a broker
-directly. No retries, no metadata, no pooling: the caller picks the broker. Start at `WireClient.send`.
+directly. No retries, no metadata, no pooling: the caller picks the broker. What happens before the first request is
+a list of steps: connect, TLS, SASL login. Start at `WireClient.send` and `opening_steps`.
 
     with WireClient("localhost", 9092) as client:
         cluster = client.send(ApiKey.DESCRIBE_CLUSTER, Message())
@@ -12,20 +13,28 @@ from __future__ import annotations
 import socket
 import ssl
 import time
+from collections.abc import Callable
 from typing import Final, Self
 
 from moldau.client.errors import ClientError, UnreachableError
 from moldau.core.errors import ErrorCode
 from moldau.protocol.api import (
-    APIS,
     ApiKey,
     MalformedResponseError,
     decode_response_header,
     encode_request_header,
 )
 from moldau.protocol.messages import Message, decode_response, encode_request
+from moldau.protocol.negotiation import (
+    NEWEST_API_VERSIONS,
+    OfferedApis,
+    UnsupportedApiError,
+    api_versions_request,
+    decode_api_versions,
+)
+from moldau.protocol.sasl_login import FIRST_HANDSHAKE_VERSION, AuthenticationError, SaslMechanism, sasl_login
 
-__all__ = ["WireClient"]
+__all__ = ["WireClient", "opening_steps"]
 
 _MAX_RESPONSE_BYTES: Final = 1 << 30
 _PIECE: Final = 1 << 20
@@ -42,20 +51,53 @@ class WireClient:
         *,
         client_id: str | None = "moldau",
         tls: ssl.SSLContext | None = None,
+        mechanism: SaslMechanism | None = None,
     ) -> None:
-        """Connect; `timeout` in seconds holds for this and for each request after it."""
+        """Connect, by TLS and with a SASL login where given; `timeout` in seconds holds for each step and request."""
+        self.host, self.port = host, port
         self.address = f"{host}:{port}"
+        self.session_lifetime_ms = 0
+        """After which a login has to be repeated, on a new connection; 0 for never."""
         self._timeout = timeout
         self._client_id = client_id
         self._correlation_id = 0
-        self._ranges: dict[int, tuple[int, int]] | None = None
+        self._offered: OfferedApis | None = None
+        self._socket: socket.socket
         try:
-            self._socket = socket.create_connection((host, port), timeout)
-            if tls is not None:
-                self._socket = tls.wrap_socket(self._socket, server_hostname=host)
+            for step in opening_steps(tls, mechanism):
+                step(self)
+        except BaseException:
+            if hasattr(self, "_socket"):
+                self._socket.close()
+            raise
+
+    # Opening, step by step
+
+    def connect(self) -> None:
+        try:
+            self._socket = socket.create_connection((self.host, self.port), self._timeout)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             raise UnreachableError(f"cannot connect to {self.address}: {error}") from None
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def wrap_tls(self, context: ssl.SSLContext) -> None:
+        try:
+            self._socket = context.wrap_socket(self._socket, server_hostname=self.host)
+        except OSError as error:
+            raise UnreachableError(f"cannot connect to {self.address} by TLS: {error}") from None
+
+    def log_in(self, mechanism: SaslMechanism) -> None:
+        """Raises `ClientError` with Kafka's code where the broker refuses."""
+        self.version_for(ApiKey.SASL_HANDSHAKE, at_least=FIRST_HANDSHAKE_VERSION)
+        login = sasl_login(mechanism)
+        try:
+            api_key, request = next(login)
+            while True:
+                api_key, request = login.send(self.send(api_key, request))
+        except StopIteration as done:
+            self.session_lifetime_ms = done.value
+        except AuthenticationError as error:
+            raise ClientError(f"cannot log in to {self.address}: {error}", error.code) from None
 
     def __enter__(self) -> Self:
         return self
@@ -75,23 +117,18 @@ class WireClient:
 
     def api_versions(self) -> dict[int, tuple[int, int]]:
         """What the broker announces: API key to lowest and highest version. Asked once per connection."""
-        if self._ranges is None:
-            newest = APIS[ApiKey.API_VERSIONS].last
-            software = Message(client_software_name="moldau", client_software_version="0")
-            reply = self._ask_versions(newest, software)
-            if reply.error_code:
-                raise ClientError(f"{self.address} refused to tell its versions", ErrorCode(reply.error_code))
-            self._ranges = {api.api_key: (api.min_version, api.max_version) for api in reply.api_keys}
-        return self._ranges
+        return dict(self._offered_apis().ranges)
 
-    def _ask_versions(self, version: int, request: Message) -> Message:
-        """A broker that does not know our version of this one API says so in the form of version 0."""
-        frame = self._exchange(ApiKey.API_VERSIONS, version, request)
-        unsupported = ErrorCode.UNSUPPORTED_VERSION
-        if version and int.from_bytes(frame[4:6], "big", signed=True) == unsupported:
-            reply = decode_response(ApiKey.API_VERSIONS, 0, frame[4:])
-            return self._ask_versions(_offered(reply, below=version), request)
-        return decode_response(ApiKey.API_VERSIONS, version, frame[4:])
+    def _offered_apis(self) -> OfferedApis:
+        version = NEWEST_API_VERSIONS
+        while self._offered is None:
+            frame = self._exchange(ApiKey.API_VERSIONS, version, api_versions_request())
+            offered = decode_api_versions(self.address, version, frame)
+            if isinstance(offered, OfferedApis):
+                self._offered = offered
+            else:
+                version = offered
+        return self._offered
 
     def send(self, api_key: int, request: Message, version: int | None = None) -> Message:
         """Ask, and return the answer; `version` is the highest both sides know unless given.
@@ -104,34 +141,26 @@ class WireClient:
         return decode_response(api_key, chosen, memoryview(frame)[position:])
 
     def send_unanswered(self, api_key: int, request: Message, version: int | None = None) -> None:
-        """Ask what has no answer: a produce with acks=0."""
-        self._put(api_key, self.version_for(api_key) if version is None else version, request)
+        """Send a request that is not answered: a produce with acks=0."""
+        self._send_frame(api_key, self.version_for(api_key) if version is None else version, request)
 
-    def version_for(self, api_key: int) -> int:
+    def version_for(self, api_key: int, *, at_least: int = 0) -> int:
         """The highest version of an API that both sides know."""
-        name = ApiKey(api_key).display_name
-        offered = self.api_versions().get(api_key)
-        if offered is None:
-            raise ClientError(f"{self.address} does not offer {name}", ErrorCode.UNSUPPORTED_VERSION)
-        known = APIS[api_key]
-        version = min(known.last, offered[1])
-        if version < max(known.first, offered[0]):
-            raise ClientError(
-                f"{self.address} offers {name} {offered[0]}-{offered[1]}, we know {known.first}-{known.last}",
-                ErrorCode.UNSUPPORTED_VERSION,
-            )
-        return version
+        try:
+            return self._offered_apis().version_for(api_key, at_least=at_least)
+        except UnsupportedApiError as error:
+            raise ClientError(str(error), ErrorCode.UNSUPPORTED_VERSION) from None
 
-    # --- frames -------------------------------------------------------------------------------------
+    # Frames
 
     def _exchange(self, api_key: int, version: int, request: Message) -> bytes:
         deadline = time.monotonic() + self._timeout
-        self._put(api_key, version, request)
+        self._send_frame(api_key, version, request)
         try:
-            size = int.from_bytes(self._take(4, deadline), "big", signed=True)
+            size = int.from_bytes(self._receive(4, deadline), "big", signed=True)
             if not 4 <= size <= _MAX_RESPONSE_BYTES:
                 raise MalformedResponseError(f"{self.address} announced a response of {size} bytes")
-            frame = self._take(size, deadline)
+            frame = self._receive(size, deadline)
         except TimeoutError:
             name = ApiKey(api_key).display_name
             raise UnreachableError(f"{self.address} did not answer {name} within {self._timeout:g} s") from None
@@ -142,7 +171,7 @@ class WireClient:
             raise MalformedResponseError(f"{self.address} answered request {answered}, not {self._correlation_id}")
         return frame
 
-    def _put(self, api_key: int, version: int, request: Message) -> None:
+    def _send_frame(self, api_key: int, version: int, request: Message) -> None:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = encode_request_header(api_key, version, self._correlation_id, self._client_id)
         frame = header + encode_request(api_key, version, request)
@@ -152,7 +181,7 @@ class WireClient:
         except OSError as error:
             raise UnreachableError(f"cannot send to {self.address}: {error}") from None
 
-    def _take(self, size: int, deadline: float) -> bytes:
+    def _receive(self, size: int, deadline: float) -> bytes:
         """Receive exactly `size` bytes, making room only for what has come."""
         received = bytearray()
         while len(received) < size:
@@ -167,7 +196,14 @@ class WireClient:
         return bytes(received)
 
 
-def _offered(reply: Message, *, below: int) -> int:
-    """The version of ApiVersions to try next, lower than the one that failed."""
-    own = next((api.max_version for api in reply.api_keys if api.api_key == ApiKey.API_VERSIONS), 0)
-    return int(min(own, below - 1))
+Step = Callable[[WireClient], None]
+
+
+def opening_steps(tls: ssl.SSLContext | None, mechanism: SaslMechanism | None) -> list[Step]:
+    """What a connection goes through before its first request: a `security.protocol` says which of them."""
+    steps: list[Step] = [WireClient.connect]
+    if tls is not None:
+        steps.append(lambda client: client.wrap_tls(tls))
+    if mechanism is not None:
+        steps.append(lambda client: client.log_in(mechanism))
+    return steps

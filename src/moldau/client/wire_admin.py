@@ -20,6 +20,7 @@ from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
 
 __all__ = [
+    "CoordinatorKey",
     "LogDir",
     "QuotaEntity",
     "Reassignment",
@@ -31,6 +32,7 @@ __all__ = [
     "describe_configs",
     "describe_log_dirs",
     "eligible_leader_replicas",
+    "find_coordinator",
     "is_elr_enabled",
     "list_config_resources",
     "list_offsets",
@@ -57,6 +59,26 @@ def raise_for(error_code: int, message: str | None = None, *, about: str = "") -
         code = ErrorCode(error_code) if error_code in ErrorCode._value2member_map_ else None
         text = message or (code.name if code is not None else f"error {error_code}")
         raise ClientError(f"{about}: {text}" if about else text, code)
+
+
+# Coordinators
+
+
+class CoordinatorKey(IntEnum):
+    """What a coordinator is asked for by, by Kafka's numbers."""
+
+    GROUP = 0
+    TRANSACTION = 1
+
+
+def find_coordinator(client: WireClient, key: str, kind: CoordinatorKey) -> int:
+    """The broker that coordinates a group or a transactional id; any broker knows."""
+    request = Message(key=key, key_type=int(kind), coordinator_keys=[key])
+    answer = client.send(ApiKey.FIND_COORDINATOR, request)
+    found = answer.coordinators[0] if answer.coordinators else answer
+    raise_for(found.error_code, found.error_message, about=key)
+    node_id: int = found.node_id
+    return node_id
 
 
 # Configs

@@ -10,7 +10,7 @@ from typing import Any
 
 from moldau.client.admin import Admin
 from moldau.client.wire import WireClient
-from moldau.client.wire_admin import raise_for
+from moldau.client.wire_admin import CoordinatorKey, find_coordinator, raise_for
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 from moldau.protocol.api import ApiKey
@@ -29,7 +29,6 @@ VERSION_FOR_MANY_GROUPS = 9
 """The last version of OffsetFetch that names topics; those from 8 on ask for many groups at once."""
 
 GROUPS_PER_REQUEST = 100
-GROUP_COORDINATOR = 0
 RESET = "reset"
 """The metadata of offsets that a reset has set, and no run has replaced since."""
 
@@ -63,7 +62,7 @@ def committed_by_group(client: WireClient, group_ids: Sequence[str]) -> dict[str
     """What groups have committed, asked of their coordinator, many in one request; without those that it refuses."""
     version = min(VERSION_FOR_MANY_GROUPS, client.version_for(ApiKey.OFFSET_FETCH))
     if version <= VERSION_FOR_ONE_GROUP:
-        answers = {group_id: _fetched_for_one(client, group_id, version) for group_id in group_ids}
+        answers = {group_id: _fetch_for_one_group(client, group_id, version) for group_id in group_ids}
         return {group_id: _positions(answer) for group_id, answer in answers.items() if not answer.error_code}
     found: dict[str, dict[TopicPartition, int]] = {}
     for some in (group_ids[at : at + GROUPS_PER_REQUEST] for at in range(0, len(group_ids), GROUPS_PER_REQUEST)):
@@ -73,7 +72,7 @@ def committed_by_group(client: WireClient, group_ids: Sequence[str]) -> dict[str
     return found
 
 
-def _fetched_for_one(client: WireClient, group_id: str, version: int) -> Message:
+def _fetch_for_one_group(client: WireClient, group_id: str, version: int) -> Message:
     return client.send(ApiKey.OFFSET_FETCH, Message(group_id=group_id, topics=None, require_stable=False), version)
 
 
@@ -136,10 +135,5 @@ def remove_members(admin: Admin, group_id: str, members: Iterable[tuple[str, str
 
 
 def _coordinator(admin: Admin, group_id: str) -> int:
-    request = Message(key=group_id, key_type=GROUP_COORDINATOR, coordinator_keys=[group_id])
     with admin.wire() as client:
-        answer = client.send(ApiKey.FIND_COORDINATOR, request)
-    found = answer.coordinators[0] if answer.coordinators else answer
-    raise_for(found.error_code, found.error_message)
-    node: int = found.node_id
-    return node
+        return find_coordinator(client, group_id, CoordinatorKey.GROUP)

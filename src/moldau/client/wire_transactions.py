@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moldau.client.wire import WireClient
-from moldau.client.wire_admin import raise_for
+from moldau.client.wire_admin import CoordinatorKey, find_coordinator, raise_for
 from moldau.core.ids import TopicPartition
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
@@ -27,7 +27,6 @@ __all__ = [
     "terminate",
 ]
 
-TRANSACTION_KEY = 1
 ONE_MINUTE_MS = 60_000
 
 
@@ -64,11 +63,7 @@ class ActiveProducer:
 
 def coordinator_of(client: WireClient, transactional_id: str) -> int:
     """The broker that looks after a transactional id; any broker knows."""
-    request = Message(key_type=TRANSACTION_KEY, coordinator_keys=[transactional_id])
-    (found,) = client.send(ApiKey.FIND_COORDINATOR, request).coordinators
-    raise_for(found.error_code, found.error_message, about=transactional_id)
-    node_id: int = found.node_id
-    return node_id
+    return find_coordinator(client, transactional_id, CoordinatorKey.TRANSACTION)
 
 
 def list_transactions(

@@ -1,4 +1,4 @@
-"""Memory for requests: one scratch for everybody, and buffers of their own for large frames.
+"""Memory for requests: one scratch buffer shared by all connections, and a buffer of its own for each large frame.
 
 A buffer grows with what has arrived and never because a length says so. How much all of them may hold
 together is `queued.max.request.bytes`. Start at `FrameBuffers`.
@@ -27,8 +27,8 @@ POOLED_BUFFERS = 16
 def next_capacity(frame_bytes: int, arrived_bytes: int, earned_bytes: int) -> int:
     """How large a buffer may be for a frame of which `arrived_bytes` are here.
 
-    Twice what arrived, or what the connection has earned by sending a frame that large before (up to one
-    step), so that a stranger with a large length costs little and a steady producer costs one allocation.
+    Twice what arrived, or (up to one step) as much as the connection has already sent in one frame: a client that
+    only claims a large length costs little memory, and a steady producer costs one allocation.
     """
     wanted = max(FIRST_BYTES, 2 * arrived_bytes, min(earned_bytes, STEP_BYTES))
     return min(frame_bytes, wanted)
@@ -59,7 +59,7 @@ class FrameBuffers:
         if len(buffer) == STEP_BYTES and len(self._pool) < POOLED_BUFFERS:
             self._pool.append(buffer)
 
-    def exchange(self, buffer: bytearray, filled: int, capacity: int) -> bytearray:
+    def grow(self, buffer: bytearray, filled: int, capacity: int) -> bytearray:
         """Move the first `filled` bytes into a larger buffer."""
         larger = self.lend(capacity)
         larger[:filled] = memoryview(buffer)[:filled]

@@ -1,15 +1,14 @@
-"""One client's socket: frames are cut out of what arrives, replies leave in the order of their requests.
+"""One client's connection: frames are cut out of what arrives, replies leave in the order of their requests.
 
-What a frame means is the handler's business. Every whole frame of a read is handled where it lies, and all
-replies of a read leave in one `send`. Three things make a connection wait instead of reading on: a reply that
-holds back what follows it, a client that does not take its replies, and a lack of memory for a large frame.
-Start at `Connection._on_readable`.
+How bytes move is the transport's business (`net.transport`), what a frame means the handler's. Every whole frame of a
+read is handled where it lies, and all replies of a read leave in one `send`. Three things make a connection wait
+instead of reading on: a reply that holds back what follows it, a client that does not take its replies, and a lack of
+memory for a large frame. Start at `Connection._on_readable`.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import struct
 from collections import deque
@@ -20,19 +19,21 @@ from moldau.net.replies import CloseConnectionError, FileRange, FileReply, Reply
 
 if TYPE_CHECKING:
     from moldau.net.server import Server
+    from moldau.net.session import Session
+    from moldau.net.transport import Transport
 
 __all__ = ["Connection", "oversize_reason"]
 
 log = logging.getLogger(__name__)
 
 UNSENT_LIMIT_BYTES: Final = 1024 * 1024
-"""A client that lets more than this wait for it gets nothing further handled until it reads."""
+"""While a client leaves more than this unread, none of its further requests are handled."""
 
 SEND_SHARE_BYTES: Final = 2 * 1024 * 1024
-"""One turn sends at most this, so that one reader of much does not keep the others waiting."""
+"""One turn of the loop sends at most this, so that one large reader does not keep the others waiting."""
 
 SLOTS_LIMIT: Final = 4096
-"""The same for replies that are not known yet."""
+"""The same limit for replies that are not known yet, as a count."""
 
 _frame_length = struct.Struct(">i").unpack_from
 
@@ -73,26 +74,23 @@ class Connection:
         "_send",
         "_server",
         "_slots",
-        "_socket",
+        "_transport",
         "_unsent_bytes",
         "_window",
         "active_tick",
         "is_closed",
-        "listener_name",
-        "peer_host",
-        "peer_port",
+        "session",
     )
 
-    def __init__(self, server: Server, sock: socket.socket, listener_name: str, peer: tuple[str, int]) -> None:
+    def __init__(self, server: Server, transport: Transport, session: Session) -> None:
         self._server = server
-        self._socket = sock
-        self._recv_into = sock.recv_into
-        self._send = sock.send
+        self._transport = transport
+        self._recv_into = transport.recv_into
+        self._send = transport.send
         self._handle = server.handle
         self._scratch = server.buffers.scratch
         self._window = self._scratch
-        self.listener_name = listener_name
-        self.peer_host, self.peer_port = peer
+        self.session = session
         self.is_closed = False
         self.active_tick = server.tick
         self._leftover: bytes = b""
@@ -111,16 +109,15 @@ class Connection:
         self._is_reading = True
         self._is_writing = False
         self._drain_scheduled = False
-        server.loop.add_reader(sock.fileno(), self._on_readable)
+        transport.start_reading(self._on_readable)
 
     def __repr__(self) -> str:
-        return f"<Connection {self.peer_host}:{self.peer_port} on {self.listener_name}>"
+        session = self.session
+        return f"<Connection {session.client_host}:{session.client_port} on {session.listener_name}>"
 
     @property
-    def local_host(self) -> str:
-        """The address of ours that the client connected to."""
-        host: str = self._socket.getsockname()[0]
-        return host.removeprefix("::ffff:")
+    def listener_name(self) -> str:
+        return self.session.listener_name
 
     # Reading
 
@@ -174,7 +171,7 @@ class Connection:
             self._handle_large_frame(frame)
         elif filled == limit:
             capacity = next_capacity(self._frame_bytes, filled, self._earned_bytes)
-            self._frame = server.buffers.exchange(frame, filled, capacity)
+            self._frame = server.buffers.grow(frame, filled, capacity)
 
     def _handle_large_frame(self, frame: bytearray) -> None:
         self._frame = None
@@ -265,13 +262,13 @@ class Connection:
     def _pause_reading(self) -> None:
         if self._is_reading and not self.is_closed:
             self._is_reading = False
-            self._server.loop.remove_reader(self._socket.fileno())
+            self._transport.stop_reading()
 
     def drain(self) -> None:
         """Take no further requests; replies under way still leave."""
         self._pause_reading()
 
-    def memory_returned(self) -> None:
+    def on_memory_available(self) -> None:
         self._is_starved = False
         self._resume()
 
@@ -286,7 +283,7 @@ class Connection:
             self._handle_frames(self._scratch, 0, kept)
         if not self._is_reading and not self._has_to_wait:
             self._is_reading = True
-            self._server.loop.add_reader(self._socket.fileno(), self._on_readable)
+            self._transport.start_reading(self._on_readable)
 
     @property
     def _has_to_wait(self) -> bool:
@@ -313,7 +310,7 @@ class Connection:
         else:
             self._queue(reply)
 
-    def slot_completed(self) -> None:
+    def on_slot_complete(self) -> None:
         """Some slot of this connection is complete; all that are complete leave together, a little later."""
         if not self._drain_scheduled and not self.is_closed:
             self._drain_scheduled = True
@@ -406,7 +403,7 @@ class Connection:
 
     def _send_file(self, sending: _Sending) -> int:
         count = min(sending.left, SEND_SHARE_BYTES)
-        sent = os.sendfile(self._socket.fileno(), sending.fd, sending.position, count)
+        sent = self._transport.send_file(sending.fd, sending.position, count)
         if not sent:
             raise OSError("a log file ended before the range that was to be sent")
         sending.position += sent
@@ -418,7 +415,7 @@ class Connection:
     def _wait_for_room(self) -> None:
         if not self._is_writing and not self.is_closed:
             self._is_writing = True
-            self._server.loop.add_writer(self._socket.fileno(), self._on_writable)
+            self._transport.start_writing(self._on_writable)
 
     def _on_writable(self) -> None:
         self.active_tick = self._server.tick
@@ -427,7 +424,7 @@ class Connection:
     def _all_sent(self) -> None:
         if self._is_writing:
             self._is_writing = False
-            self._server.loop.remove_writer(self._socket.fileno())
+            self._transport.stop_writing()
         if self._is_choked and len(self._slots) <= SLOTS_LIMIT and self._lined_up_bytes <= UNSENT_LIMIT_BYTES:
             self._is_choked = False
             self._server.loop.call_soon(self._resume)
@@ -436,21 +433,18 @@ class Connection:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a request is still being answered, so that idleness is not the client's."""
+        """Whether a request is still being answered: such a connection does not count as idle."""
         return bool(self._slots or self._outgoing)
 
     def close(self, reason: str, *, level: int = logging.WARNING) -> None:
-        """Close now; nothing more is read or sent, and whoever was preparing a reply is told."""
+        """Close now: nothing more is read or sent, and `on_close` of every unfinished reply is called."""
         if self.is_closed:
             return
         self.is_closed = True
-        log.log(level, "closing the connection of %s:%d: %s", self.peer_host, self.peer_port, reason)
-        loop, fd = self._server.loop, self._socket.fileno()
-        if self._is_reading:
-            loop.remove_reader(fd)
-        if self._is_writing:
-            loop.remove_writer(fd)
-        self._socket.close()
+        log.log(
+            level, "closing the connection of %s:%d: %s", self.session.client_host, self.session.client_port, reason
+        )
+        self._transport.close()
         self._release()
         self._server.forget(self)
 
@@ -470,7 +464,7 @@ class Connection:
 
 
 def oversize_reason(size: int, largest: int) -> str:
-    """Text where a length is expected was meant for another port: say so instead of a strange number."""
+    """Recognise text or a TLS handshake where a length is expected, and say so instead of a strange number."""
     start = size.to_bytes(4, "big", signed=True)
     if start.isascii() and start.decode().isprintable():
         return f"it does not speak Kafka's protocol: its first bytes are the text {start.decode()!r}"

@@ -64,7 +64,7 @@ class ReplySlot:
         self.is_complete = False
         self.reply: bytes | FileReply | None = None
         self.on_close: Callable[[], object] | None = None
-        """Told when the connection goes before the slot is complete."""
+        """Called when the connection closes before the slot is complete."""
 
     def complete(self, reply: bytes | FileReply | None) -> None:
         """Fill the slot; `None` means that this request is not answered at all."""
@@ -73,10 +73,10 @@ class ReplySlot:
             return
         self.reply = reply
         self.is_complete = True
-        self.connection.slot_completed()
+        self.connection.on_slot_complete()
 
     def abandon(self) -> None:
-        """Give the slot up because nothing can be answered; the connection closes."""
+        """Close the connection, because this request cannot be answered."""
         self.connection.close("a request could not be answered")
 
 

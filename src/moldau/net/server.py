@@ -13,12 +13,15 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Callable
+from typing import NamedTuple
 
 from moldau.net.buffers import FrameBuffers
 from moldau.net.connection import Connection
 from moldau.net.limits import Limits
 from moldau.net.replies import Handled
-from moldau.net.shedding import Shortage, least_missed
+from moldau.net.session import Session
+from moldau.net.shedding import Shortage, idle_longest
+from moldau.net.transport import ServerTransportFactory, plain_server_transport
 
 __all__ = ["RequestHandler", "Server"]
 
@@ -34,6 +37,12 @@ SHED_IDLE_TICKS = 30
 """A connection without a request for this long makes way for a new one when file descriptors are short."""
 
 _OUT_OF_FILES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+class _Listener(NamedTuple):
+    name: str
+    sock: socket.socket
+    transport: ServerTransportFactory
 
 
 class Server:
@@ -68,7 +77,7 @@ class Server:
         self.connections_by_listener: Counter[str] = Counter()
         self._by_host: Counter[str] = Counter()
         self._accepted_this_tick = 0
-        self._listening: dict[int, tuple[socket.socket, str]] = {}
+        self._listening: dict[int, _Listener] = {}
         self._is_accepting = True
         self.is_draining = False
         self._short_of_memory: list[Connection] = []
@@ -76,8 +85,13 @@ class Server:
 
     # Listening
 
-    def listen(self, listener_name: str, host: str, port: int) -> int:
-        """Bind and start accepting; returns the port, which differs from `port` where that was 0."""
+    def listen(
+        self, listener_name: str, host: str, port: int, transport: ServerTransportFactory = plain_server_transport
+    ) -> int:
+        """Bind and start accepting; returns the port, which differs from `port` where that was 0.
+
+        `transport` is what every connection of this listener moves its bytes by.
+        """
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -91,12 +105,12 @@ class Server:
         except OSError:
             sock.close()
             raise
-        self._listening[sock.fileno()] = (sock, listener_name)
+        listener = self._listening[sock.fileno()] = _Listener(listener_name, sock, transport)
         if self._is_accepting:
-            self.loop.add_reader(sock.fileno(), self._accept, sock, listener_name)
+            self.loop.add_reader(sock.fileno(), self._accept, listener)
         return int(sock.getsockname()[1])
 
-    def _accept(self, sock: socket.socket, listener_name: str) -> None:
+    def _accept(self, listener: _Listener) -> None:
         most = self._descriptors()
         for _ in range(ACCEPT_TURN):
             if self._accepted_this_tick >= self.limits.max_connections_per_second:
@@ -106,7 +120,7 @@ class Server:
                 self._stop_accepting(f"{len(self.connections)} connections are open, the limit (max.connections)")
                 return
             try:
-                accepted, peer = sock.accept()
+                accepted, peer = listener.sock.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
@@ -116,20 +130,20 @@ class Server:
                 self._note_shortage()
                 self._stop_accepting(None)
                 return
-            if len(self.connections) < most or self._has_made_room(most):
-                self._admit(accepted, listener_name, peer)
+            if len(self.connections) < most or self._make_room(most):
+                self._admit(accepted, listener, peer)
             else:
-                # Told at once, a client can try elsewhere or later; waiting in the backlog it would only time out.
+                # Refused at once, a client can try elsewhere or later; in the backlog it would only time out.
                 self.refused_connections += 1
                 accepted.close()
 
-    def _has_made_room(self, most: int) -> bool:
-        """Close connections nobody has used for a while, so that whoever comes can be served; once a second."""
+    def _make_room(self, most: int) -> bool:
+        """Close idle connections in favour of a new one, at most once a second; returns whether there is room now."""
         self._note_shortage()
         if self._shed_tick != self.tick:
             self._shed_tick = self.tick
             idle = [c for c in self.connections if not c.is_waiting and self.tick - c.active_tick >= SHED_IDLE_TICKS]
-            self._shed(least_missed(idle, 1 + most // 16))
+            self._shed(idle_longest(idle, 1 + most // 16))
         return len(self.connections) < most
 
     def _shed(self, connections: list[Connection]) -> None:
@@ -138,30 +152,43 @@ class Server:
             connection.close("its file descriptor is needed", level=logging.DEBUG)
 
     def _note_shortage(self) -> None:
-        line = self._shortage.begins(self.tick, len(self.connections))
+        line = self._shortage.note_shortage(self.tick, len(self.connections))
         if line is not None:
             log.warning("%s", line)
 
-    def _admit(self, accepted: socket.socket, listener_name: str, peer: tuple[str, int]) -> None:
+    def _admit(self, accepted: socket.socket, listener: _Listener, peer: tuple[str, int]) -> None:
         host = peer[0]
         if self._by_host[host] >= self.limits.connections_of(host):
             self.refused_connections += 1
             log.warning("refused a connection of %s: it has %d, its limit", host, self._by_host[host])
             accepted.close()
             return
+        try:
+            connection = self._connection(accepted, listener, peer)
+        except OSError as error:
+            # The client may be gone already, or TLS cannot be set up for it: nobody else is concerned.
+            self.refused_connections += 1
+            log.warning("a connection of %s on %s could not be set up: %s", host, listener.name, error)
+            accepted.close()
+            return
+        self._by_host[host] += 1
+        self.connections_by_listener[listener.name] += 1
+        self.accepted_connections += 1
+        self._accepted_this_tick += 1
+        self.connections.add(connection)
+
+    def _connection(self, accepted: socket.socket, listener: _Listener, peer: tuple[str, int]) -> Connection:
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if self.limits.send_buffer_bytes > 0:
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.limits.send_buffer_bytes)
-        self._by_host[host] += 1
-        self.connections_by_listener[listener_name] += 1
-        self.accepted_connections += 1
-        self._accepted_this_tick += 1
-        self.connections.add(Connection(self, accepted, listener_name, (host, peer[1])))
+        local_host: str = accepted.getsockname()[0]
+        session = Session(listener.name, peer[0], peer[1], local_host.removeprefix("::ffff:"))
+        return Connection(self, listener.transport(self.loop, accepted, session), session)
 
     def _stop_accepting(self, reason: str | None) -> None:
-        """Until the next tick, or until a connection closes; `None` where the reason was told already."""
+        """Until the next tick, or until a connection closes; `None` where the reason is logged already."""
         if not self._is_accepting:
             return
         self._is_accepting = False
@@ -178,8 +205,8 @@ class Server:
         ):
             return
         self._is_accepting = True
-        for fd, (sock, listener_name) in self._listening.items():
-            self.loop.add_reader(fd, self._accept, sock, listener_name)
+        for fd, listener in self._listening.items():
+            self.loop.add_reader(fd, self._accept, listener)
 
     # What connections ask of their server
 
@@ -187,10 +214,11 @@ class Server:
         """A connection has closed."""
         self.connections.discard(connection)
         self.closed_connections += 1
-        self.connections_by_listener[connection.listener_name] -= 1
-        self._by_host[connection.peer_host] -= 1
-        if not self._by_host[connection.peer_host]:
-            del self._by_host[connection.peer_host]
+        session = connection.session
+        self.connections_by_listener[session.listener_name] -= 1
+        self._by_host[session.client_host] -= 1
+        if not self._by_host[session.client_host]:
+            del self._by_host[session.client_host]
         self._accept_again()
 
     def has_memory(self) -> bool:
@@ -207,7 +235,7 @@ class Server:
         if self._short_of_memory and self.has_memory():
             waiting, self._short_of_memory = self._short_of_memory, []
             for connection in waiting:
-                self.loop.call_soon(connection.memory_returned)
+                self.loop.call_soon(connection.on_memory_available)
 
     # Time
 
@@ -222,14 +250,14 @@ class Server:
             self._close_idle(self.tick - idle_ticks)
 
     def _keep_within_descriptors(self) -> None:
-        """The limit of open files may have been lowered: the log comes first."""
+        """Close connections if the limit of open files was lowered: segment files of the log come first."""
         excess = len(self.connections) - self._descriptors()
         if excess > 0:
             self._note_shortage()
-            self._shed(least_missed(self.connections, excess))
+            self._shed(idle_longest(self.connections, excess))
         elif excess == 0:
-            self._shortage.lasts(self.tick)
-        line = self._shortage.ends(self.tick)
+            self._shortage.note_full(self.tick)
+        line = self._shortage.end_if_calm(self.tick)
         if line is not None:
             log.info("%s", line)
 
@@ -242,10 +270,10 @@ class Server:
 
     def stop_listening(self) -> None:
         """Take no new connections; those that are here go on."""
-        for fd, (sock, _) in self._listening.items():
+        for fd, listener in self._listening.items():
             if self._is_accepting:
                 self.loop.remove_reader(fd)
-            sock.close()
+            listener.sock.close()
         self._listening.clear()
 
     def drain(self) -> None:

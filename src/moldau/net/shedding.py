@@ -1,6 +1,6 @@
-"""Too few file descriptors for all who want to connect: who has to go, and what operators are told. Pure.
+"""Too few file descriptors for all connections: which are closed, and what the log says. Pure.
 
-Start at `least_missed`.
+Start at `idle_longest`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-__all__ = ["Shortage", "least_missed"]
+__all__ = ["Shortage", "idle_longest"]
 
 CALM_TICKS = 10
 """Without a new sign of shortage for this many seconds it is over."""
@@ -26,20 +26,20 @@ class HasActivity(Protocol):
 Connection = TypeVar("Connection", bound=HasActivity)
 
 
-def least_missed(connections: Iterable[Connection], count: int) -> list[Connection]:
-    """The connections whose clients will miss them least: those idle longest, before any that waits for a reply."""
+def idle_longest(connections: Iterable[Connection], count: int) -> list[Connection]:
+    """Up to `count` connections, those idle longest first; any that waits for a reply comes last."""
     return heapq.nsmallest(count, connections, key=lambda one: (one.is_waiting, one.active_tick))
 
 
 class Shortage:
-    """One line when it begins, one now and then, one when it is over, however many connections come meanwhile."""
+    """Decides when to log: once at the start, a reminder now and then, once at the end."""
 
     def __init__(self) -> None:
         self._last_tick: int | None = None
         self._next_line_tick = 0
 
-    def begins(self, tick: int, connections: int) -> str | None:
-        """Descriptors are short right now; the line to log, if one is due."""
+    def note_shortage(self, tick: int, connections: int) -> str | None:
+        """A connection was refused or closed for want of a descriptor; returns the line to log, if one is due."""
         is_new = self._last_tick is None
         self._last_tick = tick
         if not is_new and tick < self._next_line_tick:
@@ -51,13 +51,13 @@ class Shortage:
             "(ulimit -n, or LimitNOFILE= of a systemd unit)"
         )
 
-    def lasts(self, tick: int) -> None:
-        """Nobody was turned away just now, but somebody would be."""
+    def note_full(self, tick: int) -> None:
+        """All descriptors are in use, though nobody was refused just now: a shortage goes on."""
         if self._last_tick is not None:
             self._last_tick = tick
 
-    def ends(self, tick: int) -> str | None:
-        """The line to log once no shortage has been seen for a while."""
+    def end_if_calm(self, tick: int) -> str | None:
+        """End the shortage if none was seen for a while; returns the line to log then."""
         if self._last_tick is None or tick - self._last_tick < CALM_TICKS:
             return None
         self._last_tick = None

@@ -1,21 +1,45 @@
-"""A node's log directories: who they belong to, and formatting those that belong to nobody yet.
+"""A node's log directories: whose they are, and formatting those that belong to nobody yet.
 
-Start at `adopt`.
+A start takes the directories as they are (`adopt`), `kafka-storage format` prepares them (`format_directories`).
+`meta.properties` is written last, so a directory counts as formatted only once all of it is there.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from moldau.controller.features import METADATA_VERSION, SUPPORTED
+from moldau.controller.metadata_log import BOOTSTRAP_FILE
+from moldau.controller.snapshots import encode_snapshot
+from moldau.core.clock import Clock, SystemClock
 from moldau.core.config import BrokerConfig
 from moldau.core.config.sections import StorageSettings
-from moldau.core.errors import StartupError
+from moldau.core.errors import InvalidConfigError, MoldauError, StartupError
 from moldau.core.ids import random_uuid, render_uuid
 from moldau.log.files import Files
-from moldau.log.meta_properties import MetaProperties, check_agreement, load_meta_properties, save_meta_properties
+from moldau.log.meta_properties import (
+    META_FILE,
+    MetaProperties,
+    check_agreement,
+    load_meta_properties,
+    save_meta_properties,
+)
+from moldau.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
+from moldau.server.metadata_versions import default_level, features_at, name_of
 
-__all__ = ["adopt", "log_directories", "metadata_directory", "node_id_for"]
+__all__ = [
+    "FormatError",
+    "FormatPlan",
+    "adopt",
+    "all_directories",
+    "check_feature",
+    "format_directories",
+    "log_directories",
+    "metadata_directory",
+    "node_id_for",
+]
 
 
 def log_directories(config: BrokerConfig) -> list[str]:
@@ -26,6 +50,11 @@ def metadata_directory(config: BrokerConfig) -> str:
     """Where the metadata log lies: `metadata.log.dir`, or the first log directory."""
     chosen = config.section(StorageSettings).metadata_log_dir
     return os.path.abspath(chosen) if chosen else log_directories(config)[0]
+
+
+def all_directories(config: BrokerConfig) -> list[str]:
+    """The metadata directory first, then the log directories."""
+    return list(dict.fromkeys([metadata_directory(config), *log_directories(config)]))
 
 
 def node_id_for(config: BrokerConfig, files: Files | None = None) -> int:
@@ -66,3 +95,91 @@ def adopt(
         except OSError as error:
             raise StartupError(f"cannot format {path}: {error.strerror}") from None
     return formatted
+
+
+# Formatting
+
+
+class FormatError(MoldauError):
+    """The directories cannot be formatted as asked; nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatPlan:
+    cluster_id: str
+    metadata_version: int = field(default_factory=default_level)
+    features: Mapping[str, int] = field(default_factory=dict)
+    """Levels that differ from those the metadata.version brings."""
+    credentials: Sequence[MetadataRecord] = ()
+    ignores_formatted: bool = False
+    is_dynamic: bool = False
+
+
+def format_directories(
+    config: BrokerConfig, plan: FormatPlan, *, files: Files | None = None, clock: Clock | None = None
+) -> list[str]:
+    """Format what is not formatted yet; returns what was done, a line for each directory."""
+    files, clock = files or Files(), clock or SystemClock()
+    directories = all_directories(config)
+    known = {path: load_meta_properties(files, path) for path in directories}
+    formatted = {path: meta for path, meta in known.items() if meta is not None}
+    _check_identities(formatted, plan.cluster_id, config.node_id)
+    if formatted and not plan.ignores_formatted:
+        raise FormatError(
+            f"Log directory {next(iter(formatted))} is already formatted. Use --ignore-formatted to ignore this "
+            "directory and format the others."
+        )
+    records = _first_records(plan)
+    done = []
+    for path in directories:
+        if path not in formatted:
+            _format(path, plan, config.node_id, records, files, clock)
+            kind = _kind(path == directories[0], plan.is_dynamic)
+            done.append(f"Formatting {kind} {path} with metadata.version {name_of(plan.metadata_version)}.")
+    return done or ["All of the log directories are already formatted."]
+
+
+def check_feature(name: str, level: int) -> None:
+    """Refuse a level that no handler stands behind."""
+    supported = SUPPORTED.get(name)
+    if supported is None:
+        raise InvalidConfigError(f"Unsupported feature: {name}. Supported features are: {', '.join(sorted(SUPPORTED))}")
+    if not supported.min <= level <= supported.max:
+        raise InvalidConfigError(f"Feature level {level} is not supported for feature {name}")
+
+
+def _check_identities(formatted: Mapping[str, MetaProperties], cluster_id: str, node_id: int) -> None:
+    for path, meta in formatted.items():
+        for key, expected, found in (("cluster.id", cluster_id, meta.cluster_id), ("node.id", node_id, meta.node_id)):
+            if expected != found:
+                file = os.path.join(path, META_FILE)
+                raise FormatError(f"Invalid {key} in: {file}. Expected {expected}, but read {found}")
+
+
+def _first_records(plan: FormatPlan) -> list[MetadataRecord]:
+    levels = {name: level for name, level in features_at(plan.metadata_version).items() if level}
+    # The quorum's own feature is kept by the quorum; Kafka refuses it among the records.
+    levels.pop("kraft.version", None)
+    chosen = {METADATA_VERSION: plan.metadata_version, **levels, **plan.features}
+    chosen.pop("kraft.version", None)
+    features = [FeatureLevelRecord(name=name, feature_level=level) for name, level in chosen.items()]
+    return [*features, *plan.credentials]
+
+
+def _format(  # noqa: PLR0917
+    path: str, plan: FormatPlan, node_id: int, records: Sequence[MetadataRecord], files: Files, clock: Clock
+) -> None:
+    try:
+        files.make_directory(path)
+        now_ms = clock.now_ms()
+        content = b"".join(encode_snapshot(records, epoch=0, last_timestamp_ms=now_ms, now_ms=now_ms))
+        files.atomic_write(os.path.join(path, BOOTSTRAP_FILE), content)
+        save_meta_properties(files, path, plan.cluster_id, node_id)
+    except OSError as error:
+        raise FormatError(f"Error while writing to {path}: {error.strerror}") from None
+
+
+def _kind(holds_metadata: bool, is_dynamic: bool) -> str:
+    if not holds_metadata:
+        return "data directory"
+    return "dynamic metadata voter directory" if is_dynamic else "metadata directory"

@@ -1,4 +1,4 @@
-"""A broker's place in its cluster: found, registered for, and kept by heartbeats.
+"""A broker's membership of its cluster: it finds the cluster, registers, and sends heartbeats.
 
 A node with the role `broker` alone has no controller of its own to ask who it is: it registers at the address that
 `controller.quorum.bootstrap.servers` (or `zookeeper.connect`) names, before it formats or serves anything. Until it
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 import uuid
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -20,22 +22,24 @@ from moldau.core.clock import Clock
 from moldau.core.config import BrokerConfig
 from moldau.core.config.sections import NodeSettings
 from moldau.core.errors import ErrorCode, StartupError
-from moldau.net.request_client import RequestClient
+from moldau.net.broker_client import BrokerClient
 from moldau.protocol.api import ApiKey, MalformedResponseError
 from moldau.protocol.messages import Message
+from moldau.protocol.negotiation import UnsupportedApiError
 
 __all__ = ["ClusterMembership"]
 
 _logger = logging.getLogger("moldau.server.ClusterMembership")
 
 RETRY_S: Final = 0.5
-GOODBYE_S: Final = 2.0
+SHUTDOWN_NOTICE_S: Final = 2.0
+TIMEOUT_S: Final = 5.0
 BROKERS = 1
-_TROUBLE = (OSError, MalformedResponseError)
+_FAILURES = (OSError, MalformedResponseError, UnsupportedApiError)
 _RETRIED = (ErrorCode.DUPLICATE_BROKER_REGISTRATION, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_CONTROLLER)
 
 
-class _Other(NamedTuple):
+class _RegisteredBroker(NamedTuple):
     """The broker that the cluster has."""
 
     node_id: int
@@ -52,7 +56,7 @@ class ClusterMembership:
         self._clock = clock
         self._clients = [_client(server, self._node_id) for server in servers]
         self._point = self._clients[0]
-        self._patience_ms = settings.registration_timeout_ms
+        self._registration_timeout_ms = settings.registration_timeout_ms
         self._interval_s = settings.heartbeat_interval_ms / 1000
         self._deadline_ms = 0
         self._incarnation_id = uuid.uuid4()
@@ -71,53 +75,53 @@ class ClusterMembership:
 
     async def find(self) -> str:
         """Wait for somebody to answer; returns the cluster's id. A cluster that has another broker is refused here."""
-        self._deadline_ms = self._clock.monotonic_ms() + self._patience_ms
-        is_told = False
+        self._deadline_ms = self._clock.monotonic_ms() + self._registration_timeout_ms
+        has_warned = False
         while True:
             trouble: Exception | None = None
             for client in self._clients:
                 try:
                     cluster = await self._describe(client)
-                except _TROUBLE as error:
+                except _FAILURES as error:
                     trouble = trouble or error
                     continue
                 self._point = client
-                self._refuse_second(_other_of(cluster))
+                self._refuse_second_broker(_registered_broker(cluster))
                 cluster_id: str = cluster.cluster_id
                 return cluster_id
-            if not is_told:
-                is_told = True
+            if not has_warned:
+                has_warned = True
                 _logger.warning(
                     "cannot register: %s (%s). Start it with `zookeeper-server-start config/zookeeper.properties`; "
                     "trying for %g s",
                     f"nothing answers at {self._servers}",
                     _reason(trouble),
-                    self._patience_ms / 1000,
+                    self._registration_timeout_ms / 1000,
                 )
             await self._pause(
-                f"nothing answered at {self._servers} within {self._patience_ms} ms ({_reason(trouble)}). "
+                f"nothing answered at {self._servers} within {self._registration_timeout_ms} ms ({_reason(trouble)}). "
                 "A broker with zookeeper.connect registers there: start "
                 "`zookeeper-server-start config/zookeeper.properties` first, or a node that needs none: "
                 "`kafka-server-start config/kraft/server.properties`"
             )
 
     async def register(self, cluster_id: str, log_dirs: Sequence[uuid.UUID], endpoints: Sequence[Endpoint]) -> None:
-        """Register this process and begin to report; whoever is refused is told why by a `StartupError`."""
+        """Register this process and begin to report; a refusal is a `StartupError` that says why."""
         self._cluster_id, self._log_dirs, self._endpoints = cluster_id, tuple(log_dirs), tuple(endpoints)
-        is_told = False
+        has_warned = False
         while True:
             try:
                 error = await self._register()
-                other = None if error is ErrorCode.NONE else _other_of(await self._describe(self._point))
-            except _TROUBLE as trouble:
+                other = None if error is ErrorCode.NONE else _registered_broker(await self._describe(self._point))
+            except _FAILURES as trouble:
                 await self._pause(f"lost {self._point.address} while registering: {_reason(trouble)}")
                 continue
             if error is ErrorCode.NONE:
                 break
             if error not in _RETRIED:
                 raise self._refusal(error, other)
-            if not is_told:
-                is_told = True
+            if not has_warned:
+                has_warned = True
                 _logger.warning("%s; trying again until its session ends", self._refusal(error, other))
             await self._pause(str(self._refusal(error, other)))
         _logger.info("registered at %s as broker %d, cluster %s", self._point.address, self._node_id, cluster_id)
@@ -131,20 +135,20 @@ class ClusterMembership:
                 self._endpoints = tuple(endpoints)
                 await self._register()
             await self._heartbeat()
-        except _TROUBLE as error:
+        except _FAILURES as error:
             self._note_silence(error)
 
     async def leave(self) -> None:
-        """Say goodbye, so that nobody waits for the session to end; never for long."""
+        """Announce the shutdown, so that nobody waits for the session to end; takes two seconds at most."""
         self.give_up()
         if self._heartbeats is not None:
             self._heartbeats.cancel()
             await asyncio.gather(self._heartbeats, return_exceptions=True)
             try:
-                async with asyncio.timeout(GOODBYE_S):
+                async with asyncio.timeout(SHUTDOWN_NOTICE_S):
                     await self._point.send(ApiKey.BROKER_HEARTBEAT, self._heartbeat_request(want_shut_down=True))
-            except _TROUBLE:
-                pass  # nobody is there to be told
+            except _FAILURES:
+                pass  # nobody is there to hear it
             self._heartbeats = None
         for client in self._clients:
             client.close()
@@ -154,7 +158,7 @@ class ClusterMembership:
         self._is_stopping.set()
 
     async def _pause(self, failure: str) -> None:
-        """Wait before the next attempt; raises `StartupError` with `failure` once patience has run out."""
+        """Wait before the next attempt; raises `StartupError` with `failure` when the time is up."""
         if self._clock.monotonic_ms() >= self._deadline_ms:
             raise StartupError(failure)
         try:
@@ -166,7 +170,7 @@ class ClusterMembership:
 
     # What is asked of the registration point
 
-    async def _describe(self, client: RequestClient) -> Message:
+    async def _describe(self, client: BrokerClient) -> Message:
         question = Message(
             include_cluster_authorized_operations=False, endpoint_type=BROKERS, include_fenced_brokers=True
         )
@@ -220,7 +224,7 @@ class ClusterMembership:
                 error = await self._heartbeat()
                 if error is ErrorCode.STALE_BROKER_EPOCH:
                     error = await self._register_again()
-            except _TROUBLE as trouble:
+            except _FAILURES as trouble:
                 self._note_silence(trouble)
                 continue
             if error is ErrorCode.NONE and self._is_silent:
@@ -235,7 +239,7 @@ class ClusterMembership:
             return await self._heartbeat()
         if not self._is_silent:
             self._is_silent = True
-            other = _other_of(await self._describe(self._point))
+            other = _registered_broker(await self._describe(self._point))
             _logger.error("%s; serving on, but nobody finds this broker there", self._refusal(error, other))
         return error
 
@@ -250,11 +254,11 @@ class ClusterMembership:
 
     # Refusals
 
-    def _refuse_second(self, other: _Other | None) -> None:
+    def _refuse_second_broker(self, other: _RegisteredBroker | None) -> None:
         if other is not None and other.node_id != self._node_id:
             raise self._refusal(ErrorCode.INVALID_REGISTRATION, other)
 
-    def _refusal(self, error: ErrorCode, other: _Other | None) -> StartupError:
+    def _refusal(self, error: ErrorCode, other: _RegisteredBroker | None) -> StartupError:
         at = self._point.address
         if error is ErrorCode.INCONSISTENT_CLUSTER_ID:
             return StartupError(
@@ -275,17 +279,20 @@ class ClusterMembership:
         )
 
 
-def _client(server: str, node_id: int) -> RequestClient:
+def _client(server: str, node_id: int) -> BrokerClient:
     host, colon, port = server.strip().rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65_536:
         raise StartupError(f"{server!r} (zookeeper.connect) is not of the form host:port, for example localhost:2181")
     host = host.strip("[]")
-    return RequestClient("127.0.0.1" if host == "0.0.0.0" else host, int(port), client_id=f"broker-{node_id}")
+    host = "127.0.0.1" if host == "0.0.0.0" else host
+    return BrokerClient(
+        host, int(port), client_id=f"broker-{node_id}", request_timeout_s=TIMEOUT_S, connect_timeout_s=TIMEOUT_S
+    )
 
 
-def _other_of(cluster: Message) -> _Other | None:
+def _registered_broker(cluster: Message) -> _RegisteredBroker | None:
     for one in cluster.brokers:
-        return _Other(one.broker_id, f"{one.host}:{one.port}", not one.is_fenced)
+        return _RegisteredBroker(one.broker_id, f"{one.host}:{one.port}", not one.is_fenced)
     return None
 
 
@@ -298,8 +305,7 @@ def _error(reply: Message) -> ErrorCode:
 
 
 def _reason(trouble: Exception | None) -> str:
-    """An `OSError` in one phrase; a failed connection to several addresses lists each, the first will do."""
-    if isinstance(trouble, OSError) and trouble.strerror and "Multiple exceptions" not in trouble.strerror:
-        return trouble.strerror
-    text = str(trouble)
-    return "connection refused" if "refused" in text.lower() or "Errno 111" in text else text
+    """In one phrase: what the system calls an `OSError` says more than the library that met it."""
+    if isinstance(trouble, OSError) and trouble.errno and not isinstance(trouble, socket.gaierror):
+        return os.strerror(trouble.errno)
+    return str(trouble)

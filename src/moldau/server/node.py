@@ -41,10 +41,10 @@ from moldau.net.replies import CloseConnectionError, Handled
 from moldau.net.server import Server
 from moldau.server.controller_start import StartedController, start_controller
 from moldau.server.descriptors import DescriptorWatch, current_budget
-from moldau.server.directories import adopt, log_directories, metadata_directory
+from moldau.server.directories import adopt, all_directories, log_directories
 from moldau.server.listeners import Listening, configured_endpoints, listen
 from moldau.server.maintenance import Maintenance
-from moldau.server.schema_ids import RegistryAddress, RegistrySchemaIds
+from moldau.server.schema_ids import RegistryAddress, RegistrySchemaIds, announced_registries
 from moldau.server.topic_changes import log_topic_changes
 
 if TYPE_CHECKING:
@@ -135,8 +135,7 @@ class Node:
         directories = log_directories(config)
         logs = self._logs = self._log_manager(directories)
         logs.lock()
-        all_directories = list(dict.fromkeys([metadata_directory(config), *directories]))
-        identities = await self._identities(all_directories, directories)
+        identities = await self._identities(all_directories(config), directories)
         logs.load_manifests()
         started = self._controller = start_controller(
             self._current_config,
@@ -179,7 +178,7 @@ class Node:
         self.state = BrokerState.RUNNING
         self._log_start(broker, took_s=time.monotonic() - began)
 
-    async def _identities(self, all_directories: list[str], log_dirs: list[str]) -> dict[str, MetaProperties]:
+    async def _identities(self, every_directory: list[str], log_dirs: list[str]) -> dict[str, MetaProperties]:
         """Whose the directories are; a node without a controller of its own first learns from its cluster."""
         node_id, cluster_id = self._config.node_id, None
         if servers := self._config.registration_servers:
@@ -188,7 +187,7 @@ class Node:
 
             self._membership = ClusterMembership(self._config, servers, self._clock)
             cluster_id = await self._membership.find()
-        identities = adopt(self._files, all_directories, node_id, may_format=self._may_format, cluster_id=cluster_id)
+        identities = adopt(self._files, every_directory, node_id, may_format=self._may_format, cluster_id=cluster_id)
         if self._membership is not None:
             own_id = next(iter(identities.values())).cluster_id
             endpoints = configured_endpoints(self._config)
@@ -269,9 +268,6 @@ class Node:
         return RegistryAddress.of(self._current_config(), self._announced_registries)
 
     def _announced_registries(self) -> Sequence[str]:
-        # Imported here: a broker that checks no schema ids starts without the code for groups.
-        from moldau.server.announced_registries import announced_registries
-
         return () if self._coordinators is None else announced_registries(self._coordinators)
 
     def _call_on_loop(self, function: Callable[[], None]) -> None:

@@ -53,7 +53,7 @@ class RegistrationFiles:
 
     def _load_broker(self) -> RegisteredBroker | None:
         try:
-            return _decoded(json.loads(self._files.read_file(self._path)), self.cluster_id)
+            return _from_json(json.loads(self._files.read_file(self._path)), self.cluster_id)
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
@@ -66,7 +66,7 @@ class RegistrationFiles:
         if registered.cluster_id != self.cluster_id:
             save_meta_properties(self._files, self._directory, registered.cluster_id, NODE_ID)
             self.cluster_id = registered.cluster_id
-        self._files.atomic_write(self._path, json.dumps(_encoded(registered), indent=1).encode() + b"\n")
+        self._files.atomic_write(self._path, json.dumps(_to_json(registered), indent=1).encode() + b"\n")
 
     def close(self) -> None:
         if self._lock is not None:
@@ -74,7 +74,7 @@ class RegistrationFiles:
             self._lock = None
 
 
-def _encoded(registered: RegisteredBroker) -> dict[str, Any]:
+def _to_json(registered: RegisteredBroker) -> dict[str, Any]:
     broker = registered.broker
     return {
         "version": 1,
@@ -88,7 +88,7 @@ def _encoded(registered: RegisteredBroker) -> dict[str, Any]:
     }
 
 
-def _decoded(entry: dict[str, Any], cluster_id: str) -> RegisteredBroker:
+def _from_json(entry: dict[str, Any], cluster_id: str) -> RegisteredBroker:
     if entry["version"] != 1:
         raise ValueError(f"version {entry['version']} is not known")
     broker = BrokerRegistration(

@@ -226,7 +226,7 @@ class RegistrationPoint:
             # The one API that answers a version it does not know: in version 0, which everybody reads.
             request, version = Message(), 0
         else:
-            raise MalformedRequestError(f"{ApiKey(header.api_key).display_name} version {version} is not spoken here")
+            raise MalformedRequestError(f"{ApiKey(header.api_key).display_name} version {version} is not supported")
         response = await handle(request, header, caller)
         body = encode_response_header(header.api_key, version, header.correlation_id)
         body += encode_response(header.api_key, version, response)

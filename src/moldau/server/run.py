@@ -16,7 +16,7 @@ from moldau.core.errors import StartupError
 from moldau.server.descriptors import raise_limit
 from moldau.server.directories import node_id_for
 from moldau.server.log_output import configure_logging
-from moldau.server.running import announced
+from moldau.server.running import announce
 
 __all__ = ["check", "run"]
 
@@ -41,7 +41,7 @@ def run(settings: Mapping[str, str], *, may_format: bool, log_format: str) -> in
     raise_limit()
     import uvloop
 
-    with announced(config.node_id, tuple(config.section(NodeSettings).roles or ("broker", "controller"))):
+    with announce(config.node_id, tuple(config.section(NodeSettings).roles or ("broker", "controller"))):
         return uvloop.run(_serve(config, may_format=may_format))
 
 

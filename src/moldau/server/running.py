@@ -1,6 +1,6 @@
-"""Which servers of this user are running: a small file a process, so that they can be found and stopped.
+"""Which servers of this user are running: a small file for each process, so that they can be found and stopped.
 
-Start at `announced`.
+Start at `announce`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-__all__ = ["RunningServer", "announced", "running_servers"]
+__all__ = ["RunningServer", "announce", "running_servers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class RunningServer:
 
 
 @contextmanager
-def announced(node_id: int, process_roles: tuple[str, ...]) -> Iterator[None]:
+def announce(node_id: int, process_roles: tuple[str, ...]) -> Iterator[None]:
     """List this process among the running servers until the block ends."""
     folder = _folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def announced(node_id: int, process_roles: tuple[str, ...]) -> Iterator[None]:
 
 
 def running_servers() -> list[RunningServer]:
-    """All announced servers that still live; files of those that were killed are swept away."""
+    """All announced servers that still live; the files of killed ones are removed."""
     found = []
     for path in sorted(_folder().glob("*.json")):
         server = _load(path)

@@ -1,7 +1,8 @@
-"""What a schema registry said of the ids in records, remembered.
+"""What a schema registry says of the ids in records: asked once, then remembered.
 
-The broker's check of ids (`broker.schema_rules`) relies on what is remembered here and has only unknown ids asked for,
-by `server.registry_questions`, from one thread. Start at `RegistrySchemaIds`.
+The broker's check of ids (`broker.schema_rules`) relies on what is remembered and has only unknown ids asked for, by
+one thread. A broker that checks no ids must not load HTTP, schemas and groups for it, so those modules are imported
+where they are first used. Start at `RegistrySchemaIds`.
 """
 
 from __future__ import annotations
@@ -11,23 +12,29 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from moldau.broker.schema_rules import Question, RegisteredSchema, RegistryUnreachableError, SchemaId
 from moldau.core.config import BrokerConfig
+from moldau.core.errors import ErrorCode, MoldauError
 
 if TYPE_CHECKING:
+    from moldau.broker.coordinators import Coordinators
     from moldau.client.registry_http import RegistryServers
-    from moldau.server.registry_questions import RegistryQuestions
 
-__all__ = ["RegistryAddress", "RegistrySchemaIds"]
+__all__ = ["RegistryAddress", "RegistryLookup", "RegistrySchemaIds", "announced_registries"]
 
-SETTLED_S = 300.0
-"""How long an id that fits is taken for good: subjects are deleted rarely."""
-MISSING_S = 0.1
-"""How long at least an id that does not fit is refused without asking, so that nobody's mistake floods a registry."""
-PAUSE_S = 1.0
-"""How long nobody asks after a registry could not be reached: producers come again anyway."""
+SETTLED_S: Final = 300.0
+"""How long an id that fits is trusted: subjects are deleted rarely."""
+MISSING_S: Final = 0.1
+"""How long at least an id that does not fit is refused without asking, so that one mistake floods no registry."""
+PAUSE_S: Final = 1.0
+"""How long nobody asks after a registry could not be reached: producers try again anyway."""
+TIMEOUT_S: Final = 3.0
+"""How long one registry may take to answer."""
+GROUP_ID: Final = "schema-registry"
+DEFAULT_CONTEXT: Final = "."
+SCHEMA_NOT_FOUND: Final = 40403
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -44,9 +51,8 @@ class RegistryAddress:
     max_ids: int = 10_000
 
     @classmethod
-    def of(cls, config: BrokerConfig, found: Callable[[], Sequence[str]] = tuple) -> RegistryAddress:
-        """By the broker's settings; `found` gives the instances that announced themselves on this cluster."""
-        # Imported here: a broker that checks no ids starts without HTTP.
+    def of(cls, config: BrokerConfig, announced: Callable[[], Sequence[str]] = tuple) -> RegistryAddress:
+        """By the broker's settings; without a URL there, by the registries that announced themselves."""
         from moldau.client.registry_http import RegistryServers
 
         value = config.value
@@ -54,13 +60,31 @@ class RegistryAddress:
         store = value("confluent.ssl.truststore.location")
         return cls(
             RegistryServers(
-                urls=tuple(value("confluent.schema.registry.url") or found()),
+                urls=tuple(value("confluent.schema.registry.url") or announced()),
                 user_info=None if in_url else value("confluent.basic.auth.user.info"),
                 truststore=(store, value("confluent.ssl.truststore.password") or "") if store else None,
             ),
             missing_ttl_s=value("confluent.missing.id.cache.ttl.sec"),
             max_ids=value("confluent.schema.registry.max.cache.size"),
         )
+
+
+def announced_registries(coordinators: Coordinators) -> tuple[str, ...]:
+    """URLs of the registries of this cluster: the members of their group say where they are. Callable in any thread.
+
+    None where the group is empty or another broker coordinates it.
+    """
+    from moldau.coordinator.group.classic.group import ClassicGroup
+    from moldau.registry.identity import PROTOCOL_TYPE, InstanceIdentity
+
+    shard = coordinators.groups.shard_of(GROUP_ID)
+    group = None if isinstance(shard, ErrorCode) else shard.core.groups.get(GROUP_ID)
+    if not isinstance(group, ClassicGroup) or group.protocol_type != PROTOCOL_TYPE:
+        return ()
+    # One step, so that a member that comes or goes meanwhile does not matter.
+    members = list(group.members.values())
+    identities = [InstanceIdentity.decode(one.metadata) for member in members for one in member.protocols]
+    return tuple(sorted({identity.url for identity in identities if identity is not None}))
 
 
 class RegistrySchemaIds:
@@ -70,11 +94,11 @@ class RegistrySchemaIds:
         self,
         address: Callable[[], RegistryAddress],
         *,
-        questions: RegistryQuestions | None = None,
+        lookup: RegistryLookup | None = None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._address = address
-        self._questions = questions
+        self._lookup = lookup
         self._now_s = now_s
         self._remembered: dict[SchemaId, tuple[RegisteredSchema, float]] = {}
         self._misfits: dict[Question, float] = {}
@@ -111,8 +135,10 @@ class RegistrySchemaIds:
     def _ask(self, schema_id: SchemaId) -> RegisteredSchema:
         if self._failure is not None and self._now_s() - self._failed_at < PAUSE_S:
             raise RegistryUnreachableError(str(self._failure))
+        if self._lookup is None:
+            self._lookup = RegistryLookup()
         try:
-            schema = self._asked().registered(schema_id, self._address().servers)
+            schema = self._lookup.find(schema_id, self._address().servers)
         except RegistryUnreachableError as error:
             if self._failure is None:
                 _logger.warning("schema ids cannot be checked: %s", error)
@@ -123,16 +149,63 @@ class RegistrySchemaIds:
             self._failure = None
         return schema
 
-    def _asked(self) -> RegistryQuestions:
-        if self._questions is None:
-            from moldau.server.registry_questions import RegistryQuestions
+    def close(self) -> None:
+        if self._lookup is not None:
+            self._lookup.close()
 
-            self._questions = RegistryQuestions()
-        return self._questions
+
+class RegistryLookup:
+    """The questions themselves, over HTTP; remembers nothing. For one thread at a time."""
+
+    def __init__(self) -> None:
+        from moldau.client.registry_http import RegistryHttp
+
+        self._http = RegistryHttp(TIMEOUT_S)
+
+    def find(self, schema_id: SchemaId, servers: RegistryServers) -> RegisteredSchema:
+        """Which subjects have this id now, and what its records are called; raises `RegistryUnreachableError`."""
+        if not servers.urls:
+            raise RegistryUnreachableError(
+                "no schema registry is known: set confluent.schema.registry.url, or start a registry on this cluster"
+            )
+        try:
+            return self._find(schema_id, servers)
+        except MoldauError as error:
+            raise RegistryUnreachableError(f"schema {schema_id} cannot be looked up: {error}") from None
+        except (TypeError, KeyError, AttributeError) as error:
+            what = f"an answer that cannot be understood ({error})"
+            raise RegistryUnreachableError(f"schema {schema_id} cannot be looked up: {what}") from None
+
+    def _find(self, schema_id: SchemaId, servers: RegistryServers) -> RegisteredSchema:
+        from moldau.schemas.parsed_schema import SchemaType
+        from moldau.schemas.record_names import record_names
+
+        number = schema_id if isinstance(schema_id, int) else self._number_of(schema_id, servers)
+        subjects = None if number is None else self._get(servers, f"/schemas/ids/{number}/subjects")
+        document = self._get(servers, f"/schemas/ids/{number}") if subjects else None
+        if not subjects or document is None:
+            return RegisteredSchema()
+        names = record_names(SchemaType.of(document.get("schemaType")), document["schema"])
+        return RegisteredSchema(frozenset(subjects), names)
+
+    def _number_of(self, guid: str, servers: RegistryServers) -> int | None:
+        """The id behind a guid, in the context that topics live in."""
+        ids = self._get(servers, f"/schemas/guids/{guid}/ids") or ()
+        return next((one["id"] for one in ids if one["context"] == DEFAULT_CONTEXT), None)
+
+    def _get(self, servers: RegistryServers, path: str) -> Any:
+        """The document there, or `None` where the registry knows no such schema."""
+        from moldau.client.registry_http import RegistryRefusalError
+
+        try:
+            return self._http.ask(servers, "GET", path)
+        except RegistryRefusalError as error:
+            if error.registry_code == SCHEMA_NOT_FOUND:
+                return None
+            raise
 
     def close(self) -> None:
-        if self._questions is not None:
-            self._questions.close()
+        self._http.close()
 
 
 def _put(memory: dict[Key, Value], key: Key, value: Value, largest: int) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from moldau.server.log_output import configure_logging
-from moldau.server.running import announced
+from moldau.server.running import announce
 
 __all__ = ["Service", "run_services"]
 
@@ -36,7 +36,7 @@ def run_services(build: Callable[[], Sequence[Service]], *, roles: tuple[str, ..
     import uvloop
 
     configure_logging(log_format)
-    with announced(0, roles):
+    with announce(0, roles):
         uvloop.run(_serve(build()))
     return 0
 

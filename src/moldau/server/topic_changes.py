@@ -28,14 +28,14 @@ def topic_changes(delta: ImageDelta) -> list[str]:
     changed = sorted({one.topic for one in delta.partitions})
     before = delta.before.topics
     created = [name for name in changed if name in deleted or name not in before]
-    lines = _told(
+    lines = _lines_or_summary(
         [
             (topic.name, f"deleted topic {topic.name} (id {render_uuid(topic.topic_id)})")
             for topic in delta.deleted_topics
         ],
         "deleted",
     )
-    lines += _told([(name, _creation(delta, name)) for name in created], "created")
+    lines += _lines_or_summary([(name, _creation(delta, name)) for name in created], "created")
     for name in changed:
         count = len(delta.image.topics[name].partitions)
         if name not in created and count > len(before[name].partitions):
@@ -52,7 +52,7 @@ def _creation(delta: ImageDelta, name: str) -> str:
     return f"created topic {name} with {partitions} (id {render_uuid(topic.topic_id)}){overrides}"
 
 
-def _told(topics: Sequence[tuple[str, str]], verb: str) -> list[str]:
+def _lines_or_summary(topics: Sequence[tuple[str, str]], verb: str) -> list[str]:
     if len(topics) <= FEW:
         return [line for _, line in topics]
     first = ", ".join(name for name, _ in topics[:3])

@@ -61,7 +61,7 @@ def test_known_ids_outlive_the_registry_and_unknown_ones_are_to_be_sent_again() 
             assert raw.produce("orders", batch_of(framed(7))).error_code == 0
             answer = raw.produce("orders", batch_of(framed(8)))
             assert ErrorCode(answer.error_code) is ErrorCode.NOT_LEADER_OR_FOLLOWER
-            assert answer.error_message.startswith("schema 8 cannot be asked about: the schema registry cannot be ")
+            assert answer.error_message.startswith("schema 8 cannot be looked up: the schema registry cannot be ")
             assert raw.produce("orders", batch_of(b"plain")).error_code == ErrorCode.INVALID_RECORD
 
 

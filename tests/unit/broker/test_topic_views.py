@@ -11,6 +11,7 @@ from moldau.broker.handlers.api_03_metadata import _partitions
 from moldau.broker.topic_views import any_alive_broker, partition_view
 from moldau.controller.image import BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage
 from moldau.core.errors import ErrorCode
+from moldau.net.session import Session
 
 
 def broker(node_id: int, listener: str = "PLAINTEXT", *, fenced: bool = False) -> BrokerImage:
@@ -23,7 +24,7 @@ def image(*brokers: BrokerImage, leader: int = 1) -> MetadataImage:
 
 
 def seen(version: int, cluster: MetadataImage, lost: tuple[int, ...] = ()) -> tuple[int, int, list[int]]:
-    call = RequestContext(3, version, 1, "c", "PLAINTEXT", "h", "h")
+    call = RequestContext(3, version, 1, "c", Session("PLAINTEXT", "h", 1, "h"))
     (partition,) = _partitions(cluster, cluster.topics["t"], call, lambda topic, number: lost)
     return partition.error_code, partition.leader_id, partition.offline_replicas
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+from tests.unit.net.tls_transport import tls
 
 from moldau.client.errors import ClientError, UnreachableError
 from moldau.client.wire import WireClient
 from moldau.core.errors import ErrorCode
 from moldau.protocol.api import ApiKey, MalformedResponseError, decode_request_header, encode_response_header
 from moldau.protocol.messages import Message, decode_request, encode_response
+from moldau.protocol.sasl_login import SaslMechanism
+from moldau.security.sasl import PlainMechanism, ScramMechanism
 
 Answer = Callable[[bytes], bytes | None]
 
@@ -20,7 +24,8 @@ Answer = Callable[[bytes], bytes | None]
 class ScriptedBroker:
     """Answers each frame of one connection with what `answer` returns; `None` hangs up."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.answer: Answer = announce
         self.requests: list[tuple[int, int]] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -34,6 +39,11 @@ class ScriptedBroker:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
+            try:
+                connection = connection if self._tls is None else self._tls.wrap_socket(connection, server_side=True)
+            except OSError:
+                connection.close()
+                continue
             with connection, connection.makefile("rwb") as stream:
                 while size := stream.read(4):
                     frame = stream.read(int.from_bytes(size, "big"))
@@ -59,7 +69,7 @@ def framed(frame: bytes, response: Message, version: int | None = None) -> bytes
     return len(body).to_bytes(4, "big") + body
 
 
-RANGES = [(18, 0, 4), (3, 0, 9), (60, 0, 99), (22, 90, 99)]
+RANGES = [(18, 0, 4), (3, 0, 9), (60, 0, 99), (22, 90, 99), (17, 0, 1), (36, 0, 2)]
 ANNOUNCED = Message(api_keys=[Message(api_key=key, min_version=low, max_version=high) for key, low, high in RANGES])
 
 
@@ -147,3 +157,109 @@ def test_nonsense_from_a_broker_is_a_malformed_response(
     broker.answer = lambda frame: reply
     with pytest.raises(MalformedResponseError):
         client.api_versions()
+
+
+# Opening: TLS and logins
+
+NONCE = "rOprNGfwEbeRWgbNEkqO"
+SCRAM_SHA_256 = (
+    (f"n,,n=user,r={NONCE}", f"r={NONCE}%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"),
+    (
+        f"c=biws,r={NONCE}%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=",
+        "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=",
+    ),
+)
+"""The exchange of RFC 7677, section 3: what the client says, and what it is answered."""
+
+
+def accept_logins(mechanism: str, tokens: dict[bytes, bytes], *, lifetime_ms: int = 0) -> Answer:
+    """A broker that answers each known token as recorded, and refuses others as Kafka does."""
+    is_in = False
+
+    def answer(frame: bytes) -> bytes | None:
+        nonlocal is_in
+        header = decode_request_header(frame)
+        body = frame[header.body_position :]
+        if header.api_key == ApiKey.SASL_HANDSHAKE:
+            wanted = decode_request(17, header.api_version, body).mechanism
+            return framed(frame, Message(error_code=0 if wanted == mechanism else 33, mechanisms=[mechanism]))
+        if header.api_key == ApiKey.SASL_AUTHENTICATE:
+            token = decode_request(36, header.api_version, body).auth_bytes
+            if token not in tokens:
+                text = "Authentication failed during authentication due to invalid credentials"
+                return framed(frame, Message(error_code=58, error_message=text, auth_bytes=b"", session_lifetime_ms=0))
+            is_in = True
+            fields = {"error_code": 0, "error_message": None, "session_lifetime_ms": lifetime_ms}
+            return framed(frame, Message(auth_bytes=tokens[token], **fields))
+        return announce(frame) if is_in or header.api_key == ApiKey.API_VERSIONS else None
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "tokens", "authenticates"),
+    [
+        (PlainMechanism("alice", "secret"), {b"\0alice\0secret": b""}, 1),
+        (
+            ScramMechanism("SCRAM-SHA-256", "user", "pencil", nonce=NONCE),
+            {ours.encode(): theirs.encode() for ours, theirs in SCRAM_SHA_256},
+            2,
+        ),
+    ],
+    ids=["PLAIN", "SCRAM-SHA-256"],
+)
+def test_a_login_comes_before_the_first_request(
+    broker: ScriptedBroker, mechanism: SaslMechanism, tokens: dict[bytes, bytes], authenticates: int
+) -> None:
+    broker.answer = accept_logins(mechanism.name, tokens, lifetime_ms=60_000)
+    with WireClient("127.0.0.1", broker.port, timeout=5, mechanism=mechanism) as client:
+        assert client.send(ApiKey.DESCRIBE_CLUSTER, Message()).cluster_id == "here"
+        assert client.session_lifetime_ms == 60_000
+    assert broker.requests == [(18, 4), (17, 1), *[(36, 2)] * authenticates, (60, 2)]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "what"),
+    [
+        (PlainMechanism("alice", "wrong"), "cannot log in to .*: Authentication failed .* invalid credentials"),
+        (ScramMechanism("SCRAM-SHA-512", "a", "b"), "does not accept SCRAM-SHA-512; it accepts PLAIN"),
+    ],
+)
+def test_a_refused_login_is_an_error_with_kafkas_code(
+    broker: ScriptedBroker, mechanism: SaslMechanism, what: str
+) -> None:
+    broker.answer = accept_logins("PLAIN", {b"\0alice\0secret": b""})
+    with pytest.raises(ClientError, match=what) as refused:
+        WireClient("127.0.0.1", broker.port, timeout=5, mechanism=mechanism)
+    assert refused.value.error_code is ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+def test_a_server_that_does_not_know_the_password_is_not_trusted(broker: ScriptedBroker) -> None:
+    (first, second) = SCRAM_SHA_256
+    forged = {first[0].encode(): first[1].encode(), second[0].encode(): b"v=Zm9yZ2Vk"}
+    broker.answer = accept_logins("SCRAM-SHA-256", forged)
+    with pytest.raises(ClientError, match="could not prove that it knows the password"):
+        WireClient(
+            "127.0.0.1",
+            broker.port,
+            timeout=5,
+            mechanism=ScramMechanism("SCRAM-SHA-256", "user", "pencil", nonce=NONCE),
+        )
+
+
+def test_tls_and_a_login_go_together() -> None:
+    broker = ScriptedBroker(tls().server_context)
+    broker.answer = accept_logins("PLAIN", {b"\0alice\0secret": b""})
+    try:
+        with WireClient(
+            "127.0.0.1",
+            broker.port,
+            timeout=5,
+            tls=tls().client_context,
+            mechanism=PlainMechanism("alice", "secret"),
+        ) as client:
+            assert client.send(ApiKey.DESCRIBE_CLUSTER, Message()).cluster_id == "here"
+        with pytest.raises(UnreachableError, match="certificate verify failed"):
+            WireClient("127.0.0.1", broker.port, timeout=5, tls=ssl.create_default_context())
+    finally:
+        broker.close()

@@ -13,6 +13,8 @@ from moldau.core.config import BROKER_KEYS
 
 SOURCE = Path(__file__).resolve().parents[3] / "src/moldau"
 FOLDERS = {path.name for path in SOURCE.iterdir() if path.is_dir()}
+SETTINGS = {*BROKER_KEYS, "security.protocol"}
+"""Names with dots that are no modules."""
 FILES = sorted(SOURCE.rglob("*.py"))
 
 
@@ -77,7 +79,7 @@ def stale_pointers(path: Path) -> Iterator[str]:
             yield f"Start at `{start}`"
     for text in docstrings(tree):
         for dotted in re.findall(r"`(?:moldau\.)?([a-z_]+(?:\.\w+)+)`", text):
-            is_name = dotted.split(".")[0] in FOLDERS and dotted not in BROKER_KEYS
+            is_name = dotted.split(".")[0] in FOLDERS and dotted not in SETTINGS
             if is_name and not module_exists(dotted) and not module_exists(beside(path, dotted)):
                 yield f"`{dotted}`"
         for file in re.findall(r"`([a-z_]+/[\w/]+\.py)`", text):

@@ -46,10 +46,10 @@ def test_the_pool_does_not_hoard() -> None:
     assert len({id(buffer) for buffer in lent} & {id(buffer) for buffer in again}) <= 16
 
 
-def test_an_exchanged_buffer_keeps_its_bytes() -> None:
+def test_a_grown_buffer_keeps_its_bytes() -> None:
     buffers = FrameBuffers()
     small = buffers.lend(10)
     small[:] = b"0123456789"
-    large = buffers.exchange(small, 7, 100)
+    large = buffers.grow(small, 7, 100)
     assert bytes(large[:7]) == b"0123456"
     assert buffers.lent_bytes == len(large) == 100

@@ -1,4 +1,7 @@
-"""A connection cuts frames out of any cut of bytes, and answers in order. Over real sockets, without a broker."""
+"""A connection cuts frames out of any cut of bytes, and answers in order. Over real sockets, without a broker.
+
+Every test runs over plain TCP and over TLS: the connection must not be able to tell them apart.
+"""
 
 from __future__ import annotations
 
@@ -6,79 +9,20 @@ import asyncio
 import os
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.unit.net.serving import echo, frame, run, serving
+from tests.unit.net.tls_transport import Security, tls
 
 from moldau.net.connection import Connection, oversize_reason
 from moldau.net.limits import Limits
 from moldau.net.replies import CloseConnectionError, FileReply, Handled, ReplySlot
 from moldau.net.server import Server
+from moldau.net.transport import Transport
 
-
-def frame(body: bytes) -> bytes:
-    return struct.pack(">i", len(body)) + body
-
-
-Handler = Callable[[Connection, bytes], Handled]
-
-
-class Peer:
-    """The other end: asyncio's streams, so that tests read like a conversation."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
-
-    async def ask(self, *bodies: bytes) -> list[bytes]:
-        self.writer.write(b"".join(frame(body) for body in bodies))
-        return [await self.receive() for _ in bodies]
-
-    async def receive(self) -> bytes:
-        (size,) = struct.unpack(">i", await asyncio.wait_for(self.reader.readexactly(4), 20))
-        return await asyncio.wait_for(self.reader.readexactly(size), 20)
-
-
-class Setup(NamedTuple):
-    server: Server
-    connect: Callable[[], asyncio.Future[Peer]]
-
-
-@asynccontextmanager
-async def serving(handler: Handler, **limits: int) -> AsyncIterator[Setup]:
-    def handle(connection: Connection, view: memoryview, start: int, end: int) -> Handled:
-        return handler(connection, bytes(view[start:end]))
-
-    server = Server(asyncio.get_running_loop(), handle, Limits(**limits))  # type: ignore[arg-type]
-    port = server.listen("PLAINTEXT", "127.0.0.1", 0)
-    writers: list[asyncio.StreamWriter] = []
-
-    async def connect() -> Peer:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writers.append(writer)
-        return Peer(reader, writer)
-
-    try:
-        yield Setup(server, connect)  # type: ignore[arg-type]
-    finally:
-        server.close()
-        for writer in writers:
-            writer.close()
-            try:
-                await writer.wait_closed()
-            except ConnectionError:
-                pass
-
-
-def echo(connection: Connection, body: bytes) -> Handled:
-    return frame(b"echo " + body)
-
-
-def run(test: Callable[[], object]) -> None:
-    asyncio.run(test())  # type: ignore[arg-type]
+pytestmark = pytest.mark.usefixtures("security")
 
 
 @pytest.mark.parametrize("piece", [1, 3, 7, 1000])
@@ -235,7 +179,7 @@ def test_file_ranges_and_bytes_make_one_frame(tmp_path: Path) -> None:
     run(story)
 
 
-def test_who_does_not_read_is_not_served_further() -> None:
+def test_who_does_not_read_is_not_served_further(security: Security) -> None:
     handled = 0
 
     def handler(connection: Connection, body: bytes) -> Handled:
@@ -245,9 +189,10 @@ def test_who_does_not_read_is_not_served_further() -> None:
 
     async def story() -> None:
         async with serving(handler, send_buffer_bytes=65_536) as (server, connect):
-            lazy = socket.create_connection(("127.0.0.1", next(iter(server._listening.values()))[0].getsockname()[1]))
+            port = next(iter(server._listening.values())).sock.getsockname()[1]
+            lazy = await asyncio.to_thread(security.connect, port)
             lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
-            lazy.sendall(frame(b"more") * 2000)
+            await asyncio.to_thread(lazy.sendall, frame(b"more") * 2000)
             polite = await connect()
             for _ in range(20):
                 assert len((await polite.ask(b"one"))[0]) == 100_000
@@ -297,13 +242,13 @@ def test_connections_over_the_limit_wait_in_the_backlog() -> None:
         async with serving(echo, max_connections=1) as (server, connect):
             first = await connect()
             assert await first.ask(b"1") == [b"echo 1"]
-            second = await connect()
-            second.writer.write(frame(b"2"))
+            connecting = asyncio.ensure_future(connect())
             for _ in range(20):
                 await asyncio.sleep(0.001)
             assert len(server.connections) == 1
             first.writer.close()
-            assert await second.receive() == b"echo 2"
+            second = await connecting
+            assert await second.ask(b"2") == [b"echo 2"]
 
     run(story)
 
@@ -317,6 +262,60 @@ def test_connections_over_the_rate_wait_for_the_next_second() -> None:
             assert server.tick >= 1
 
     run(story)
+
+
+def test_handlers_see_who_asks_and_through_which_listener(security: Security) -> None:
+    def handler(connection: Connection, body: bytes) -> Handled:
+        session = connection.session
+        return frame(f"{session.principal} {session.listener_name} {session.client_host} {session.local_host}".encode())
+
+    async def story() -> None:
+        async with serving(handler) as (_, connect):
+            peer = await connect()
+            principal = "User:CN=alice" if security.client_context else "User:ANONYMOUS"
+            assert await peer.ask(b"who") == [f"{principal} {security.name} 127.0.0.1 127.0.0.1".encode()]
+
+    run(story)
+
+
+def test_a_client_that_does_not_speak_tls_is_closed_and_others_are_served(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        server = Server(asyncio.get_running_loop(), lambda *_: frame(b"seen"), Limits())
+        port = server.listen("SSL", "127.0.0.1", 0, tls().server_transport)
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(frame(b"in the clear"))
+            answered = await asyncio.wait_for(reader.read(), 20)
+            assert b"seen" not in answered
+            assert not server.connections
+            writer.close()
+            polite = await asyncio.open_connection("127.0.0.1", port, ssl=tls().client_context)
+            polite[1].write(frame(b"hello"))
+            assert await asyncio.wait_for(polite[0].readexactly(8), 20) == frame(b"seen")
+            polite[1].close()
+        finally:
+            server.close()
+
+    run(story)
+
+
+def test_a_transport_that_cannot_be_set_up_costs_its_own_client_only(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(*_: object) -> Transport:
+        raise OSError("no certificate")
+
+    async def story() -> None:
+        server = Server(asyncio.get_running_loop(), lambda *_: frame(b"seen"), Limits())
+        port = server.listen("SSL", "127.0.0.1", 0, broken)
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            assert await asyncio.wait_for(reader.read(), 20) == b""
+            writer.close()
+            assert (server.refused_connections, server.accepted_connections, server.connections) == (1, 0, set())
+        finally:
+            server.close()
+
+    run(story)
+    assert "on SSL could not be set up: no certificate" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 import pytest
-from tests.unit.net.test_connection import Peer, echo, run
+from tests.unit.net.serving import Peer, echo, run
 
 from moldau.net import server as server_module
 from moldau.net.connection import Connection
 from moldau.net.limits import Limits
 from moldau.net.replies import Handled
 from moldau.net.server import Server
-from moldau.net.shedding import CALM_TICKS, REMIND_TICKS, Shortage, least_missed
+from moldau.net.shedding import CALM_TICKS, REMIND_TICKS, Shortage, idle_longest
 
 
 @dataclass(eq=False)
@@ -31,27 +31,27 @@ class Client:
 def test_those_idle_longest_go_first_and_those_who_wait_last() -> None:
     waiting, fresh, old, older = Client(0, is_waiting=True), Client(9), Client(3), Client(2)
     clients = [waiting, fresh, old, older]
-    assert least_missed(clients, 2) == [older, old]
-    assert least_missed(clients, 9) == [older, old, fresh, waiting]
-    assert least_missed(clients, 0) == []
+    assert idle_longest(clients, 2) == [older, old]
+    assert idle_longest(clients, 9) == [older, old, fresh, waiting]
+    assert idle_longest(clients, 0) == []
 
 
 def test_a_shortage_is_told_once_reminded_of_and_over_when_calm() -> None:
     shortage = Shortage()
-    assert shortage.ends(0) is None
-    first = shortage.begins(0, 100)
+    assert shortage.end_if_calm(0) is None
+    first = shortage.note_shortage(0, 100)
     assert first is not None
     assert "100 connections" in first
     assert "ulimit -n" in first
-    assert [shortage.begins(tick, 100) for tick in range(1, REMIND_TICKS)] == [None] * (REMIND_TICKS - 1)
-    assert (shortage.begins(REMIND_TICKS, 100) or "").startswith("still too few")
-    assert shortage.ends(REMIND_TICKS + CALM_TICKS - 1) is None
-    assert shortage.ends(REMIND_TICKS + CALM_TICKS) is not None
-    assert shortage.ends(REMIND_TICKS + CALM_TICKS + 1) is None
-    shortage.lasts(9000)  # of one that is over this says nothing
-    assert shortage.begins(9999, 1) is not None
-    shortage.lasts(10_020)
-    assert shortage.ends(10_020 + CALM_TICKS - 1) is None
+    assert [shortage.note_shortage(tick, 100) for tick in range(1, REMIND_TICKS)] == [None] * (REMIND_TICKS - 1)
+    assert (shortage.note_shortage(REMIND_TICKS, 100) or "").startswith("still too few")
+    assert shortage.end_if_calm(REMIND_TICKS + CALM_TICKS - 1) is None
+    assert shortage.end_if_calm(REMIND_TICKS + CALM_TICKS) is not None
+    assert shortage.end_if_calm(REMIND_TICKS + CALM_TICKS + 1) is None
+    shortage.note_full(9000)  # of one that is over this says nothing
+    assert shortage.note_shortage(9999, 1) is not None
+    shortage.note_full(10_020)
+    assert shortage.end_if_calm(10_020 + CALM_TICKS - 1) is None
 
 
 class Room:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.server.running import announced, running_servers
+from moldau.server.running import announce, running_servers
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def _own_runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_server_is_listed_while_it_runs() -> None:
-    with announced(7, ("broker",)):
+    with announce(7, ("broker",)):
         assert [(s.pid, s.node_id, s.process_roles) for s in running_servers()] == [(os.getpid(), 7, ("broker",))]
     assert running_servers() == []
 

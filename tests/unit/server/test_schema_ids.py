@@ -7,20 +7,19 @@ import pytest
 from moldau.broker.schema_rules import RegisteredSchema, RegistryUnreachableError, SchemaId, SubjectRule
 from moldau.client.registry_http import RegistryServers
 from moldau.core.config import BrokerConfig
-from moldau.server.registry_questions import RegistryQuestions
-from moldau.server.schema_ids import MISSING_S, PAUSE_S, SETTLED_S, RegistryAddress, RegistrySchemaIds
+from moldau.server.schema_ids import MISSING_S, PAUSE_S, SETTLED_S, RegistryAddress, RegistryLookup, RegistrySchemaIds
 
 ORDERS = RegisteredSchema(frozenset({"orders-value"}))
 RULE = SubjectRule("orders", "value", "TopicNameStrategy")
 
 
-class Questions(RegistryQuestions):
+class Lookup(RegistryLookup):
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[SchemaId] = []
         self.answer: RegisteredSchema | None = ORDERS
 
-    def registered(self, schema_id: SchemaId, servers: RegistryServers) -> RegisteredSchema:
+    def find(self, schema_id: SchemaId, servers: RegistryServers) -> RegisteredSchema:
         self.asked.append(schema_id)
         if self.answer is None:
             raise RegistryUnreachableError("gone")
@@ -35,8 +34,8 @@ class Clock:
 
 
 @pytest.fixture
-def questions() -> Questions:
-    return Questions()
+def lookup() -> Lookup:
+    return Lookup()
 
 
 @pytest.fixture
@@ -45,29 +44,29 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def ids(questions: Questions, clock: Clock) -> RegistrySchemaIds:
+def ids(lookup: Lookup, clock: Clock) -> RegistrySchemaIds:
     address = RegistryAddress(RegistryServers(("http://registry:8081",)), missing_ttl_s=2, max_ids=3)
-    return RegistrySchemaIds(lambda: address, questions=questions, now_s=clock)
+    return RegistrySchemaIds(lambda: address, lookup=lookup, now_s=clock)
 
 
-def test_nothing_is_known_of_an_id_before_it_was_asked_about(ids: RegistrySchemaIds, questions: Questions) -> None:
+def test_nothing_is_known_of_an_id_before_it_was_asked_about(ids: RegistrySchemaIds, lookup: Lookup) -> None:
     assert ids.current((1, RULE)) is None
     assert ids.last_known(1) is None
-    assert not questions.asked
+    assert not lookup.asked
 
 
-def test_what_fits_is_good_for_long(ids: RegistrySchemaIds, questions: Questions, clock: Clock) -> None:
+def test_what_fits_is_good_for_long(ids: RegistrySchemaIds, lookup: Lookup, clock: Clock) -> None:
     assert ids.ask([(1, RULE)]) == {1: ORDERS}
     clock.now_s += SETTLED_S - 1
     assert ids.current((1, RULE)) == ORDERS
     clock.now_s += 1
     assert ids.current((1, RULE)) is None
     assert ids.last_known(1) == ORDERS
-    assert questions.asked == [1]
+    assert lookup.asked == [1]
 
 
-def test_what_does_not_fit_is_asked_again_soon(ids: RegistrySchemaIds, questions: Questions, clock: Clock) -> None:
-    questions.answer = RegisteredSchema()
+def test_what_does_not_fit_is_asked_again_soon(ids: RegistrySchemaIds, lookup: Lookup, clock: Clock) -> None:
+    lookup.answer = RegisteredSchema()
     ids.ask([(1, RULE)])
     clock.now_s += 1.9
     assert ids.current((1, RULE)) == RegisteredSchema()
@@ -75,18 +74,18 @@ def test_what_does_not_fit_is_asked_again_soon(ids: RegistrySchemaIds, questions
     assert ids.current((1, RULE)) is None
 
 
-def test_one_topics_mistake_is_not_held_against_another(ids: RegistrySchemaIds, questions: Questions) -> None:
+def test_one_topics_mistake_is_not_held_against_another(ids: RegistrySchemaIds, lookup: Lookup) -> None:
     other = SubjectRule("payments", "value", "TopicNameStrategy")
     assert ids.ask([(1, RULE), (1, other)]) == {1: ORDERS}
-    assert questions.asked == [1]
+    assert lookup.asked == [1]
     assert ids.current((1, other)) == ORDERS, "which does not fit, and was asked just now"
     assert ids.current((1, SubjectRule("late", "value", "TopicNameStrategy"))) is None, "nobody asked for this one"
 
 
-def test_even_without_a_time_to_live_a_flood_of_mistakes_is_held_back(questions: Questions, clock: Clock) -> None:
+def test_even_without_a_time_to_live_a_flood_of_mistakes_is_held_back(lookup: Lookup, clock: Clock) -> None:
     address = RegistryAddress(RegistryServers(("http://registry:8081",)))
-    ids = RegistrySchemaIds(lambda: address, questions=questions, now_s=clock)
-    questions.answer = RegisteredSchema()
+    ids = RegistrySchemaIds(lambda: address, lookup=lookup, now_s=clock)
+    lookup.answer = RegisteredSchema()
     ids.ask([(1, RULE)])
     clock.now_s += MISSING_S / 2
     assert ids.current((1, RULE)) == RegisteredSchema()
@@ -101,15 +100,15 @@ def test_the_ids_asked_about_longest_ago_make_room(ids: RegistrySchemaIds) -> No
 
 
 def test_a_registry_that_is_gone_is_left_alone_for_a_moment(
-    ids: RegistrySchemaIds, questions: Questions, clock: Clock
+    ids: RegistrySchemaIds, lookup: Lookup, clock: Clock
 ) -> None:
-    questions.answer = None
+    lookup.answer = None
     for _ in range(3):
         with pytest.raises(RegistryUnreachableError, match="gone"):
             ids.ask([(1, RULE)])
-    assert questions.asked == [1]
+    assert lookup.asked == [1]
     clock.now_s += PAUSE_S
-    questions.answer = ORDERS
+    lookup.answer = ORDERS
     assert ids.ask([(1, RULE)]) == {1: ORDERS}
     assert ids.ask([(2, RULE)]) == {2: ORDERS}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.router import ROUTES, announced
+from moldau.broker.router import ROUTES, announced_ranges
 from moldau.controller.features import SUPPORTED
 from moldau.core.errors import ErrorCode
 from moldau.protocol.api import ApiKey
@@ -49,7 +49,8 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
 
 def _api_keys() -> list[Message]:
     return [
-        Message(api_key=one.api_key, min_version=one.min_version, max_version=one.max_version) for one in announced()
+        Message(api_key=one.api_key, min_version=one.min_version, max_version=one.max_version)
+        for one in announced_ranges()
     ]
 
 

@@ -23,10 +23,13 @@ from moldau.cli.server.starting import (
     overrides_in,
 )
 from moldau.core.errors import MoldauError
+from moldau.registry.settings import RegistrySettings
 from moldau.server.config import LOOPBACK, load_file, parse_overrides
-from moldau.server.registry import check, run
 
 __all__ = ["moldau_registry", "parser", "schema_registry_start"]
+
+ROLE = "schema-registry"
+"""By which the process is found among the running ones."""
 
 PREFIX = "SCHEMA_REGISTRY_"
 
@@ -65,15 +68,22 @@ def schema_registry_start(arguments: Sequence[str] | None = None) -> int:
 
 def _run(file: Path | None, overrides: Sequence[str], *, check_only: bool, log_format: str) -> int:
     try:
-        settings = check(_gather_settings(file, os.environ, overrides))
+        settings = RegistrySettings.of(_gather_settings(file, os.environ, overrides))
         for warning in settings.warnings:
             print(f"moldau: {warning}", file=sys.stderr)
         if check_only:
             print("The configuration is valid.")
             return 0
-        return run(settings, log_format=log_format)
+        return _serve(settings, log_format)
     except MoldauError as error:
         return fail(error)
+
+
+def _serve(settings: RegistrySettings, log_format: str) -> int:
+    from moldau.registry.instance import RegistryInstance
+    from moldau.server.services import run_services
+
+    return run_services(lambda: [RegistryInstance(settings)], roles=(ROLE,), log_format=log_format)
 
 
 def _listener(file: Path | None, host: str | None, port: int | None) -> str:

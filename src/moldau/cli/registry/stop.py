@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from moldau.cli.registry.start import ROLE
 from moldau.cli.server.stop import stop_all
-from moldau.server.registry import ROLE
 from moldau.server.running import running_servers
 
 __all__ = ["schema_registry_stop"]

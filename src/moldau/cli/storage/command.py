@@ -1,6 +1,6 @@
 """kafka-storage: format, info, random-uuid, version-mapping, feature-dependencies.
 
-Formatting itself is `server.formatting`. Start at `main`.
+Formatting itself is `server.directories`. Start at `main`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from moldau.core.config import BrokerConfig
 from moldau.core.errors import InvalidConfigError, MoldauError
 from moldau.core.ids import random_uuid, render_uuid
 from moldau.server.config import gather
-from moldau.server.formatting import FormatPlan, check_feature, format_directories
+from moldau.server.directories import FormatPlan, check_feature, format_directories
 from moldau.server.metadata_versions import default_level, features_at, level_of, name_of
 
 __all__ = ["main"]

@@ -10,7 +10,7 @@ from moldau.core.errors import MoldauError
 from moldau.core.ids import render_uuid
 from moldau.log.files import Files
 from moldau.log.meta_properties import MetaProperties, load_meta_properties
-from moldau.server.formatting import all_directories
+from moldau.server.directories import all_directories
 
 __all__ = ["describe"]
 

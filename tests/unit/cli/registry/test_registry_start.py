@@ -29,7 +29,7 @@ def test_without_a_file_only_this_machine_can_connect(
     file = tmp_path / "schema-registry.properties"
     file.write_text("kafkastore.topic=_schemas\n")
     given: list[RegistrySettings] = []
-    monkeypatch.setattr(start, "run", lambda settings, log_format: given.append(settings) or 0)
+    monkeypatch.setattr(start, "_serve", lambda settings, log_format: given.append(settings) or 0)
     assert start.moldau_registry([str(file) if word == "FILE" else word for word in words]) == 0
     assert given[0]["listeners"] == [listeners or "http://0.0.0.0:8081"]
 

@@ -12,7 +12,7 @@ from tests.integration.registry.stub_registry import StubRegistry
 
 from moldau.broker.schema_rules import RegisteredSchema, RegistryUnreachableError
 from moldau.client.registry_http import RegistryServers
-from moldau.server.registry_questions import RegistryQuestions
+from moldau.server.schema_ids import RegistryLookup
 
 AVRO = json.dumps({"type": "record", "name": "shop.Order", "fields": []})
 SEVEN = {
@@ -24,10 +24,10 @@ GUID = "0f3e9b1a-6f0e-4f2c-9a5e-3c1d2b4a5f60"
 
 
 @pytest.fixture
-def questions() -> Iterator[RegistryQuestions]:
-    questions = RegistryQuestions()
-    yield questions
-    questions.close()
+def lookup() -> Iterator[RegistryLookup]:
+    lookup = RegistryLookup()
+    yield lookup
+    lookup.close()
 
 
 @pytest.fixture
@@ -47,49 +47,49 @@ def free_port() -> int:
         return port
 
 
-def test_an_id_is_told_with_its_subjects_and_its_name(questions: RegistryQuestions, registry: StubRegistry) -> None:
-    assert questions.registered(7, at(registry.url)) == ORDER
-    assert questions.registered(7, at(registry.url + "/")) == ORDER
+def test_an_id_is_told_with_its_subjects_and_its_name(lookup: RegistryLookup, registry: StubRegistry) -> None:
+    assert lookup.find(7, at(registry.url)) == ORDER
+    assert lookup.find(7, at(registry.url + "/")) == ORDER
 
 
-def test_an_unknown_id_is_known_to_be_unknown(questions: RegistryQuestions, registry: StubRegistry) -> None:
-    assert questions.registered(8, at(registry.url)) == RegisteredSchema()
+def test_an_unknown_id_is_known_to_be_unknown(lookup: RegistryLookup, registry: StubRegistry) -> None:
+    assert lookup.find(8, at(registry.url)) == RegisteredSchema()
     assert registry.paths == ["/schemas/ids/8/subjects"]
 
 
 def test_an_id_whose_subjects_are_all_deleted_is_registered_nowhere(
-    questions: RegistryQuestions, registry: StubRegistry
+    lookup: RegistryLookup, registry: StubRegistry
 ) -> None:
     registry.answers["/schemas/ids/7/subjects"] = 200, []
-    assert questions.registered(7, at(registry.url)) == RegisteredSchema()
+    assert lookup.find(7, at(registry.url)) == RegisteredSchema()
 
 
-def test_a_guid_leads_to_the_id_of_the_default_context(questions: RegistryQuestions, registry: StubRegistry) -> None:
+def test_a_guid_leads_to_the_id_of_the_default_context(lookup: RegistryLookup, registry: StubRegistry) -> None:
     ids = [{"context": ".other", "id": 1}, {"context": ".", "id": 7}]
     registry.answers[f"/schemas/guids/{GUID}/ids"] = 200, ids
-    assert questions.registered(GUID, at(registry.url)) == ORDER
+    assert lookup.find(GUID, at(registry.url)) == ORDER
     registry.answers[f"/schemas/guids/{GUID}/ids"] = 200, ids[:1]
-    assert questions.registered(GUID, at(registry.url)) == RegisteredSchema()
+    assert lookup.find(GUID, at(registry.url)) == RegisteredSchema()
 
 
-def test_one_connection_serves_many_questions(questions: RegistryQuestions, registry: StubRegistry) -> None:
+def test_one_connection_serves_many_lookups(lookup: RegistryLookup, registry: StubRegistry) -> None:
     for _ in range(5):
-        questions.registered(7, at(registry.url))
+        lookup.find(7, at(registry.url))
     assert (len(registry.requests), registry.connections) == (10, 1)
 
 
-def test_a_registry_that_was_restarted_is_asked_over_a_new_connection(questions: RegistryQuestions) -> None:
+def test_a_registry_that_was_restarted_is_asked_over_a_new_connection(lookup: RegistryLookup) -> None:
     with StubRegistry(SEVEN) as first:
-        assert questions.registered(7, at(first.url)) == ORDER
-        for connection in questions._http._connections.values():
+        assert lookup.find(7, at(first.url)) == ORDER
+        for connection in lookup._http._connections.values():
             assert connection.sock is not None
             connection.sock.shutdown(socket.SHUT_RDWR)
-        assert questions.registered(7, at(first.url)) == ORDER
+        assert lookup.find(7, at(first.url)) == ORDER
         assert first.connections == 2
 
 
-def test_the_next_instance_is_asked_when_one_is_gone(questions: RegistryQuestions, registry: StubRegistry) -> None:
-    assert questions.registered(7, at(f"http://127.0.0.1:{free_port()}", registry.url)) == ORDER
+def test_the_next_instance_is_asked_when_one_is_gone(lookup: RegistryLookup, registry: StubRegistry) -> None:
+    assert lookup.find(7, at(f"http://127.0.0.1:{free_port()}", registry.url)) == ORDER
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_the_next_instance_is_asked_when_one_is_gone(questions: RegistryQuestion
     ],
 )
 def test_credentials_travel_as_basic_auth(
-    questions: RegistryQuestions, registry: StubRegistry, url: str, fields: Any, header: str | None
+    lookup: RegistryLookup, registry: StubRegistry, url: str, fields: Any, header: str | None
 ) -> None:
-    questions.registered(7, at(url.format(registry.url.removeprefix("http://")), **fields))
+    lookup.find(7, at(url.format(registry.url.removeprefix("http://")), **fields))
     assert [headers.get("Authorization") for _, headers in registry.requests] == [header, header]
 
 
@@ -119,26 +119,26 @@ def test_credentials_travel_as_basic_auth(
         (200, 7),
     ],
 )
-def test_a_bad_answer_is_no_answer(questions: RegistryQuestions, registry: StubRegistry, answer: Any) -> None:
+def test_a_bad_answer_is_no_answer(lookup: RegistryLookup, registry: StubRegistry, answer: Any) -> None:
     registry.answers["/schemas/ids/7/subjects"] = answer
     registry.answers["/schemas/ids/7"] = 200, "not a schema"
-    with pytest.raises(RegistryUnreachableError, match="schema 7 cannot be asked about"):
-        questions.registered(7, at(registry.url))
+    with pytest.raises(RegistryUnreachableError, match="schema 7 cannot be looked up"):
+        lookup.find(7, at(registry.url))
 
 
-def test_nobody_to_ask_says_what_to_set(questions: RegistryQuestions) -> None:
+def test_nobody_to_ask_says_what_to_set(lookup: RegistryLookup) -> None:
     with pytest.raises(RegistryUnreachableError, match=r"set confluent\.schema\.registry\.url"):
-        questions.registered(7, at())
+        lookup.find(7, at())
 
 
-def test_a_password_is_not_told_in_errors(questions: RegistryQuestions) -> None:
+def test_a_password_is_not_told_in_errors(lookup: RegistryLookup) -> None:
     port = free_port()
     with pytest.raises(RegistryUnreachableError) as caught:
-        questions.registered(7, at(f"http://ada:love@127.0.0.1:{port}"))
+        lookup.find(7, at(f"http://ada:love@127.0.0.1:{port}"))
     assert "love" not in str(caught.value)
     assert f"http://127.0.0.1:{port}: " in str(caught.value)
 
 
-def test_a_truststore_that_cannot_be_read_is_named(questions: RegistryQuestions) -> None:
+def test_a_truststore_that_cannot_be_read_is_named(lookup: RegistryLookup) -> None:
     with pytest.raises(RegistryUnreachableError, match="cannot read the key store /no/such"):
-        questions.registered(7, at("https://127.0.0.1:1", truststore=("/no/such", "")))
+        lookup.find(7, at("https://127.0.0.1:1", truststore=("/no/such", "")))

@@ -1,0 +1,104 @@
+"""Our clients log in to Apache Kafka over SASL, and are refused as any client is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from tests.oracle.apache_kafka import ApacheKafka, free_port, needs_apache_kafka
+
+from moldau.client.admin import Admin
+from moldau.client.errors import ClientError
+from moldau.client.scram import alter_credentials
+from moldau.client.wire import WireClient
+from moldau.client.wire_admin import describe_log_dirs
+from moldau.core.errors import ErrorCode
+from moldau.net.broker_client import BrokerClient
+from moldau.protocol.api import ApiKey
+from moldau.protocol.messages import Message
+from moldau.protocol.sasl_login import AuthenticationError
+from moldau.security.sasl import mechanism_named
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+USER, PASSWORD = "alice,=x", "secret"
+PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";'
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+REAUTHENTICATION_MS = 3_600_000
+
+
+class SaslKafka(NamedTuple):
+    bootstrap: str
+    sasl_port: int
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[SaslKafka]:
+    needs_apache_kafka()
+    plaintext, controller, sasl = free_port(), free_port(), free_port()
+    addresses = {"PLAINTEXT": plaintext, "CONTROLLER": controller, "SASL": sasl}
+    listeners = {name: f"{name}://127.0.0.1:{port}" for name, port in addresses.items()}
+    settings = {
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listeners": ",".join(listeners.values()),
+        "advertised.listeners": f"{listeners['PLAINTEXT']},{listeners['SASL']}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "listener.name.sasl.plain.sasl.jaas.config": PLAIN,
+        "listener.name.sasl.scram-sha-256.sasl.jaas.config": SCRAM,
+        "listener.name.sasl.scram-sha-512.sasl.jaas.config": SCRAM,
+        "connections.max.reauth.ms": str(REAUTHENTICATION_MS),
+    }
+    with ApacheKafka(None, settings):
+        bootstrap = f"127.0.0.1:{plaintext}"
+        for name in MECHANISMS[1:]:
+            alter_credentials(Admin(bootstrap), USER, {name: (PASSWORD, 4096)}, ())
+        yield SaslKafka(bootstrap, sasl)
+
+
+def user_for(mechanism: str) -> str:
+    return "alice" if mechanism == "PLAIN" else USER
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_blocking_client_logs_in(kafka: SaslKafka, mechanism: str) -> None:
+    login = mechanism_named(mechanism, user_for(mechanism), PASSWORD)
+    with WireClient("127.0.0.1", kafka.sasl_port, mechanism=login) as client:
+        assert client.send(ApiKey.DESCRIBE_CLUSTER, Message()).cluster_id
+        assert client.session_lifetime_ms == REAUTHENTICATION_MS
+    with pytest.raises(ClientError, match="cannot log in") as refused:
+        WireClient("127.0.0.1", kafka.sasl_port, mechanism=mechanism_named(mechanism, user_for(mechanism), "wrong"))
+    assert refused.value.error_code is ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_the_client_of_other_brokers_logs_in(kafka: SaslKafka, mechanism: str) -> None:
+    async def story() -> None:
+        for password, is_right in ((PASSWORD, True), ("wrong", False)):
+            client = BrokerClient(
+                "127.0.0.1",
+                kafka.sasl_port,
+                client_id="broker-1",
+                mechanism=lambda password=password: mechanism_named(mechanism, user_for(mechanism), password),  # type: ignore[misc]
+            )
+            if is_right:
+                assert (await client.send(ApiKey.DESCRIBE_CLUSTER, Message())).cluster_id
+            else:
+                with pytest.raises(AuthenticationError):
+                    await client.send(ApiKey.DESCRIBE_CLUSTER, Message())
+            client.close()
+
+    asyncio.run(story())
+
+
+def test_what_librdkafka_does_not_offer_is_asked_with_the_properties_of_the_others(kafka: SaslKafka) -> None:
+    properties = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": (
+            'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="secret";'
+        ),
+    }
+    with Admin(f"127.0.0.1:{kafka.sasl_port}", properties).wire() as client:
+        assert describe_log_dirs(client)
