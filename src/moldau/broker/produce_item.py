@@ -23,6 +23,7 @@ class ProduceItem:
     __slots__ = (
         "batch",
         "claims",
+        "end_offset",
         "error",
         "header",
         "index",
@@ -45,6 +46,8 @@ class ProduceItem:
         self.claims: Sequence[SchemaClaims] = ()
         """Schema ids that the registry has to be asked about."""
         self.is_appended = False
+        self.end_offset = 0
+        """One past the batch's last offset, whether it was appended now or is a duplicate."""
         self.error: MoldauError | None = None
         """Why the log did not take it."""
         self.outcome: ProducedPartition | None = None
