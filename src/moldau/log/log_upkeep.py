@@ -136,7 +136,8 @@ class LogUpkeep(LogState):
         if self.offline_error is None and not self.is_closed:
             for segment in self.segments:
                 if not segment.is_index_saved:
-                    self._save("the indexes", segment.save_indexes)
+                    with self._flush_lock:  # a flush must not take them for saved while they are being written
+                        self._save("the indexes", segment.save_indexes)
             self._save("a producer snapshot", self._snapshots.save)
             self._save("the leader epochs", self._epoch_file.save)
 
@@ -201,9 +202,16 @@ class LogUpkeep(LogState):
             segment.release()
 
     def release_idle(self) -> None:
-        """Close the files and drop the indexes of all but the last segment; reads bring them back."""
-        for segment in self.segments[:-1]:
-            segment.release()
+        """Close the files and drop the indexes of all but the last segment; reads bring them back.
+
+        Not while a flush is saving indexes in another thread; the next round is soon enough then.
+        """
+        if self._flush_lock.acquire(blocking=False):
+            try:
+                for segment in self.segments[:-1]:
+                    segment.release()
+            finally:
+                self._flush_lock.release()
 
     def close_files(self) -> None:
         """Let go of every descriptor while others need them; the next append or read opens its file again.

@@ -14,6 +14,7 @@ Who may touch what:
   it sees a consistent list. An open file outlives its segment (`files.SegmentFile`).
 - The *maintenance thread* flushes, saves indexes and checkpoints, and deletes segments: it replaces
   `segments` under `_lock`, and leaves the last one alone. Nobody holds `_lock` while the disk works.
+- Whoever writes index files or lets go of indexes holds `_flush_lock`, which the loop never takes.
 - The recovery point moves under `_lock`, and a flush that a truncation overtook does not move it.
 
 What the disk holds after a crash: index files, producer snapshots and the epoch checkpoint are written

@@ -6,7 +6,7 @@ them and an append should not wait for them. Which segment to use, when to roll 
 `log.partition_log`, which also appends to the last one. Start at `Segment.find`.
 
 Threads: the loop thread appends; any thread may read, since what readers touch is either replaced whole
-(`tail`) or only ever grows. The maintenance thread saves and syncs.
+(`tail`) or only ever grows. Indexes are saved and let go by one thread at a time, which `PartitionLog` sees to.
 """
 
 from __future__ import annotations
@@ -163,7 +163,10 @@ class Segment:
             return self.files.open_existing(self.path(".log"))
 
     def release(self) -> None:
-        """Let go of the descriptor and of indexes that are on disk; both come back when needed."""
+        """Let go of the descriptor and of indexes that are on disk; both come back when needed.
+
+        Nobody may be saving the indexes meanwhile: they count as saved before they are.
+        """
         self._file = self._append_file = None
         self.fd = -1
         if self.is_index_saved:
@@ -336,14 +339,16 @@ class Segment:
         self.is_index_synced = sync or not (self.offset_index.entries or self.time_index.entries)
 
     def _write_indexes(self, sync: bool) -> None:
+        # While they count as unsaved nobody lets go of them.
+        offsets, times, aborted = self.offset_index, self.time_index, self.txn_index
         # Before the bytes are taken: what an append adds meanwhile must count as unsaved again.
         self.is_index_saved = True
         self._txn_mark = None
         try:
-            self._write_index(".index", bytes(self.offset_index.entries), sync)
-            self._write_index(".timeindex", bytes(self.time_index.entries), sync)
-            if self.txn_index.entries or self.files.exists(self.path(".txnindex")):
-                self._write_index(".txnindex", bytes(self.txn_index.entries), sync)
+            self._write_index(".index", bytes(offsets.entries), sync)
+            self._write_index(".timeindex", bytes(times.entries), sync)
+            if aborted.entries or self.files.exists(self.path(".txnindex")):
+                self._write_index(".txnindex", bytes(aborted.entries), sync)
         except OSError:
             self.is_index_saved = False
             raise
