@@ -1,7 +1,7 @@
 """Produce, the careful way: any number of partitions, any kind of topic, and every reason to refuse.
 
 A request becomes items, one for each partition. Items are checked, their bodies opened where the topic wants that
-(`broker.body_opening`), appended in order, and answered when the disk has what it must have. The short way that most
+(`broker.batch_bodies`), appended in order, and answered when the disk has what it must have. The short way that most
 requests take is `broker.handlers.api_00_produce`. Start at `CarefulProduce.handle`.
 """
 
@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from moldau.broker.batch_bodies import BodyOpening, Refusals
 from moldau.broker.batch_rules import RefusedBatchError, checked_header, stamp_append_time
-from moldau.broker.body_opening import BodyOpening, Refusals
 from moldau.broker.context import Broker
 from moldau.broker.leaders import leader_endpoints
-from moldau.broker.partition import NotLeaderError, Partition, when_all_committed, when_all_flushed
-from moldau.broker.produce_item import ProduceItem
+from moldau.broker.partition import NotLeaderError, Partition, Topic, when_all_committed, when_all_flushed
 from moldau.broker.slow_appends import SlowAppends, failure_of, sleeps
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.net.replies import CloseConnectionError, Handled, ReplySlot
@@ -33,15 +32,60 @@ from moldau.protocol.produce import (
 from moldau.protocol.record_batch import TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
+    from moldau.broker.schema_rules import SchemaClaims
     from moldau.net.connection import Connection
 
-__all__ = ["CarefulProduce", "LateProduce"]
+__all__ = ["CarefulProduce", "LateProduce", "ProduceItem"]
 
 log = logging.getLogger(__name__)
 
 ADMIN_CLIENT_ID = b"__admin_client"
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _client_id_length = struct.Struct(">h").unpack_from
+
+
+class ProduceItem:
+    """One partition's share of a produce request, on its way from bytes to an outcome."""
+
+    __slots__ = (
+        "batch",
+        "claims",
+        "end_offset",
+        "error",
+        "header",
+        "index",
+        "is_appended",
+        "is_body_wanted",
+        "outcome",
+        "partition",
+        "topic",
+        "topic_key",
+    )
+
+    def __init__(self, topic_key: bytes, topic: Topic | None, index: int) -> None:
+        self.topic_key = topic_key
+        self.topic = topic
+        self.index = index
+        self.partition: Partition | None = None
+        self.batch: memoryview | bytearray = bytearray()
+        self.header: tuple[int, ...] = ()
+        self.is_body_wanted = False
+        self.claims: Sequence[SchemaClaims] = ()
+        """Schema ids that the registry has to be asked about."""
+        self.is_appended = False
+        self.end_offset = 0
+        """One past the batch's last offset, whether it was appended now or is a duplicate."""
+        self.error: MoldauError | None = None
+        """Why the log did not take it."""
+        self.outcome: ProducedPartition | None = None
+
+    def refuse(self, error: MoldauError) -> None:
+        if isinstance(error, RefusedBatchError):
+            self.outcome = ProducedPartition(
+                self.index, error.error_code, record_errors=error.record_errors, error_message=str(error)
+            )
+        else:
+            self.outcome = ProducedPartition(self.index, error.code, error_message=str(error))
 
 
 @dataclass(slots=True)
