@@ -1,8 +1,8 @@
 """Opening batches: what only their records can tell, and packing them anew in the topic's codec.
 
 For compacted topics, recompression, schema ids, lowered bounds on timestamps and `moldau.validate.records`; all other
-batches are appended unopened. `opened` looks inside one batch and is pure but slow, so `BodyOpening` keeps it off the
-loop: small batches on the spot, others in a thread. Questions to a schema registry, which may be slow or gone, have a
+batches are appended unopened. `open_batch` looks inside one batch and is pure but slow, so `BodyOpening` does that to
+small batches on the spot and to others in a thread. Questions to a schema registry, which may be slow or gone, have a
 thread of their own, so that batches which raise none never wait for it. Start at `BodyOpening.open`.
 """
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from moldau.broker.produce import ProduceItem
     from moldau.protocol.records import Record
 
-__all__ = ["BodyOpening", "OpenedBatch", "Refusals", "opened"]
+__all__ = ["BodyOpening", "OpenedBatch", "Refusals", "open_batch"]
 
 INLINE_BODY_BYTES = 8 * 1024
-"""Uncompressed bodies up to this size are opened on the spot: a thread would cost more."""
+"""Uncompressed bodies up to this size are open_batch on the spot: a thread would cost more."""
 
 BODY_THREADS = 2
 
@@ -50,11 +50,11 @@ class BodyOpening:
         Items that wait have bytes of their own from then on, since a frame is only lent.
         """
         if any(_wants_thread(item) for item in items):
-            self._begin(self._open_in_thread(_kept(items), now_ms), later)
+            self._begin(self._open_in_thread(_own_batches(items), now_ms), later)
             return None
         refused = _open_all(items, now_ms, self._schema_ids)
         if any(item.claims for item in items):
-            self._begin(self._ask_too(_kept(items), refused), later)
+            self._begin(self._ask_too(_own_batches(items), refused), later)
             return None
         return refused
 
@@ -91,7 +91,8 @@ def _wants_thread(item: ProduceItem) -> bool:
     return bool(is_compressed) or len(item.batch) > INLINE_BODY_BYTES
 
 
-def _kept(items: Sequence[ProduceItem]) -> Sequence[ProduceItem]:
+def _own_batches(items: Sequence[ProduceItem]) -> Sequence[ProduceItem]:
+    """Give items that have to wait bytes of their own: a frame is only lent for one call."""
     for item in items:
         if isinstance(item.batch, memoryview):
             item.batch = bytearray(item.batch)
@@ -106,7 +107,7 @@ def _open_all(items: Sequence[ProduceItem], now_ms: int, schema_ids: SchemaIds) 
             continue
         try:
             batch = bytearray(item.batch)
-            item.batch, claims = opened(batch, item.header, item.topic.rules, now_ms, item.topic.schema_rules)
+            item.batch, claims = open_batch(batch, item.header, item.topic.rules, now_ms, item.topic.schema_rules)
             if item.batch is not batch:
                 item.header = HEADER.unpack_from(item.batch)
                 item.topic.stats.produce_conversions += 1
@@ -147,7 +148,7 @@ class OpenedBatch(NamedTuple):
     """The schema ids in it, where the topic has them checked; that is still to be done."""
 
 
-def opened(
+def open_batch(
     batch: bytearray,
     fields: tuple[int, ...],
     rules: BatchRules,
@@ -176,7 +177,7 @@ def opened(
     claims = () if schema_rules is None else claims_of(records, schema_rules)
     if rules.codec is None or rules.codec == header.codec:
         return OpenedBatch(batch, claims)
-    return OpenedBatch(_recompressed(records, header, rules), claims)
+    return OpenedBatch(_recompress(records, header, rules), claims)
 
 
 def _check_timestamps(records: Sequence[Record], header: BatchHeader, rules: BatchRules, now_ms: int) -> None:
@@ -210,7 +211,7 @@ def _refuse(
         raise RefusedBatchError(code, message, errors, counter=counter)
 
 
-def _recompressed(records: Sequence[Record], header: BatchHeader, rules: BatchRules) -> bytearray:
+def _recompress(records: Sequence[Record], header: BatchHeader, rules: BatchRules) -> bytearray:
     from moldau.protocol.records import encode_batch
 
     batch = encode_batch(

@@ -53,7 +53,7 @@ class PartitionAppender:
         then: Callable[[MoldauError | None], None],
     ) -> None:
         now_ms = self._broker.clock.now_ms()
-        batch = _encoded(records, producer, now_ms, self._codec)
+        batch = _encode(records, producer, now_ms, self._codec)
 
         def appended(error: MoldauError | None) -> None:
             if error is None:
@@ -81,7 +81,7 @@ class PartitionAppender:
         self._partition.when_committed(self._partition.log.log_end_offset, None, committed)
 
 
-def _encoded(records: Sequence[CoordinatorRecord], producer: Producer | None, now_ms: int, codec: int) -> bytearray:
+def _encode(records: Sequence[CoordinatorRecord], producer: Producer | None, now_ms: int, codec: int) -> bytearray:
     return bytearray(
         encode_batch(
             [Record(number, 0, key, value) for number, (key, value) in enumerate(records)],

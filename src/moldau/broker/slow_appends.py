@@ -205,12 +205,12 @@ class SlowAppends:
 
     def note_slow(self, elapsed_s: float) -> None:
         """A write on the loop had to wait for the disk."""
-        self._distrust(1, elapsed_s)
+        self._keep_thread_on(1, elapsed_s)
         if not self.is_on:
             log.warning("an append took %d ms: appends go through a thread until the disk keeps up", elapsed_s * 1000)
             self._turn_on()
 
-    def _distrust(self, count: int, slowest_s: float) -> None:
+    def _keep_thread_on(self, count: int, slowest_s: float) -> None:
         self.count += count
         until = self._clock() + min(max(CALM_S, slowest_s * CALM_FACTOR), LONGEST_CALM_S)
         self._thread_until = until if self._thread_until is None else max(until, self._thread_until)
@@ -267,7 +267,7 @@ class SlowAppends:
 
     def _finish(self, jobs: list[_Job], slow: int, slowest_s: float) -> None:
         if slow:
-            self._distrust(slow, slowest_s)
+            self._keep_thread_on(slow, slowest_s)
         self._in_thread -= len(jobs)
         for job in jobs:
             self._pending -= 1

@@ -68,7 +68,7 @@ class Markers:
                 return
             _check(partition.log, marker)
             now_ms = self._broker.clock.now_ms()
-            batch[:] = _encoded(marker, now_ms)
+            batch[:] = _encode_marker(marker, now_ms)
             partition.append(batch, HEADER.unpack_from(batch), now_ms)
 
         def appended(error: MoldauError | None) -> None:
@@ -114,7 +114,7 @@ def _check(log: PartitionLog, marker: Marker) -> None:
         )
 
 
-def _encoded(marker: Marker, now_ms: int) -> bytearray:
+def _encode_marker(marker: Marker, now_ms: int) -> bytearray:
     # Here and not above: record codecs bring the compression libraries, which most brokers start without.
     from moldau.protocol.records import ControlType, end_transaction_marker
 

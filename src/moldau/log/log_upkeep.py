@@ -125,7 +125,7 @@ class LogUpkeep(LogState):
         """Put a closed segment on disk with all that belongs to it, and move the recovery point past it."""
         if not self.is_closed and segment in self.segments:
             if self._config.preallocate:
-                segment.give_back()
+                segment.free_preallocated()
             self._save("a producer snapshot", self._snapshots.save)
             self.flush(before=segment.base_offset + 1)
 
@@ -171,9 +171,9 @@ class LogUpkeep(LogState):
             return
         if self.offline_error is None:
             if self._active is not None or self.recovery_point < self.log_end_offset:
-                self.needs_recovery |= not self._flushed()
+                self.needs_recovery |= not self._try_to_flush()
             if self._config.preallocate and self._active is not None:
-                self._active.give_back()
+                self._active.free_preallocated()
             for segment in self.segments:
                 if not segment.is_index_saved or not segment.is_index_synced:
                     segment.force_time_entry()
@@ -186,7 +186,7 @@ class LogUpkeep(LogState):
             self.needs_recovery |= self.recovery_point != self.log_end_offset
         self.abandon()
 
-    def _flushed(self) -> bool:
+    def _try_to_flush(self) -> bool:
         try:
             self.flush()
         except StorageError as error:
@@ -405,7 +405,7 @@ class LogUpkeep(LogState):
             cut.truncate(offset)
             self._end_at(offset)
         except OSError as error:
-            raise self._cut_halfway(offset, error) from error
+            raise self._fail_truncation(offset, error) from error
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove everything and go on at `offset`."""
@@ -423,9 +423,9 @@ class LogUpkeep(LogState):
             self._epoch_file.clear()
             self._end_at(offset)
         except (OSError, StorageError) as error:
-            raise self._cut_halfway(offset, error) from error
+            raise self._fail_truncation(offset, error) from error
 
-    def _cut_halfway(self, offset: int, error: Exception) -> StorageError:
+    def _fail_truncation(self, offset: int, error: Exception) -> StorageError:
         """Files and memory no longer agree; a start finds out what the files hold, and the cut can be made again."""
         self.take_offline(f"cannot truncate {self.directory} to offset {offset}: {error}")
         return StorageError(str(self.offline_error))

@@ -158,13 +158,13 @@ class LogManager:
         for directory in self.directories:
             try:
                 directory.load()
-                found = self._found(directory)
+                found = self._find_partitions(directory)
             except OSError as error:
                 raise StartupError(f"cannot read log directory {directory.path}: {error}") from error
             if directory.is_clean or self._recovery_threads <= 1 or len(found) < 2:
-                logs = [self._opened(directory, *partition) for partition in found]
+                logs = [self._open_partition(directory, *partition) for partition in found]
             else:
-                logs = self._opened_in_parallel(directory, found)
+                logs = self._open_in_parallel(directory, found)
             for opened in logs:
                 self._keep(opened)
 
@@ -187,7 +187,7 @@ class LogManager:
             if name != _METADATA_DIRECTORY and _PARTITION_FOLDER.fullmatch(name)
         ]
 
-    def _found(self, directory: LogDirectory) -> list[tuple[str, TopicPartition]]:
+    def _find_partitions(self, directory: LogDirectory) -> list[tuple[str, TopicPartition]]:
         found = []
         for name in self.files.subdirectories(directory.path):
             if name == _METADATA_DIRECTORY or name.endswith(("-stray", "-future")):
@@ -208,7 +208,7 @@ class LogManager:
             found.append((name, topic_partition))
         return found
 
-    def _opened(self, directory: LogDirectory, name: str, topic_partition: TopicPartition) -> PartitionLog:
+    def _open_partition(self, directory: LogDirectory, name: str, topic_partition: TopicPartition) -> PartitionLog:
         path, last_run = f"{directory.path}/{name}", directory.last_run(topic_partition)
         try:
             entry, is_exact = self._entry_for(directory, path, topic_partition)
@@ -242,12 +242,12 @@ class LogManager:
         is_same = is_exact or PartitionMetadata(self.files, path).topic_id == entry.topic_id
         return (entry if is_same else None), is_exact
 
-    def _opened_in_parallel(
+    def _open_in_parallel(
         self, directory: LogDirectory, found: Sequence[tuple[str, TopicPartition]]
     ) -> list[PartitionLog]:
         """Recovery waits for the disk more than it computes; `num.recovery.threads.per.data.dir` overlap it."""
         return self._in_threads(
-            lambda partition: self._opened(directory, *partition), list(found), self._recovery_threads
+            lambda partition: self._open_partition(directory, *partition), list(found), self._recovery_threads
         )
 
     def _in_threads(self, work: Callable[[Work], Result], items: Sequence[Work], threads: int) -> list[Result]:
@@ -265,7 +265,7 @@ class LogManager:
             self._in_threads(_try_to_close, dirty, _CLOSING_THREADS)
         for partition_log in self:
             _close(partition_log)
-        saved = self._checkpointed()
+        saved = self._save_checkpoints()
         for directory in self.directories:
             if directory not in saved:
                 # The marker says that the recovery points are the logs' ends, and those on disk are older.
@@ -302,11 +302,11 @@ class LogManager:
             return existing
         path = f"{self._directory_for(topic_partition).path}/{topic_partition}"
         config = config or self.config_of(topic_partition.topic)
-        created = self._made(path, topic_partition, LastRun(), topic_id, config)
+        created = self._open_or_create(path, topic_partition, LastRun(), topic_id, config)
         self._keep(created)
         return created
 
-    def _made(
+    def _open_or_create(
         self,
         path: str,
         topic_partition: TopicPartition,
@@ -397,7 +397,7 @@ class LogManager:
         return list(self._unopened)
 
     def stand_in(self, topic_partition: TopicPartition, reason: str) -> PartitionLog:
-        """Take up a partition that could not be made: it is offline until `reopened` succeeds."""
+        """Take up a partition that could not be made: it is offline until `reopen` succeeds."""
         path = f"{self._directory_for(topic_partition).path}/{topic_partition}"
         made = self._stand_in(path, topic_partition, LastRun(), reason)
         self._logs[topic_partition] = made
@@ -416,7 +416,7 @@ class LogManager:
             events=self.events,
         )
 
-    def reopened(self, topic_partition: TopicPartition, topic_id: uuid.UUID | None) -> PartitionLog:
+    def reopen(self, topic_partition: TopicPartition, topic_id: uuid.UUID | None) -> PartitionLog:
         """Try again to make or open a log; `StorageError` while that fails.
 
         In any thread, since recovery may take its time; nobody may create or delete logs meanwhile. The log is in
@@ -426,7 +426,7 @@ class LogManager:
         path = stand_in.directory
         if len(self.directories) > 1 and not self.files.exists(path):
             path = f"{self._directory_for(topic_partition).path}/{topic_partition}"
-        return self._made(path, topic_partition, last_run, topic_id, self.config_of(topic_partition.topic))
+        return self._open_or_create(path, topic_partition, last_run, topic_id, self.config_of(topic_partition.topic))
 
     def restore(self, reopened: PartitionLog) -> None:
         """Put a log that could be opened at last in the place of its stand-in."""
@@ -555,9 +555,9 @@ class LogManager:
 
     def checkpoint(self) -> None:
         """Save what is kept behind, then recovery points, log starts and high watermarks."""
-        self._checkpointed()
+        self._save_checkpoints()
 
-    def _checkpointed(self) -> list[LogDirectory]:
+    def _save_checkpoints(self) -> list[LogDirectory]:
         """Save the checkpoints; return the directories whose recovery points are on disk."""
         saved = []
         for partition_log in self:

@@ -216,7 +216,7 @@ class Segment:
     def offset_index(self) -> OffsetIndex:
         index = self._offset_index
         if index is None:
-            index = self._loaded(".index", OffsetIndex.decode)
+            index = self._load_index(".index", OffsetIndex.decode)
             self._offset_index = index
         return index
 
@@ -224,7 +224,7 @@ class Segment:
     def time_index(self) -> TimeIndex:
         index = self._time_index
         if index is None:
-            index = self._loaded(".timeindex", TimeIndex.decode)
+            index = self._load_index(".timeindex", TimeIndex.decode)
             self._time_index = index
         return index
 
@@ -255,7 +255,7 @@ class Segment:
         """The file was found to be as the manifest says."""
         self._txn_mark = mark
 
-    def _loaded(self, extension: str, decode: Callable[[int, bytes], Index]) -> Index:
+    def _load_index(self, extension: str, decode: Callable[[int, bytes], Index]) -> Index:
         """Load an index; a missing one reads as empty, which is slow but right, a wrong one is built anew."""
         try:
             return decode(self.base_offset, self.files.read_file(self.path(extension)))
@@ -263,11 +263,11 @@ class Segment:
             return decode(self.base_offset, b"")
         except CorruptIndexError as error:
             log.warning("%s is corrupt and rebuilt: %s", self.path(extension), error)
-            offsets, times = self._rebuilt()
+            offsets, times = self._rebuild_indexes()
             self.start_indexes(offsets, times, self.txn_index)
             return decode(self.base_offset, bytes((offsets if extension == ".index" else times).entries))
 
-    def _rebuilt(self) -> tuple[OffsetIndex, TimeIndex]:
+    def _rebuild_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
         """Both indexes from the headers of the log file."""
         scratch = Segment(self.files, self.directory, self.base_offset)
         scratch.begin_rebuild(INDEX_INTERVAL_BYTES)
@@ -373,7 +373,7 @@ class Segment:
             self.first_timestamp = header.max_timestamp
             break
 
-    def give_back(self) -> None:
+    def free_preallocated(self) -> None:
         """Free the room that was preallocated behind the last batch."""
         held = self.file
         self.files.truncate(held.fd, self.size)
