@@ -31,7 +31,7 @@ async def alter(changes: Sequence[tuple[ConfigResource, ChangeOf]], broker: Brok
         answers = [ConfigResult(one, error.code, str(error)) for one, _ in changes if not _is_local(one, broker)]
     remaining = iter(answers)
     results = [
-        _altered_here(change_of(broker.image), broker, validate_only=validate_only)
+        _alter_loggers(change_of(broker.image), broker, validate_only=validate_only)
         if _is_local(resource, broker)
         else next(remaining)
         for resource, change_of in changes
@@ -46,7 +46,7 @@ def _is_local(resource: ConfigResource, broker: Broker) -> bool:
     return resource.type == ResourceType.BROKER and resource.name not in ("", str(broker.node_id))
 
 
-def _altered_here(change: ResourceChange, broker: Broker, *, validate_only: bool) -> ConfigResult:
+def _alter_loggers(change: ResourceChange, broker: Broker, *, validate_only: bool) -> ConfigResult:
     try:
         if change.resource.name != str(broker.node_id):
             raise RefusedError(

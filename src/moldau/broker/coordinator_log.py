@@ -12,7 +12,7 @@ from moldau.coordinator.runtime.outcome import CoordinatorRecord, Producer
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.log.batch_scan import WINDOW_BYTES
 from moldau.log.checked_read import LogExtent, checked_batches
-from moldau.log.errors import DamagedLogError, UnexpectedAppendError
+from moldau.log.errors import DamagedLogError
 from moldau.protocol.record_batch import HEADER, TRANSACTIONAL_BIT, BatchHeader
 from moldau.protocol.records import (
     ControlType,
@@ -32,12 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["PartitionAppender", "replay_log"]
 
 
-class NotCoordinatorError(MoldauError):
-    """The partition is led by another broker, or gone."""
-
-    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-
-
 class RecordsTooLargeError(MoldauError):
     """One decision's records exceed what the topic takes as one batch."""
 
@@ -51,10 +45,6 @@ class PartitionAppender:
         self._broker = broker
         self._partition = partition
         self._codec = codec
-        self._appended = 0
-        self._committed = 0
-        """Both count appends."""
-        self._waiting: list[tuple[int, Callable[[], None]]] = []
 
     def append(
         self,
@@ -63,67 +53,35 @@ class PartitionAppender:
         then: Callable[[MoldauError | None], None],
     ) -> None:
         now_ms = self._broker.clock.now_ms()
-        batch = _encoded(records, producer, now_ms, self._codec)
-        results: list[MoldauError | None] = []
+        batch = _encode(records, producer, now_ms, self._codec)
 
-        def append() -> None:
-            try:
-                self._append(batch, now_ms)
-            except MoldauError as error:
-                results.append(error)
-            else:
-                results.append(None)
-
-        def appended() -> None:
-            error = results[0] if results else UnexpectedAppendError(f"{self._partition.topic_partition}: see the log")
+        def appended(error: MoldauError | None) -> None:
             if error is None:
-                self._publish(len(records), len(batch))
+                self._partition.publish(len(records), len(batch))
             then(error)
 
-        self._broker.data_plane.slow_appends.run(append, appended, len(batch))
+        self._broker.data_plane.slow_appends.run(lambda: self._append(batch, now_ms), appended, len(batch))
 
     def _append(self, batch: bytearray, now_ms: int) -> None:
         """On the loop, or in the thread for slow appends."""
         partition = self._partition
-        if not partition.is_leader:
-            raise NotCoordinatorError(f"{partition.topic_partition} is not led by this broker")
         most = partition.topic.config.max_message_bytes
         if len(batch) > most:
             raise RecordsTooLargeError(f"{partition.topic_partition}: {len(batch)} bytes in one batch, at most {most}")
-        partition.log.append(memoryview(batch), HEADER.unpack_from(batch), partition.leader_epoch, now_ms)
-
-    def _publish(self, records: int, size: int) -> None:
-        """Let readers see it, and note when it is safe."""
-        partition, data_plane = self._partition, self._broker.data_plane
-        if partition.is_alone:
-            partition.log.high_watermark = partition.log.log_end_offset
-        if partition.waiting:
-            data_plane.parked.mark(partition)
-        partition.topic.stats.messages_in += records
-        partition.topic.stats.bytes_in += size
-        is_behind = self._committed < self._appended
-        self._appended += 1
-        if partition.has_to_flush or is_behind:
-            number = self._appended
-            data_plane.group_commit.flush_then([partition.log], lambda: self._note_committed(number))
-        else:
-            self._committed = self._appended
+        partition.append(memoryview(batch), HEADER.unpack_from(batch), now_ms)
 
     def when_committed(self, then: Callable[[], None]) -> None:
-        if self._committed == self._appended:
-            then()
-        else:
-            self._waiting.append((self._appended, then))
+        """All that is in the log counts, whoever appended it: replies rest on markers of transactions too."""
 
-    def _note_committed(self, number: int) -> None:
-        self._committed = max(self._committed, number)
-        ready = [then for wanted, then in self._waiting if wanted <= self._committed]
-        self._waiting = [(wanted, then) for wanted, then in self._waiting if wanted > self._committed]
-        for then in ready:
-            then()
+        def committed(code: ErrorCode) -> None:
+            # Otherwise another broker leads the partition, and closing the shard answers everybody.
+            if code is ErrorCode.NONE:
+                then()
+
+        self._partition.when_committed(self._partition.log.log_end_offset, None, committed)
 
 
-def _encoded(records: Sequence[CoordinatorRecord], producer: Producer | None, now_ms: int, codec: int) -> bytearray:
+def _encode(records: Sequence[CoordinatorRecord], producer: Producer | None, now_ms: int, codec: int) -> bytearray:
     return bytearray(
         encode_batch(
             [Record(number, 0, key, value) for number, (key, value) in enumerate(records)],

@@ -317,9 +317,9 @@ class Coordinators:
 def answered(reply: Any, render: Callable[[Any], Message]) -> Message | Awaitable[Message]:
     """Render a reply that is there, or one that will be."""
     if isinstance(reply, asyncio.Future):
-        return _answered_later(reply, render)
+        return _render_later(reply, render)
     return render(reply)
 
 
-async def _answered_later(reply: asyncio.Future[Any], render: Callable[[Any], Message]) -> Message:
+async def _render_later(reply: asyncio.Future[Any], render: Callable[[Any], Message]) -> Message:
     return render(await reply)

@@ -36,15 +36,17 @@ class DataPlane:
         self.sessions = FetchSessions(broker.config.section(FetchSettings).session_cache_slots)
         storage = broker.config.section(StorageSettings)
         self.slow_appends = SlowAppends(loop, is_always_on=storage.is_append_thread_always_on)
-        self.produce = CarefulProduce(broker, loop, self.parked, self.group_commit, self.slow_appends)
+        self.produce = CarefulProduce(broker, loop, self.slow_appends)
         self.router = Router(
             broker,
-            produce=ProduceHandler(broker, self.parked, self.group_commit, self.slow_appends, self.produce),
+            produce=ProduceHandler(broker, self.slow_appends, self.produce),
             fetch=FetchHandler(broker, self.parked, self.cold_reads, self.sessions),
         )
         broker.data_plane = self
         broker.producer_ids = ProducerIds(broker.controller, broker.node_id)
-        broker.partitions.on_change = self.parked.mark
+        events = broker.partitions.events
+        events.wake_readers, events.flush_then = self.parked.mark, self.group_commit.flush_then
+        events.call_at = loop.call_at
 
     async def close(self) -> None:
         """Finish what threads have begun, then end them."""

@@ -112,7 +112,11 @@ class GroupCommit:
         if self._waiting:
             self._begin_round()
         for callback in callbacks:
-            callback()
+            try:
+                callback()
+            except Exception:
+                # The others of the round are on disk too, and have to be answered.
+                log.exception("an acknowledgement failed")
 
     def close(self) -> None:
         """Sync for everybody who waits, then end the thread. Nobody may ask for more."""

@@ -45,10 +45,11 @@ class Reports:
         self._known.update(new)
         if new:
             self._next_reminder_s = now_s + REMIND_S
-            return f"{_named(new)} cannot be used yet: {reason}; the broker tries again every {RETRY_S:g} s"
+            return f"{_names_of(new)} cannot be used yet: {reason}; the broker tries again every {RETRY_S:g} s"
         if offline and now_s >= self._next_reminder_s:
             self._next_reminder_s = now_s + REMIND_S
-            return f"{_named(offline)} still cannot be used: {reason}; free disk space or raise the limit that is hit"
+            names = _names_of(offline)
+            return f"{names} still cannot be used: {reason}; free disk space or raise the limit that is hit"
         return None
 
     def forget(self, topic_partition: TopicPartition) -> None:
@@ -59,7 +60,7 @@ class Reports:
         self._known.intersection_update(offline)
 
 
-def _named(partitions: Sequence[TopicPartition]) -> str:
+def _names_of(partitions: Sequence[TopicPartition]) -> str:
     names = ", ".join(str(one) for one in partitions[:NAMED])
     return names if len(partitions) <= NAMED else f"{names} and {len(partitions) - NAMED} other partitions"
 
@@ -125,7 +126,7 @@ class OfflinePartitions:
             topic_id = partition.topic.topic_id
             try:
                 reopened = await asyncio.get_running_loop().run_in_executor(
-                    None, self._logs.reopened, topic_partition, topic_id
+                    None, self._logs.reopen, topic_partition, topic_id
                 )
             except StorageError as error:
                 self._logs.postpone(topic_partition, error)
@@ -134,7 +135,7 @@ class OfflinePartitions:
             if reopened.offline_error is None:
                 restored.append(topic_partition)
         if restored:
-            log.info("%s can be used again", _named(restored))
+            log.info("%s can be used again", _names_of(restored))
 
     def _take(self, reopened: PartitionLog) -> None:
         self._reports.forget(reopened.topic_partition)

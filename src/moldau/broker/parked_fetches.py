@@ -2,7 +2,7 @@
 
 A fetch waits at every partition it asked for. An append marks its partition; once per turn of the loop everybody
 waiting at a marked partition looks again, however many appends there were. Deadlines lie in one heap, and a fetch
-answered before its own stays there as a husk until it comes up. Start at `ParkedFetches.park`.
+answered before its own stays there until it comes up. Start at `ParkedFetches.park`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ __all__ = ["ParkedFetch", "ParkedFetches"]
 
 Retry = Callable[["Collection[Partition] | None"], bool]
 
-HUSKS_KEPT = 4096
-"""Husks in the heap beyond which it is swept, for clients that ask to wait for days."""
+STALE_DEADLINES_KEPT = 4096
+"""Deadlines of answered fetches in the heap beyond which it is swept, for clients that ask to wait for days."""
 
 
 class ParkedFetch:
@@ -53,7 +53,7 @@ class ParkedFetches:
         self._parked += 1
         self.count += 1
         heapq.heappush(self._deadlines, (deadline, self._parked, fetch))
-        if len(self._deadlines) > 2 * self.count + HUSKS_KEPT:
+        if len(self._deadlines) > 2 * self.count + STALE_DEADLINES_KEPT:
             self._deadlines = [entry for entry in self._deadlines if entry[2].retry is not None]
             heapq.heapify(self._deadlines)
         for partition in fetch.partitions:

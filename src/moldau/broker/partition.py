@@ -1,18 +1,29 @@
 """A partition as this broker sees it: its log, who leads it, who waits for it.
 
-The log keeps the bytes; here is what replication and clients add to them. A topic groups its partitions under the
-bytes by which requests name it, so that the hot paths never decode a name. Start at `Partition`.
+The log keeps the bytes; here is what replication and clients add to them. Every append, whoever makes it, is three
+steps:
+
+1. `Partition.append` writes the batch: on the loop, or on the thread for slow appends (`broker.slow_appends`);
+2. `Partition.publish` counts it, moves the high watermark and wakes readers: on the loop;
+3. `Partition.when_committed` calls back when the batch is committed, which is when its writer may be answered.
+
+A topic groups its partitions under the bytes by which requests name it, so that the hot paths never decode a name.
+Start at `Partition`.
 """
 
 from __future__ import annotations
 
+import logging
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from moldau.broker.batch_rules import BatchRules
 from moldau.broker.schema_rules import SchemaRules
 from moldau.broker.stats import TopicStats
 from moldau.controller.image import INTERNAL_TOPICS
+from moldau.core.errors import ErrorCode, MoldauError
 from moldau.core.ids import TopicPartition
 from moldau.log.config import LogConfig
 from moldau.protocol.produce import OnePartitionReply
@@ -23,7 +34,42 @@ if TYPE_CHECKING:
     from moldau.log.errors import StorageError
     from moldau.log.partition_log import PartitionLog
 
-__all__ = ["Partition", "Topic"]
+__all__ = ["NotLeaderError", "Partition", "PartitionEvents", "Topic", "when_all_committed", "when_all_flushed"]
+
+log = logging.getLogger(__name__)
+
+
+class NotLeaderError(MoldauError):
+    """This broker does not lead the partition, so it may not append to it."""
+
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class _NoTimer:
+    def cancel(self) -> None:
+        """Nothing was started."""
+
+
+def _flush_now(logs: Iterable[PartitionLog], then: Callable[[], None]) -> None:
+    for each in logs:
+        each.flush()
+    then()
+
+
+@dataclass(slots=True)
+class PartitionEvents:
+    """What partitions ask of their broker. `broker.data_plane` sets it up; the defaults suit tests and tools."""
+
+    wake_readers: Callable[[Partition], None] = lambda partition: None
+    """Fetches that wait at this partition have to look again: for records, another leader, or its end."""
+    flush_then: Callable[[Iterable[PartitionLog], Callable[[], None]], None] = _flush_now
+    """Call back on the loop once all that was appended to these logs is on disk."""
+    call_at: Callable[[float, Callable[[], None]], Timer] = lambda deadline, action: _NoTimer()
+    """Call back on the loop at this time of the loop."""
 
 
 class Topic:
@@ -75,10 +121,38 @@ class Topic:
         return prepared
 
 
+Committed: TypeAlias = "Callable[[ErrorCode], None]"
+
+
+class _CommitWait:
+    """Somebody who waits for the high watermark to reach `end_offset`."""
+
+    __slots__ = ("end_offset", "then", "timer")
+
+    def __init__(self, end_offset: int, then: Committed) -> None:
+        self.end_offset = end_offset
+        self.then = then
+        self.timer: Timer | None = None
+
+    def end(self, code: ErrorCode) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        try:
+            self.then(code)
+        except Exception:
+            # The others who wait have to hear of it all the same.
+            log.exception("an acknowledgement failed")
+
+
 class Partition:
+    """Owned by the loop, apart from `append`."""
+
     __slots__ = (
+        "_commit_waits",
+        "events",
         "index",
         "is_alone",
+        "is_committed_at_once",
         "is_leader",
         "is_plain",
         "isr",
@@ -91,10 +165,11 @@ class Partition:
         "waiting",
     )
 
-    def __init__(self, topic: Topic, index: int, log: PartitionLog) -> None:
+    def __init__(self, topic: Topic, index: int, log: PartitionLog, events: PartitionEvents | None = None) -> None:
         self.topic = topic
         self.index = index
         self.log = log
+        self.events = events or PartitionEvents()
         self.leader_id = -1
         self.leader_epoch = -1
         self.partition_epoch = -1
@@ -105,7 +180,11 @@ class Partition:
         """Whether no other replica has to have a record before it counts as committed."""
         self.is_plain = False
         """Whether an append needs nothing but its header checked: no special topic, no replica to wait for."""
+        self.is_committed_at_once = False
+        """Whether whatever is published is committed with that: there is no replica and no sync to wait for."""
         self.waiting: set[ParkedFetch] = set()
+        """Fetches that wait for records of this partition."""
+        self._commit_waits: list[_CommitWait] = []
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic_partition} led by {self.leader_id} in epoch {self.leader_epoch}>"
@@ -113,6 +192,8 @@ class Partition:
     @property
     def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic.name, self.index)
+
+    # --- leading ----------------------------------------------------------------------------------------
 
     def lead_or_follow(self, image: PartitionImage, node_id: int) -> None:
         """Take up what the cluster's metadata says of this partition."""
@@ -132,9 +213,16 @@ class Partition:
     def _lead(self, *, begins: bool) -> None:
         if begins:
             self.log.begin_leader_epoch(self.leader_epoch)
+        self.settle()
         if self.is_alone:
             self.log.high_watermark = self.log.log_end_offset
+        self.on_watermark()
+
+    def leave(self) -> None:
+        """The topic is gone: nothing is appended any more, and whoever waits looks again."""
+        self.is_leader = self.is_alone = False
         self.settle()
+        self.on_watermark()
 
     @property
     def offline_error(self) -> StorageError | None:
@@ -142,29 +230,135 @@ class Partition:
         return self.log.offline_error
 
     def settle(self) -> None:
-        """Work out again whether this partition is plain, after a change of leader, replicas or configuration."""
+        """Work out again what an append needs, after a change of leader, replicas or configuration."""
         topic = self.topic
-        self.is_plain = (
-            self.is_leader
-            and self.is_alone
-            and not topic.is_internal
-            and topic.rules.is_header_enough
-            and self.has_enough_replicas
-        )
+        needs_no_replica = self.is_leader and self.is_alone and self.has_enough_replicas
+        self.is_plain = needs_no_replica and not topic.is_internal and topic.rules.is_header_enough
+        self.is_committed_at_once = needs_no_replica and not topic.rules.may_flush
 
     @property
     def has_enough_replicas(self) -> bool:
         """Whether the in-sync replicas reach `min.insync.replicas`, which never asks for more than there are."""
         return len(self.isr) >= min(self.topic.config.min_insync_replicas, len(self.replicas))
 
-    @property
-    def has_to_flush(self) -> bool:
-        """Whether what was just appended may be acknowledged only once it is on disk."""
-        config = self.topic.config
-        return config.moldau_flush_on_ack or self.log.unflushed_messages >= config.flush_messages
-
     def fetchable_end(self, isolation_level: int, replica_id: int) -> int:
         """Where a reader has to stop: followers at the log's end, consumers at the high watermark or below."""
         if replica_id >= 0:
             return self.log.log_end_offset
         return self.log.last_stable_offset if isolation_level else self.log.high_watermark
+
+    # --- appending --------------------------------------------------------------------------------------
+
+    def append(self, batch: memoryview | bytearray, header: tuple[int, ...], now_ms: int) -> int:
+        """Write one batch that was checked before, and return its base offset; `publish` has to follow on the loop.
+
+        On the loop or on the thread for slow appends, as `broker.slow_appends` explains. Nothing was kept if this
+        raises: `NotLeaderError`, or whatever the log says.
+        """
+        if not self.is_leader:
+            raise NotLeaderError(f"{self.topic_partition} is not led by this broker")
+        return self.log.append(batch, header, self.leader_epoch, now_ms)
+
+    def publish(self, messages: int, size: int) -> None:
+        """Count what was appended, move the high watermark as far as it may go, and wake readers.
+
+        Whoever appended, it counts as a produce, as in Apache Kafka.
+        """
+        stats = self.topic.stats
+        stats.produce_requests += 1
+        stats.messages_in += messages
+        stats.bytes_in += size
+        if self.is_alone:
+            partition_log = self.log
+            partition_log.high_watermark = partition_log.log_end_offset
+        if self.waiting:
+            self.events.wake_readers(self)
+        if self._commit_waits:
+            self._end_commit_waits()
+
+    def on_watermark(self) -> None:
+        """The high watermark or the leader may have changed: whoever waits at this partition looks again."""
+        self.events.wake_readers(self)
+        self._end_commit_waits()
+
+    # --- committing -------------------------------------------------------------------------------------
+
+    def is_flushed(self, end_offset: int) -> bool:
+        """Whether what lies below `end_offset` is on disk, or its topic acknowledges records that are not."""
+        config, partition_log = self.topic.config, self.log
+        has_to_flush = config.moldau_flush_on_ack or partition_log.unflushed_messages >= config.flush_messages
+        return not has_to_flush or partition_log.recovery_point >= end_offset
+
+    def when_committed(self, end_offset: int, deadline: float | None, then: Committed) -> None:
+        """Call `then` once all below `end_offset` is committed, or cannot be; perhaps before this returns.
+
+        Committed is: on this broker's disk, if the topic wants that for an acknowledgement, and below the high
+        watermark. `deadline`, a time of the loop, ends the wait for other replicas with REQUEST_TIMED_OUT; a sync is
+        waited for however long it takes, as in Apache Kafka.
+        """
+        when_all_committed([(self, end_offset)], deadline, lambda codes: then(codes[0]))
+
+    def _when_replicated(self, end_offset: int, deadline: float | None, then: Committed) -> None:
+        code = self._commit_code(end_offset)
+        if code is not None:
+            then(code)
+            return
+        wait = _CommitWait(end_offset, then)
+        self._commit_waits.append(wait)
+        if deadline is not None:
+            wait.timer = self.events.call_at(deadline, lambda: self._time_out(wait))
+
+    def _end_commit_waits(self) -> None:
+        waits, self._commit_waits = self._commit_waits, []
+        for wait in waits:
+            code = self._commit_code(wait.end_offset)
+            if code is None:
+                self._commit_waits.append(wait)
+            else:
+                wait.end(code)
+
+    def _time_out(self, wait: _CommitWait) -> None:
+        if wait in self._commit_waits:
+            self._commit_waits.remove(wait)
+            wait.end(ErrorCode.REQUEST_TIMED_OUT)
+
+    def _commit_code(self, end_offset: int) -> ErrorCode | None:
+        """How the wait for the high watermark ends, or `None` while it goes on."""
+        if not self.is_leader:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.log.high_watermark < end_offset:
+            return None
+        return ErrorCode.NONE if self.has_enough_replicas else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+Wait: TypeAlias = "tuple[Partition, int]"
+"""A partition, and the offset below which everything is waited for."""
+
+
+def when_all_flushed(waits: Sequence[Wait], then: Callable[[], None]) -> None:
+    """Call `then` once every partition `is_flushed`; logs that have to be synced are synced together."""
+    unflushed = [partition for partition, end_offset in waits if not partition.is_flushed(end_offset)]
+    if unflushed:
+        unflushed[0].events.flush_then([partition.log for partition in unflushed], then)
+    else:
+        then()
+
+
+def when_all_committed(
+    waits: Sequence[Wait], deadline: float | None, then: Callable[[Sequence[ErrorCode]], None]
+) -> None:
+    """`Partition.when_committed` for several partitions: `then` is called once, with a code for each."""
+    codes = dict.fromkeys(range(len(waits)), ErrorCode.NONE)
+    waited_for = set(codes)
+
+    def end(place: int, code: ErrorCode) -> None:
+        codes[place] = code
+        waited_for.discard(place)
+        if not waited_for:
+            then(list(codes.values()))
+
+    def replicate() -> None:
+        for place, (partition, end_offset) in enumerate(waits):
+            partition._when_replicated(end_offset, deadline, lambda code, place=place: end(place, code))  # type: ignore[misc]
+
+    when_all_flushed(waits, replicate)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from moldau.broker.partition import Partition, Topic
+from moldau.broker.partition import Partition, PartitionEvents, Topic
 from moldau.broker.stats import TopicStats
 from moldau.core.ids import TopicPartition
 from moldau.log.config import LogConfig
@@ -38,8 +38,8 @@ class Partitions:
         self.by_id: dict[bytes, Topic] = {}
         self.deleted_topics = TopicStats()
         """Sum over topics that are gone, so that totals over all topics never fall."""
-        self.on_change: Callable[[Partition], None] = lambda partition: None
-        """Told when a partition changed its leader or went away: parked fetches have to look again."""
+        self.events = PartitionEvents()
+        """What all partitions here ask of the broker; `broker.data_plane` fills it in."""
 
     def __iter__(self) -> Iterator[Partition]:
         for topic in list(self.by_name.values()):
@@ -76,9 +76,8 @@ class Partitions:
                 continue
             partition = topic.partitions.get(index)
             if partition is None:
-                partition = topic.partitions[index] = Partition(topic, index, self._log_of(topic, index))
+                partition = topic.partitions[index] = Partition(topic, index, self._log_of(topic, index), self.events)
             partition.lead_or_follow(assigned, self._node_id)
-            self.on_change(partition)
 
     def configure(self, name: str) -> None:
         """A topic's configuration changed, or a broker-wide default it inherits."""
@@ -107,7 +106,6 @@ class Partitions:
         assert partition is not None  # only `follow` takes partitions away, and not during an attempt
         self._logs.restore(reopened)
         partition.take_log(reopened)
-        self.on_change(partition)
 
     def offline(self) -> list[Partition]:
         """Partitions here whose log cannot be used."""
@@ -126,8 +124,7 @@ class Partitions:
         del self.by_id[topic.id_bytes]
         self.deleted_topics.add(topic.stats)
         for partition in topic.partitions.values():
-            partition.is_leader = partition.is_plain = False
-            self.on_change(partition)
+            partition.leave()
         return [partition.topic_partition for partition in topic.partitions.values()]
 
     def delete_logs(self, dropped: Sequence[TopicPartition]) -> None:

@@ -1,7 +1,7 @@
 """Produce, the careful way: any number of partitions, any kind of topic, and every reason to refuse.
 
 A request becomes items, one for each partition. Items are checked, their bodies opened where the topic wants that
-(`broker.body_opening`), appended in order, and answered when the disk has what it must have. The short way that most
+(`broker.batch_bodies`), appended in order, and answered when the disk has what it must have. The short way that most
 requests take is `broker.handlers.api_00_produce`. Start at `CarefulProduce.handle`.
 """
 
@@ -10,22 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from moldau.broker.batch_bodies import BodyOpening, Refusals
 from moldau.broker.batch_rules import RefusedBatchError, checked_header, stamp_append_time
-from moldau.broker.body_opening import BodyOpening, Refusals
 from moldau.broker.context import Broker
-from moldau.broker.group_commit import GroupCommit
 from moldau.broker.leaders import leader_endpoints
-from moldau.broker.parked_fetches import ParkedFetches
-from moldau.broker.partition import Partition
-from moldau.broker.produce_item import ProduceItem
-from moldau.broker.slow_appends import SlowAppends, sleeps
+from moldau.broker.partition import NotLeaderError, Partition, Topic, when_all_committed, when_all_flushed
+from moldau.broker.slow_appends import SlowAppends, failure_of, sleeps
 from moldau.core.errors import ErrorCode, MoldauError
-from moldau.log.errors import UnexpectedAppendError
 from moldau.net.replies import CloseConnectionError, Handled, ReplySlot
 from moldau.protocol.produce import (
     FIRST_WITH_TOPIC_IDS,
@@ -36,15 +32,60 @@ from moldau.protocol.produce import (
 from moldau.protocol.record_batch import TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
+    from moldau.broker.schema_rules import SchemaClaims
     from moldau.net.connection import Connection
 
-__all__ = ["CarefulProduce", "LateProduce"]
+__all__ = ["CarefulProduce", "LateProduce", "ProduceItem"]
 
 log = logging.getLogger(__name__)
 
 ADMIN_CLIENT_ID = b"__admin_client"
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _client_id_length = struct.Struct(">h").unpack_from
+
+
+class ProduceItem:
+    """One partition's share of a produce request, on its way from bytes to an outcome."""
+
+    __slots__ = (
+        "batch",
+        "claims",
+        "end_offset",
+        "error",
+        "header",
+        "index",
+        "is_appended",
+        "is_body_wanted",
+        "outcome",
+        "partition",
+        "topic",
+        "topic_key",
+    )
+
+    def __init__(self, topic_key: bytes, topic: Topic | None, index: int) -> None:
+        self.topic_key = topic_key
+        self.topic = topic
+        self.index = index
+        self.partition: Partition | None = None
+        self.batch: memoryview | bytearray = bytearray()
+        self.header: tuple[int, ...] = ()
+        self.is_body_wanted = False
+        self.claims: Sequence[SchemaClaims] = ()
+        """Schema ids that the registry has to be asked about."""
+        self.is_appended = False
+        self.end_offset = 0
+        """One past the batch's last offset, whether it was appended now or is a duplicate."""
+        self.error: MoldauError | None = None
+        """Why the log did not take it."""
+        self.outcome: ProducedPartition | None = None
+
+    def refuse(self, error: MoldauError) -> None:
+        if isinstance(error, RefusedBatchError):
+            self.outcome = ProducedPartition(
+                self.index, error.error_code, record_errors=error.record_errors, error_message=str(error)
+            )
+        else:
+            self.outcome = ProducedPartition(self.index, error.code, error_message=str(error))
 
 
 @dataclass(slots=True)
@@ -58,6 +99,8 @@ class _Call:
     is_admin: bool
     now_ms: int
     transactional_id: bytes | None
+    deadline: float | None = None
+    """When the loop's clock says so, acks=all waits for other replicas no longer."""
     items: list[ProduceItem] = field(default_factory=list)
 
     def pending(self) -> list[ProduceItem]:
@@ -86,7 +129,7 @@ class LateProduce:
 
     def append(self) -> None:
         """In the thread."""
-        _append(self._item, self.call)
+        _append_or_note_error(self._item, self.call)
 
 
 class CarefulProduce:
@@ -96,14 +139,10 @@ class CarefulProduce:
         self,
         broker: Broker,
         loop: asyncio.AbstractEventLoop,
-        parked: ParkedFetches,
-        group_commit: GroupCommit,
         slow_appends: SlowAppends,
     ) -> None:
         self._broker = broker
         self._loop = loop
-        self._parked = parked
-        self._group_commit = group_commit
         self._slow_appends = slow_appends
         self._bodies = BodyOpening(loop, broker.schema_ids)
 
@@ -116,10 +155,11 @@ class CarefulProduce:
         version: int,
         correlation_id: int,
     ) -> Handled:
-        transactional_id, acks, _, topics = request
+        transactional_id, acks, timeout_ms, topics = request
         is_admin = _client_id(view, start) == ADMIN_CLIENT_ID
         now_ms = self._broker.clock.now_ms()
         call = _Call(version, correlation_id, acks, connection.listener_name, is_admin, now_ms, transactional_id)
+        call.deadline = self._loop.time() + timeout_ms / 1000
         partitions = self._broker.partitions
         by_key = partitions.by_id if version >= FIRST_WITH_TOPIC_IDS else partitions.by_name
         for topic_key, batches in topics:
@@ -202,7 +242,7 @@ class CarefulProduce:
             return self._append_in_thread(connection, call, items, slot)
         sleeps_before, began = sleeps(), perf_counter()
         for item in items:
-            _append(item, call)
+            _append_or_note_error(item, call)
         self._slow_appends.note(perf_counter() - began, sleeps_before)
         return self._answer(connection, call, items, slot)
 
@@ -218,7 +258,7 @@ class CarefulProduce:
 
         def append() -> None:
             for item in items:
-                _append(item, call)
+                _append_or_note_error(item, call)
 
         def answer() -> None:
             _complete(waiting, lambda: self._answer(connection, call, items, waiting))
@@ -227,24 +267,35 @@ class CarefulProduce:
         return waiting
 
     def _answer(self, connection: Connection, call: _Call, items: list[ProduceItem], slot: ReplySlot | None) -> Handled:
-        """Let readers see what was appended, and answer once the disk has what it must have."""
-        unflushed = []
+        """Let readers see what was appended, and answer once it is as safe as `acks` wants it."""
         for item in items:
             if item.error is not None:
                 self._refuse(item, item.error, 0)
-            elif item.partition is not None:
-                if item.is_appended:
-                    self._publish(item.partition, item)
-                if item.partition.has_to_flush:
-                    unflushed.append(item.partition.log)
+            elif item.partition is not None and item.is_appended:
+                item.partition.publish(item.header[12], len(item.batch))
         if call.acks == 0:
             _close_on_failure(call)
             return None
-        reply = self._reply(call)
-        if not unflushed:
-            return reply
+        uncommitted = [
+            (item, item.partition, item.end_offset)
+            for item in items
+            if item.error is None and item.partition is not None and not item.partition.is_committed_at_once
+        ]
+        if not uncommitted:
+            return self._reply(call)
         waiting = slot or ReplySlot(connection, holds_back=False)
-        self._group_commit.flush_then(unflushed, lambda: waiting.complete(reply))
+
+        def answer(codes: Sequence[ErrorCode] = ()) -> None:
+            for (item, _, _), code in zip(uncommitted, codes, strict=False):
+                assert item.outcome is not None
+                item.outcome = item.outcome._replace(error_code=code)
+            _complete(waiting, lambda: self._reply(call))
+
+        waits = [(partition, end_offset) for _, partition, end_offset in uncommitted]
+        if call.acks == -1:
+            when_all_committed(waits, call.deadline, answer)
+        else:
+            when_all_flushed(waits, answer)
         return waiting
 
     def answer_late(self, slot: ReplySlot, late: LateProduce | None) -> None:
@@ -255,16 +306,6 @@ class CarefulProduce:
         call = late.call
         call.listener_name = slot.connection.listener_name
         _complete(slot, lambda: self._answer(slot.connection, call, call.items, slot))
-
-    def _publish(self, partition: Partition, item: ProduceItem) -> None:
-        if partition.is_alone:
-            partition.log.high_watermark = partition.log.log_end_offset
-        if partition.waiting:
-            self._parked.mark(partition)
-        stats = partition.topic.stats
-        stats.produce_requests += 1
-        stats.messages_in += item.header[12]
-        stats.bytes_in += len(item.batch)
 
     def _refuse(self, item: ProduceItem, error: MoldauError, size: int) -> None:
         item.refuse(error)
@@ -365,39 +406,41 @@ def _complete(slot: ReplySlot, answer: Callable[[], Handled]) -> None:
             slot.complete(answered)
 
 
+def _append_or_note_error(item: ProduceItem, call: _Call) -> None:
+    """Put one batch into its log, or find out why not. The loop does this, or the thread for slow appends.
+
+    Whatever happens to one batch, the others of the request are appended, published and answered.
+    """
+    item.error = failure_of(_append, item, call)
+
+
 def _append(item: ProduceItem, call: _Call) -> None:
-    """Put one batch into its log, or find out why not. The loop does this, or the thread for slow appends."""
     partition, header, now_ms = item.partition, item.header, call.now_ms
     assert partition is not None
-    try:
-        if not partition.is_leader:
-            raise RefusedBatchError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition.topic_partition} moved away")
-        partition_log, uses_append_time = partition.log, partition.topic.rules.uses_append_time
-        if header[5] & TRANSACTIONAL_BIT:
-            # Imported here: a broker without transactions starts without their code.
-            from moldau.broker.transaction_checks import check_first_sequence
+    if not partition.is_leader:
+        # Before anything is asked of the producer's state, which only the leader knows.
+        raise NotLeaderError(f"{partition.topic_partition} moved away")
+    partition_log, uses_append_time = partition.log, partition.topic.rules.uses_append_time
+    if header[5] & TRANSACTIONAL_BIT:
+        # Imported here: a broker without transactions starts without their code.
+        from moldau.broker.transaction_checks import check_first_sequence
 
-            check_first_sequence(partition_log, header, call.version)
-        duplicate = partition_log.producers.check(header) if header[9] >= 0 else None
-        append_time_ms = -1
-        if duplicate is not None:
-            base_offset = duplicate.base_offset
-            if uses_append_time:
-                append_time_ms = duplicate.timestamp
-        else:
-            batch = memoryview(item.batch)
-            if uses_append_time:
-                append_time_ms = now_ms
-                header = stamp_append_time(batch, header, now_ms)
-            base_offset = partition_log.append(batch, header, partition.leader_epoch, now_ms)
-            item.is_appended = True
-        item.outcome = ProducedPartition(item.index, 0, base_offset, append_time_ms, partition_log.log_start_offset)
-    except MoldauError as error:
-        item.error = error
-    except Exception as error:
-        # The other batches of the request were appended and have to be published and answered.
-        log.exception("%s: an append failed with an unhandled exception", partition.topic_partition)
-        item.error = UnexpectedAppendError(f"{partition.topic_partition}: {error}")
+        check_first_sequence(partition_log, header, call.version)
+    duplicate = partition_log.producers.check(header) if header[9] >= 0 else None
+    append_time_ms = -1
+    if duplicate is not None:
+        base_offset = duplicate.base_offset
+        if uses_append_time:
+            append_time_ms = duplicate.timestamp
+    else:
+        batch = memoryview(item.batch)
+        if uses_append_time:
+            append_time_ms = now_ms
+            header = stamp_append_time(batch, header, now_ms)
+        base_offset = partition.append(batch, header, now_ms)
+        item.is_appended = True
+    item.end_offset = base_offset + header[6] + 1
+    item.outcome = ProducedPartition(item.index, 0, base_offset, append_time_ms, partition_log.log_start_offset)
 
 
 def _close_on_failure(call: _Call) -> None:

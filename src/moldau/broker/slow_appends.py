@@ -23,11 +23,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, ParamSpec, TypeVar
 
 from moldau.core.activity import Activity
+from moldau.core.errors import MoldauError
+from moldau.log.errors import UnexpectedAppendError
 
-__all__ = ["LARGE_BYTES", "SlowAppends", "sleeps"]
+__all__ = ["LARGE_BYTES", "SlowAppends", "failure_of", "sleeps"]
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +58,7 @@ PATIENCE_S: Final = 0.5
 """An append that takes longer is worth a log line."""
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class _Job(NamedTuple):
@@ -66,6 +69,18 @@ class _Job(NamedTuple):
 
 def _nothing() -> None:
     """Nobody has to hear of it."""
+
+
+def failure_of(append: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> MoldauError | None:
+    """Append, and return why that failed; a defect of ours is logged, and its writer is told all the same."""
+    try:
+        append(*args, **kwargs)
+    except MoldauError as error:
+        return error
+    except Exception as error:
+        log.exception("an append failed with an unhandled exception")
+        return UnexpectedAppendError(f"the append failed with an unhandled exception: {error}")
+    return None
 
 
 def sleeps() -> int:
@@ -117,18 +132,23 @@ class SlowAppends:
 
     # --- making changes ---------------------------------------------------------------------------------
 
-    def run(self, change: Callable[[], None], then: Callable[[], None], size: int) -> None:
-        """Make a change after all before it, here or in the thread, then call `then` on the loop.
+    def run(self, change: Callable[[], None], then: Callable[[MoldauError | None], None], size: int) -> None:
+        """Make a change after all before it, here or in the thread, then tell `then` on the loop how it failed, if so.
 
-        `change` reports its own failures. `then` may be called before this returns.
+        `then` may be called before this returns.
         """
+        failures: list[MoldauError | None] = []
+
+        def attempt() -> None:
+            failures.append(failure_of(change))
+
         if self.is_on:
-            self.submit(change, then, size)
+            self.submit(attempt, lambda: then(failures[0]), size)
             return
         sleeps_before, began = sleeps(), perf_counter()
-        change()
+        attempt()
         self.note(perf_counter() - began, sleeps_before)
-        then()
+        then(failures[0])
 
     def submit(self, change: Callable[[], None], then: Callable[[], None] = _nothing, size: int = 0) -> None:
         """Run `change` in the thread after all others, then `then` on the loop. After `close` only the loop is left."""
@@ -185,12 +205,12 @@ class SlowAppends:
 
     def note_slow(self, elapsed_s: float) -> None:
         """A write on the loop had to wait for the disk."""
-        self._distrust(1, elapsed_s)
+        self._keep_thread_on(1, elapsed_s)
         if not self.is_on:
             log.warning("an append took %d ms: appends go through a thread until the disk keeps up", elapsed_s * 1000)
             self._turn_on()
 
-    def _distrust(self, count: int, slowest_s: float) -> None:
+    def _keep_thread_on(self, count: int, slowest_s: float) -> None:
         self.count += count
         until = self._clock() + min(max(CALM_S, slowest_s * CALM_FACTOR), LONGEST_CALM_S)
         self._thread_until = until if self._thread_until is None else max(until, self._thread_until)
@@ -247,7 +267,7 @@ class SlowAppends:
 
     def _finish(self, jobs: list[_Job], slow: int, slowest_s: float) -> None:
         if slow:
-            self._distrust(slow, slowest_s)
+            self._keep_thread_on(slow, slowest_s)
         self._in_thread -= len(jobs)
         for job in jobs:
             self._pending -= 1

@@ -141,7 +141,9 @@ class TransactionChecks:
     def refusals(self, writer: Writer, partitions: Collection[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
         """The partitions that are not part of the writer's transaction, each with what to tell it."""
         verdicts = self._coordinators.transactions.verify(writer.transactional_id, writer.owner, partitions)
-        refused = {partition: _told(code, writer) for partition, code in verdicts.items() if code is not ErrorCode.NONE}
+        refused = {
+            partition: _code_for(code, writer) for partition, code in verdicts.items() if code is not ErrorCode.NONE
+        }
         self.failures += len(refused)
         return refused
 
@@ -161,7 +163,7 @@ class TransactionChecks:
             if code is ErrorCode.CONCURRENT_TRANSACTIONS and loop.time() < give_up_at:
                 loop.call_later(backoff_s, add)
             else:
-                then(code if code is ErrorCode.NONE else _told(code, writer))
+                then(code if code is ErrorCode.NONE else _code_for(code, writer))
 
         def add() -> None:
             self._coordinators.transactions.add_then(
@@ -175,7 +177,7 @@ def _not_in_transaction(writer: Writer, code: ErrorCode) -> RefusedBatchError:
     return RefusedBatchError(code, f"not part of a transaction of {writer.transactional_id}: {code.name}")
 
 
-def _told(code: ErrorCode, writer: Writer) -> ErrorCode:
+def _code_for(code: ErrorCode, writer: Writer) -> ErrorCode:
     """Older clients retry what they should only if told that replicas are missing."""
     if code in _AWAY or (code is ErrorCode.CONCURRENT_TRANSACTIONS and not writer.joins):
         return ErrorCode.NOT_ENOUGH_REPLICAS

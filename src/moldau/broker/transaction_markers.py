@@ -7,7 +7,6 @@ business (`broker.transactions`) or an operator's (WriteTxnMarkers). Start at `M
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,12 +18,9 @@ from moldau.protocol.record_batch import HEADER
 
 if TYPE_CHECKING:
     from moldau.broker.context import Broker
-    from moldau.broker.partition import Partition
     from moldau.log.partition_log import PartitionLog
 
 __all__ = ["CoordinatorFencedError", "Marker", "Markers"]
-
-log = logging.getLogger(__name__)
 
 MARKER_BYTES = 78
 """The size of one, for the queue of a slow disk."""
@@ -34,10 +30,6 @@ class CoordinatorFencedError(MoldauError):
     """A marker from a coordinator that is no longer the coordinator."""
 
     code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
-
-
-class _NotLedError(MoldauError):
-    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 class Marker(NamedTuple):
@@ -69,45 +61,27 @@ class Markers:
             done(ErrorCode.NOT_LEADER_OR_FOLLOWER if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             return
         # Batches of the transaction may wait in that line, and the marker has to come after them.
-        codes: list[ErrorCode] = []
-        self._broker.data_plane.slow_appends.run(
-            lambda: codes.append(self._append(partition, marker, may_be_there)),
-            lambda: self._finish(partition, marker, codes[0] if codes else ErrorCode.UNKNOWN_SERVER_ERROR, done),
-            MARKER_BYTES,
-        )
+        batch = bytearray()
 
-    def _append(self, partition: Partition, marker: Marker, may_be_there: bool) -> ErrorCode:
-        try:
-            if not partition.is_leader:
-                raise _NotLedError(f"{partition.topic_partition} moved away")
+        def append() -> None:
             if may_be_there and not _is_missing(partition.log, marker):
-                return ErrorCode.NONE
+                return
             _check(partition.log, marker)
             now_ms = self._broker.clock.now_ms()
-            batch = _encoded(marker, now_ms)
-            partition.log.append(batch, HEADER.unpack_from(batch), partition.leader_epoch, now_ms)
-        except MoldauError as error:
-            return error.code
-        except Exception:
-            log.exception("%s: a marker could not be written", partition.topic_partition)
-            return ErrorCode.UNKNOWN_SERVER_ERROR
-        return ErrorCode.NONE
+            batch[:] = _encode_marker(marker, now_ms)
+            partition.append(batch, HEADER.unpack_from(batch), now_ms)
 
-    def _finish(self, partition: Partition, marker: Marker, code: ErrorCode, done: Done) -> None:
-        if code is not ErrorCode.NONE:
-            done(code)
-            return
-        if partition.is_alone:
-            partition.log.high_watermark = partition.log.log_end_offset
-        data_plane = self._broker.data_plane
-        if partition.waiting:
-            data_plane.parked.mark(partition)
-        if partition.topic.name == CONSUMER_OFFSETS.name:
-            self._tell_group_coordinator(partition.index, marker)
-        if partition.has_to_flush:
-            data_plane.group_commit.flush_then((partition.log,), lambda: done(ErrorCode.NONE))
-        else:
-            done(ErrorCode.NONE)
+        def appended(error: MoldauError | None) -> None:
+            if error is not None:
+                done(error.code)
+                return
+            if batch:
+                partition.publish(1, len(batch))
+            if partition.topic.name == CONSUMER_OFFSETS.name:
+                self._tell_group_coordinator(partition.index, marker)
+            partition.when_committed(partition.log.log_end_offset, None, done)
+
+        self._broker.data_plane.slow_appends.run(append, appended, MARKER_BYTES)
 
     def _tell_group_coordinator(self, index: int, marker: Marker) -> None:
         """Offsets committed in the transaction count from now on, or are forgotten."""
@@ -140,7 +114,7 @@ def _check(log: PartitionLog, marker: Marker) -> None:
         )
 
 
-def _encoded(marker: Marker, now_ms: int) -> bytearray:
+def _encode_marker(marker: Marker, now_ms: int) -> bytearray:
     # Here and not above: record codecs bring the compression libraries, which most brokers start without.
     from moldau.protocol.records import ControlType, end_transaction_marker
 

@@ -60,7 +60,7 @@ class Transactions:
 
     def new_core(self) -> TransactionCore:
         """The core of a shard that this broker has just become the coordinator for."""
-        return TransactionCore(self._broker.config.section(TransactionSettings), on_ending=self._ending_decided)
+        return TransactionCore(self._broker.config.section(TransactionSettings), on_ending=self._end_soon)
 
     def all(self) -> Iterator[Transaction]:
         """Every transactional id that this broker coordinates and has loaded."""
@@ -80,7 +80,7 @@ class Transactions:
             return Granted(shard)
         is_new = shard.core.needs_producer_id(transactional_id, expected)
         fresh_id = await self._fresh_id(is_new)
-        return await self._granted(
+        return await self._ask_for_id(
             shard,
             lambda core, ticket, now_ms: core.init_producer_id(
                 transactional_id, timeout_ms, expected, fresh_id, ticket, now_ms
@@ -132,7 +132,7 @@ class Transactions:
             return Granted(shard)
         is_new = shard.core.ending_needs_producer_id(transactional_id, version)
         fresh_id = await self._fresh_id(is_new)
-        return await self._granted(
+        return await self._ask_for_id(
             shard,
             lambda core, ticket, now_ms: core.end_transaction(
                 transactional_id, owner, is_commit, version, fresh_id, ticket, now_ms
@@ -158,7 +158,7 @@ class Transactions:
         except MoldauError:
             return NO_PRODUCER_ID
 
-    async def _granted(self, shard: TransactionShard, decide: Decide) -> Granted:
+    async def _ask_for_id(self, shard: TransactionShard, decide: Decide) -> Granted:
         answer = self._coordinators.transaction_shards.ask_shard(shard, decide)
         if isinstance(answer, asyncio.Future):
             answer = await answer
@@ -166,7 +166,7 @@ class Transactions:
 
     # --- markers ----------------------------------------------------------------------------------------
 
-    def _ending_decided(self, transaction: Transaction) -> None:
+    def _end_soon(self, transaction: Transaction) -> None:
         """The records are being replayed right now; act when that is over."""
         self._loop.call_soon(self._end, transaction)
 
@@ -234,9 +234,9 @@ class Transactions:
             is_ended_before = not outcome.records
             return outcome
 
-        shard.act(decide, lambda: None if is_ended_before else self._completed(transaction))
+        shard.act(decide, lambda: None if is_ended_before else self._note_end(transaction))
 
-    def _completed(self, transaction: Transaction) -> None:
+    def _note_end(self, transaction: Transaction) -> None:
         if self._current_shard(transaction) is not None:
             # The record was refused: the disk is full, say. The markers are there and will be found to be.
             self._loop.call_later(RETRY_S, self._end, transaction)

@@ -174,12 +174,12 @@ class Watchdog:
 
 def _place_of(thread_id: int) -> Place:
     frame = sys._current_frames().get(thread_id)
-    place = _described(frame)
+    place = _place_in(frame)
     del frame
     return place
 
 
-def _described(frame: FrameType | None) -> Place:
+def _place_in(frame: FrameType | None) -> Place:
     """The innermost call on a log, or else the innermost call of ours."""
     innermost: FrameType | None = None
     while frame is not None:

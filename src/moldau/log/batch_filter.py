@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from moldau.log.cleaned_transactions import CleanedTransactions
 from moldau.log.offset_map import OffsetMap
-from moldau.log.record_spans import RecordSpan, record_spans, restamped, unpacked_body
+from moldau.log.record_spans import RecordSpan, record_spans, unpacked_body, with_timestamp_delta
 from moldau.protocol.compression import compress
 from moldau.protocol.record_batch import (
     BATCH_OVERHEAD,
@@ -79,7 +79,7 @@ class BatchFilter:
         if horizon_ms is not None:
             return self._without_records(header)
         body = unpacked_body(batch, header)
-        return self._rewritten(header, body, list(record_spans(body, header)), self._horizon_from_now())
+        return self._rewrite(header, body, list(record_spans(body, header)), self._horizon_from_now())
 
     def _filtered_data(self, header: BatchHeader, batch: memoryview) -> bytes | memoryview | None:
         body = unpacked_body(batch, header)
@@ -99,7 +99,7 @@ class BatchFilter:
         needs_horizon = has_tombstone and horizon_ms is None
         if len(kept) == header.records_count and not needs_horizon:
             return self._whole(header, batch)
-        return self._rewritten(header, body, kept, self._horizon_from_now() if needs_horizon else horizon_ms)
+        return self._rewrite(header, body, kept, self._horizon_from_now() if needs_horizon else horizon_ms)
 
     def _horizon_from_now(self) -> int:
         return self.now_ms + self.delete_retention_ms
@@ -117,7 +117,7 @@ class BatchFilter:
             base_timestamp=header.max_timestamp,
             records_count=0,
         )
-        return _assembled(emptied, b"")
+        return _assemble(emptied, b"")
 
     def _header_must_stay(self, header: BatchHeader) -> bool:
         if header.last_offset + 1 == self.upper_bound:
@@ -129,7 +129,7 @@ class BatchFilter:
             return header.last_offset == last.last_data_offset
         return header.is_control and header.producer_epoch == last.epoch
 
-    def _rewritten(self, header: BatchHeader, body: bytes, kept: Sequence[RecordSpan], horizon_ms: int | None) -> bytes:
+    def _rewrite(self, header: BatchHeader, body: bytes, kept: Sequence[RecordSpan], horizon_ms: int | None) -> bytes:
         """The batch with only `kept` in it. The base timestamp stays, and with it the records' bytes, unless a
         delete horizon takes its place."""
         self.records_kept += len(kept)
@@ -139,14 +139,14 @@ class BatchFilter:
         else:
             attributes, base_timestamp = attributes | DELETE_HORIZON_BIT, horizon_ms
             shift = header.base_timestamp - horizon_ms
-            records = b"".join([restamped(body, span, span[3] + shift) for span in kept])
+            records = b"".join([with_timestamp_delta(body, span, span[3] + shift) for span in kept])
         newest_ms = header.max_timestamp
         if not header.has_log_append_time:
             newest_ms = header.base_timestamp + max(stamp_delta for _, _, _, stamp_delta, *_ in kept)
         changed = header._replace(
             attributes=attributes, base_timestamp=base_timestamp, max_timestamp=newest_ms, records_count=len(kept)
         )
-        return _assembled(changed, compress(header.codec, records, self.levels.get(header.codec)))
+        return _assemble(changed, compress(header.codec, records, self.levels.get(header.codec)))
 
 
 def marker_type(header: BatchHeader, batch: memoryview) -> int | None:
@@ -157,7 +157,7 @@ def marker_type(header: BatchHeader, batch: memoryview) -> int | None:
     return control_type(key)
 
 
-def _assembled(header: BatchHeader, body: bytes) -> bytes:
+def _assemble(header: BatchHeader, body: bytes) -> bytes:
     """Join header and body with the length and CRC that follow from them."""
     batch = bytearray(BATCH_OVERHEAD + len(body))
     HEADER.pack_into(batch, 0, *header._replace(batch_length=len(batch) - LOG_OVERHEAD, crc=0))

@@ -1,4 +1,4 @@
-"""The cleaner: round by round, it finds the filthiest compacted log and has it cleaned.
+"""The cleaner: round by round, it finds the dirtiest compacted log and has it cleaned.
 
 Thin: `log.compaction` decides, `log.cleaning_round` has it done by a process of its own and swaps the result in.
 Runs in threads of its own, which mostly wait. Start at `Cleaner.run_once`.
@@ -21,7 +21,7 @@ from moldau.core.errors import MoldauError
 from moldau.core.ids import INT64_MAX, TopicPartition
 from moldau.log.cleaner_checkpoints import CleanerCheckpoints
 from moldau.log.cleaning_errors import CleaningFailedError, CleaningStoppedError
-from moldau.log.compaction import CleanableLog, SegmentFacts, cleanable_log, cleanable_range, filthiest
+from moldau.log.compaction import CleanableLog, SegmentFacts, cleanable_log, cleanable_range, dirtiest
 from moldau.log.errors import StorageError
 from moldau.log.files import Files
 from moldau.log.partition_log import PartitionLog
@@ -142,7 +142,7 @@ class Cleaner:
     def run_once(self, now_ms: int) -> bool:
         """Clean the log that needs it most; false when none does, or when the round failed."""
         try:
-            chosen = self._take_filthiest(now_ms)
+            chosen = self._take_dirtiest(now_ms)
         except OSError as error:
             log.warning("cannot tell which log to clean, will try again: %s", error)
             return False
@@ -165,7 +165,7 @@ class Cleaner:
                 self._in_progress.discard(target.topic_partition)
         return True
 
-    def _take_filthiest(self, now_ms: int) -> tuple[PartitionLog, CleanableLog] | None:
+    def _take_dirtiest(self, now_ms: int) -> tuple[PartitionLog, CleanableLog] | None:
         with self._lock:
             self._last_looked_ms = now_ms
             logs = {each.topic_partition: each for each in self._logs()}
@@ -177,24 +177,24 @@ class Cleaner:
                 for partition, each in logs.items()
                 if _is_cleanable(each) and partition not in self.uncleanable and partition not in self._in_progress
             ]
-            candidates = [found for each in waiting if (found := self._weighed(each, now_ms)) is not None]
+            candidates = [found for each in waiting if (found := self._measure_or_skip(each, now_ms)) is not None]
             self.max_dirty_percent = int(100 * max((found.dirty_ratio for found in candidates), default=0.0))
             self.max_compaction_delay_secs = max((found.overdue_ms for found in candidates), default=0) // 1000
-            found = filthiest(candidates)
+            found = dirtiest(candidates)
             if found is None:
                 return None
             self._in_progress.add(found.partition)
             return logs[found.partition], found
 
-    def _weighed(self, target: PartitionLog, now_ms: int) -> CleanableLog | None:
+    def _measure_or_skip(self, target: PartitionLog, now_ms: int) -> CleanableLog | None:
         """Look at one log; one that cannot be looked at must not keep the others waiting."""
         try:
-            return self._weighed_closely(target, now_ms)
+            return self._measure(target, now_ms)
         except (MoldauError, OSError) as error:
             log.warning("%s: cannot tell how dirty the log is: %s", target.topic_partition, error)
             return None
 
-    def _weighed_closely(self, target: PartitionLog, now_ms: int) -> CleanableLog:
+    def _measure(self, target: PartitionLog, now_ms: int) -> CleanableLog:
         config, segments = target.config, target.segments
         facts = [_facts(segment, config.min_compaction_lag_ms, config.max_compaction_lag_ms) for segment in segments]
         span = cleanable_range(
@@ -220,14 +220,14 @@ class Cleaner:
             settings=self._settings(),
             files=self._files,
             clock=self._clock,
-            exclusively=self._done_elsewhere,
+            exclusively=self._run_elsewhere,
         )
         result = cleaning.run(self._worker(), now_ms)
         with self._lock:
             self._checkpoints.save(target, result.end_offset)
             self._note_round(target, result, cleaning.groups, time.monotonic() - started)
 
-    def _done_elsewhere(self, job: Callable[[], None]) -> None:
+    def _run_elsewhere(self, job: Callable[[], None]) -> None:
         """Have `job` done by the thread that owns deletions, and wait for it."""
         if self._hand_over is None:
             job()

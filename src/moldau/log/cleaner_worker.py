@@ -34,12 +34,12 @@ class CleanerWorker:
 
         When `on_group` raises, the process is ended and the error passed on.
         """
-        process = self._started()
+        process = self._start_process()
         try:
             return self._converse(process, job, on_group)
         except (BrokenPipeError, ConnectionError) as error:
             self.release()
-            raise self._ended(process) from error
+            raise self._ending(process) from error
         except BaseException:
             self.release()
             raise
@@ -60,7 +60,7 @@ class CleanerWorker:
                 return CleaningResult(**answer["done"])
             else:
                 raise CleaningFailedError(**answer["failed"])
-        raise self._ended(process)
+        raise self._ending(process)
 
     def release(self) -> None:
         """End the process, if there is one; the next job starts another."""
@@ -84,7 +84,7 @@ class CleanerWorker:
     def is_running(self) -> bool:
         return self._process is not None
 
-    def _started(self) -> subprocess.Popen[str]:
+    def _start_process(self) -> subprocess.Popen[str]:
         with self._lock:
             if self._is_closed:
                 raise CleaningStoppedError("the cleaner is stopped")
@@ -100,7 +100,7 @@ class CleanerWorker:
                 )
             return self._process
 
-    def _ended(self, process: subprocess.Popen[str]) -> MoldauError:
+    def _ending(self, process: subprocess.Popen[str]) -> MoldauError:
         if self._is_closed:
             return CleaningStoppedError("the cleaner is stopped")
         return CleaningFailedError("died", f"the cleaning process ended with status {process.wait()}")

@@ -1,7 +1,7 @@
 """Compaction: which log to clean, how far, and which segments to merge.
 
 Decisions only, about whole segments; what becomes of a record is `log.batch_filter`, `log.cleaner` carries
-it all out, `log.retention` is the other policy. Start at `cleanable_range` and `filthiest`.
+it all out, `log.retention` is the other policy. Start at `cleanable_range` and `dirtiest`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from moldau.core.ids import TopicPartition
 from moldau.log.config import LogConfig
 
-__all__ = ["CleanableLog", "CleanableRange", "SegmentFacts", "cleanable_log", "cleanable_range", "filthiest", "grouped"]
+__all__ = [
+    "CleanableLog",
+    "CleanableRange",
+    "SegmentFacts",
+    "cleanable_log",
+    "cleanable_range",
+    "dirtiest",
+    "segment_groups",
+]
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 
@@ -114,13 +122,13 @@ def cleanable_log(
     )
 
 
-def filthiest(logs: Iterable[CleanableLog]) -> CleanableLog | None:
+def dirtiest(logs: Iterable[CleanableLog]) -> CleanableLog | None:
     """The log to clean next: overdue ones first, then the highest share of dirty bytes."""
     due = [log for log in logs if log.is_due]
     return max(due, key=lambda log: (log.overdue_ms > 0, log.dirty_ratio), default=None)
 
 
-def grouped(
+def segment_groups(
     segments: Sequence[SegmentFacts], *, max_bytes: int, max_index_bytes: int, end_offset: int
 ) -> list[list[SegmentFacts]]:
     """Put neighbours together that fit into one segment, so that cleaned logs do not fall to crumbs.

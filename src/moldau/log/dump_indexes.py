@@ -35,7 +35,7 @@ def dump_offset_index(
         _check_offset_index(path, base_offset, entries, len(data))
         yield f"{path} passed sanity check."
         return
-    for offset, position in _used(entries, base_offset, offset_field=0):
+    for offset, position in _used_entries(entries, base_offset, offset_field=0):
         header = _first_batch(log_path, position, max_message_bytes)
         if header.last_offset != offset:
             _add(problems.index_mismatches, path, offset, header.last_offset)
@@ -53,7 +53,7 @@ def dump_time_index(path: Path, problems: Problems, *, verifies_only: bool, chec
         return
     positions = _positions(path.with_suffix(".index"), base_offset)
     previous = NO_TIMESTAMP
-    for timestamp, offset in _used(entries, base_offset, offset_field=1):
+    for timestamp, offset in _used_entries(entries, base_offset, offset_field=1):
         _compare_time(path, problems, timestamp, offset, previous=previous, positions=positions)
         if not verifies_only:
             yield f"timestamp: {timestamp} offset: {offset}"
@@ -102,7 +102,7 @@ def _first_batch(log_path: Path, position: int, max_message_bytes: int) -> Batch
     return found[1]
 
 
-def _used(entries: list[tuple[int, int]], base_offset: int, *, offset_field: int) -> Iterator[tuple[int, int]]:
+def _used_entries(entries: list[tuple[int, int]], base_offset: int, *, offset_field: int) -> Iterator[tuple[int, int]]:
     """A file that was still being written has zeroes behind its last entry."""
     for index, entry in enumerate(entries):
         if index and entry[offset_field] == base_offset:
@@ -114,7 +114,7 @@ def _positions(path: Path, base_offset: int) -> list[tuple[int, int]]:
     if not path.exists():
         return []
     entries = [(base_offset + offset, position) for offset, position in _whole_entries(OFFSET_ENTRY, path.read_bytes())]
-    return list(_used(entries, base_offset, offset_field=0))
+    return list(_used_entries(entries, base_offset, offset_field=0))
 
 
 def _check_offset_index(path: Path, base_offset: int, entries: list[tuple[int, int]], size: int) -> None:

@@ -27,7 +27,7 @@ from moldau.log.partition_log import PartitionLog
 from moldau.log.producer_state import ProducerStates
 from moldau.log.recovery import SegmentCheck, next_valid_batch
 from moldau.log.segment import EXTENSIONS, Segment, parse_base_offset
-from moldau.log.swaps import tidied
+from moldau.log.swaps import finish_swaps
 from moldau.log.txn_index import ENTRY as TXN_ENTRY
 from moldau.protocol.record_batch import NO_TIMESTAMP
 
@@ -178,7 +178,7 @@ def open_log(
     `moldau.recovery.truncate`).
     """
     files, clock, last_run = files or Files(), clock or SystemClock(), last_run or LastRun()
-    names = tidied(files, directory, files.names(directory))
+    names = finish_swaps(files, directory, files.names(directory))
     segments = _listed_segments(files, directory, names)
     problem = _loss(segments, last_run)
     if problem is not None and not truncate_corruption:

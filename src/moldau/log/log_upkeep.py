@@ -125,7 +125,7 @@ class LogUpkeep(LogState):
         """Put a closed segment on disk with all that belongs to it, and move the recovery point past it."""
         if not self.is_closed and segment in self.segments:
             if self._config.preallocate:
-                segment.give_back()
+                segment.free_preallocated()
             self._save("a producer snapshot", self._snapshots.save)
             self.flush(before=segment.base_offset + 1)
 
@@ -136,7 +136,8 @@ class LogUpkeep(LogState):
         if self.offline_error is None and not self.is_closed:
             for segment in self.segments:
                 if not segment.is_index_saved:
-                    self._save("the indexes", segment.save_indexes)
+                    with self._flush_lock:  # a flush must not take them for saved while they are being written
+                        self._save("the indexes", segment.save_indexes)
             self._save("a producer snapshot", self._snapshots.save)
             self._save("the leader epochs", self._epoch_file.save)
 
@@ -170,9 +171,9 @@ class LogUpkeep(LogState):
             return
         if self.offline_error is None:
             if self._active is not None or self.recovery_point < self.log_end_offset:
-                self.needs_recovery |= not self._flushed()
+                self.needs_recovery |= not self._try_to_flush()
             if self._config.preallocate and self._active is not None:
-                self._active.give_back()
+                self._active.free_preallocated()
             for segment in self.segments:
                 if not segment.is_index_saved or not segment.is_index_synced:
                     segment.force_time_entry()
@@ -185,7 +186,7 @@ class LogUpkeep(LogState):
             self.needs_recovery |= self.recovery_point != self.log_end_offset
         self.abandon()
 
-    def _flushed(self) -> bool:
+    def _try_to_flush(self) -> bool:
         try:
             self.flush()
         except StorageError as error:
@@ -201,9 +202,16 @@ class LogUpkeep(LogState):
             segment.release()
 
     def release_idle(self) -> None:
-        """Close the files and drop the indexes of all but the last segment; reads bring them back."""
-        for segment in self.segments[:-1]:
-            segment.release()
+        """Close the files and drop the indexes of all but the last segment; reads bring them back.
+
+        Not while a flush is saving indexes in another thread; the next round is soon enough then.
+        """
+        if self._flush_lock.acquire(blocking=False):
+            try:
+                for segment in self.segments[:-1]:
+                    segment.release()
+            finally:
+                self._flush_lock.release()
 
     def close_files(self) -> None:
         """Let go of every descriptor while others need them; the next append or read opens its file again.
@@ -397,7 +405,7 @@ class LogUpkeep(LogState):
             cut.truncate(offset)
             self._end_at(offset)
         except OSError as error:
-            raise self._cut_halfway(offset, error) from error
+            raise self._fail_truncation(offset, error) from error
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove everything and go on at `offset`."""
@@ -415,9 +423,9 @@ class LogUpkeep(LogState):
             self._epoch_file.clear()
             self._end_at(offset)
         except (OSError, StorageError) as error:
-            raise self._cut_halfway(offset, error) from error
+            raise self._fail_truncation(offset, error) from error
 
-    def _cut_halfway(self, offset: int, error: Exception) -> StorageError:
+    def _fail_truncation(self, offset: int, error: Exception) -> StorageError:
         """Files and memory no longer agree; a start finds out what the files hold, and the cut can be made again."""
         self.take_offline(f"cannot truncate {self.directory} to offset {offset}: {error}")
         return StorageError(str(self.offline_error))

@@ -2,48 +2,39 @@
 
 The loop thread opens, creates and deletes partitions; one maintenance thread calls the rounds
 (`retention_round`, `flush_round`, `checkpoint`, `delete_retired`) as `log.partition_log` explains. The
-metadata log `__cluster_metadata-0` lives in the same place but belongs to the controller and is left alone.
-Start at `LogManager.open`.
+metadata log `__cluster_metadata-0` lives in the same place but belongs to the controller and is left alone. What is
+kept once for each directory is `log.log_directory`. Start at `LogManager.open`.
 """
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import re
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.errors import StartupError
 from moldau.core.ids import TopicPartition
-from moldau.log.checkpoints import (
-    HIGH_WATERMARKS,
-    LOG_START_OFFSETS,
-    RECOVERY_POINTS,
-    load_checkpoint,
-    save_checkpoint,
-    save_clean_shutdown,
-    take_clean_shutdown,
-)
 from moldau.log.config import LogConfig
 from moldau.log.errors import StorageError
-from moldau.log.files import FileLock, Files
+from moldau.log.files import Files
 from moldau.log.flush_policy import is_flush_due
 from moldau.log.loading import LastRun, create_log, missing_log, open_log
+from moldau.log.log_directory import LogDirectory
 from moldau.log.log_state import LogEvents
 from moldau.log.log_upkeep import PASSING
 from moldau.log.manifest import Manifest, PartitionEntry
-from moldau.log.manifest_keeper import ManifestKeeper, MetadataMark
+from moldau.log.manifest_keeper import MetadataMark
 from moldau.log.open_files import OPEN_FILES
 from moldau.log.partition_files import PartitionMetadata
 from moldau.log.partition_log import PartitionLog
 from moldau.log.unopened import adopt_log, belongs_to_another_topic, unopened_log
 
-__all__ = ["LogDirectory", "LogManager"]
+__all__ = ["LogManager", "aside_name"]
 
 log = logging.getLogger("moldau.log")
 
@@ -52,8 +43,6 @@ _PARTITION_FOLDER: Final = re.compile(r".+-[0-9]+")
 _LONGEST_NAME: Final = 255
 _FEW: Final = 16
 _SEGMENTS_A_TURN: Final = 20_000
-_LEAST_ROOM_BYTES: Final = 1024 * 1024
-"""With less than this a directory counts as full where there is another to choose."""
 _CLOSING_THREADS: Final = 8
 """Syncs of many files take a fraction of the time when the disk sees several at once."""
 
@@ -69,61 +58,6 @@ def aside_name(topic_partition: TopicPartition, suffix: str) -> str:
     """A directory name that no partition has: `<topic>-<partition>.<id><suffix>`, cut to what a disk allows."""
     tail = f"-{topic_partition.partition}.{uuid.uuid4().hex}{suffix}"
     return topic_partition.topic[: _LONGEST_NAME - len(tail)] + tail
-
-
-class LogDirectory:
-    """One entry of `log.dirs`: its lock, and what the last run left in its checkpoints."""
-
-    def __init__(self, path: str, files: Files) -> None:
-        self.path = os.path.abspath(path)
-        self.files = files
-        self.error: str | None = None
-        """Why the directory is offline."""
-        self.is_clean = False
-        self.manifest = ManifestKeeper(files, self.path)
-        self._lock: FileLock | None = None
-        self._saved: dict[str, dict[TopicPartition, int]] = {}
-
-    def lock(self) -> None:
-        """Make the directory ours alone; raises `StartupError` while another broker has it."""
-        if self._lock is not None:
-            return
-        try:
-            self.files.make_directory(self.path)
-            self._lock = self.files.lock(os.path.join(self.path, ".lock"))
-        except OSError as error:
-            raise StartupError(f"cannot use log directory {self.path}: {error.strerror}") from None
-        if self._lock is None:
-            raise StartupError(f"log directory {self.path} is in use by another broker")
-
-    def unlock(self) -> None:
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
-
-    def load(self) -> None:
-        self.is_clean = take_clean_shutdown(self.files, self.path)
-        for name in (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS):
-            self._saved[name] = load_checkpoint(self.files, os.path.join(self.path, name))
-
-    def last_run(self, topic_partition: TopicPartition) -> LastRun:
-        saved = self._saved
-        return LastRun(
-            self.is_clean,
-            saved[RECOVERY_POINTS].get(topic_partition),
-            saved[LOG_START_OFFSETS].get(topic_partition),
-            saved[HIGH_WATERMARKS].get(topic_partition),
-        )
-
-    def saved(self, name: str) -> Mapping[TopicPartition, int]:
-        """What a checkpoint says."""
-        return self._saved.get(name, {})
-
-    def save(self, name: str, offsets: dict[TopicPartition, int]) -> None:
-        """Write a checkpoint unless it says the same as before."""
-        if self._saved.get(name) != offsets:
-            save_checkpoint(self.files, os.path.join(self.path, name), offsets)
-            self._saved[name] = offsets
 
 
 class LogManager:
@@ -197,14 +131,8 @@ class LogManager:
         self._open_all()
         self._note_missing()
         for directory in self.directories:
-            if not self._lower_recovery_points(directory):
-                continue
-            try:
-                directory.manifest.save(
-                    self._logs_in(directory), self.metadata_mark(), missing=self._missing.get(directory.path)
-                )
-            except OSError as error:
-                log.error("cannot write %s, will try again: %s", directory.manifest.path, error)
+            missing = self._missing.get(directory.path, {})
+            directory.save_first_manifest(self._logs_in(directory), self.metadata_mark(), missing)
 
     def _take_recorded(self, metadata_epoch: int | None) -> None:
         for directory in self.directories:
@@ -230,20 +158,25 @@ class LogManager:
         for directory in self.directories:
             try:
                 directory.load()
-                found = self._found(directory)
+                found = self._find_partitions(directory)
             except OSError as error:
                 raise StartupError(f"cannot read log directory {directory.path}: {error}") from error
             if directory.is_clean or self._recovery_threads <= 1 or len(found) < 2:
-                logs = [self._opened(directory, *partition) for partition in found]
+                logs = [self._open_partition(directory, *partition) for partition in found]
             else:
-                logs = self._opened_in_parallel(directory, found)
+                logs = self._open_in_parallel(directory, found)
             for opened in logs:
                 self._keep(opened)
 
     def _keep(self, opened: PartitionLog) -> None:
         self._logs[opened.topic_partition] = opened
         directory = self._by_path[os.path.dirname(opened.directory)]
-        opened.save_manifest = lambda: self._save_manifest_or_raise(directory)
+
+        def save_manifest() -> None:
+            if not directory.save_manifest(self._logs_in(directory), self.metadata_mark()):
+                raise StorageError(f"{directory.manifest.path} cannot be written, so no segment may be replaced")
+
+        opened.save_manifest = save_manifest
 
     def partition_folders(self) -> list[str]:
         """The names of all folders that look like a partition's."""
@@ -254,7 +187,7 @@ class LogManager:
             if name != _METADATA_DIRECTORY and _PARTITION_FOLDER.fullmatch(name)
         ]
 
-    def _found(self, directory: LogDirectory) -> list[tuple[str, TopicPartition]]:
+    def _find_partitions(self, directory: LogDirectory) -> list[tuple[str, TopicPartition]]:
         found = []
         for name in self.files.subdirectories(directory.path):
             if name == _METADATA_DIRECTORY or name.endswith(("-stray", "-future")):
@@ -275,7 +208,7 @@ class LogManager:
             found.append((name, topic_partition))
         return found
 
-    def _opened(self, directory: LogDirectory, name: str, topic_partition: TopicPartition) -> PartitionLog:
+    def _open_partition(self, directory: LogDirectory, name: str, topic_partition: TopicPartition) -> PartitionLog:
         path, last_run = f"{directory.path}/{name}", directory.last_run(topic_partition)
         try:
             entry, is_exact = self._entry_for(directory, path, topic_partition)
@@ -309,12 +242,12 @@ class LogManager:
         is_same = is_exact or PartitionMetadata(self.files, path).topic_id == entry.topic_id
         return (entry if is_same else None), is_exact
 
-    def _opened_in_parallel(
+    def _open_in_parallel(
         self, directory: LogDirectory, found: Sequence[tuple[str, TopicPartition]]
     ) -> list[PartitionLog]:
         """Recovery waits for the disk more than it computes; `num.recovery.threads.per.data.dir` overlap it."""
         return self._in_threads(
-            lambda partition: self._opened(directory, *partition), list(found), self._recovery_threads
+            lambda partition: self._open_partition(directory, *partition), list(found), self._recovery_threads
         )
 
     def _in_threads(self, work: Callable[[Work], Result], items: Sequence[Work], threads: int) -> list[Result]:
@@ -332,27 +265,15 @@ class LogManager:
             self._in_threads(_try_to_close, dirty, _CLOSING_THREADS)
         for partition_log in self:
             _close(partition_log)
-        saved = self._checkpointed()
+        saved = self._save_checkpoints()
         for directory in self.directories:
             if directory not in saved:
                 # The marker says that the recovery points are the logs' ends, and those on disk are older.
                 log.error("%s: no clean-shutdown marker, the next start recovers", directory.path)
                 directory.unlock()
                 continue
-            self._save_last_manifest(directory)
-            try:
-                save_clean_shutdown(self.files, directory.path, self.broker_epoch)
-            except OSError as error:
-                log.error("%s: no clean-shutdown marker, the next start recovers: %s", directory.path, error.strerror)
-            finally:
-                directory.unlock()
-
-    def _save_last_manifest(self, directory: LogDirectory) -> None:
-        """With the sizes of all files; without it the next start compares with what the last round wrote."""
-        try:
-            directory.manifest.save(self._logs_in(directory), self.metadata_mark(), is_stopped=True)
-        except OSError as error:
-            log.error("cannot write %s: %s", directory.manifest.path, error)
+            directory.end_in_order(self._logs_in(directory), self.metadata_mark(), self.broker_epoch)
+            directory.unlock()
 
     def abandon(self) -> None:
         """Let go of all files and locks without writing anything, as a crash would."""
@@ -381,11 +302,11 @@ class LogManager:
             return existing
         path = f"{self._directory_for(topic_partition).path}/{topic_partition}"
         config = config or self.config_of(topic_partition.topic)
-        created = self._made(path, topic_partition, LastRun(), topic_id, config)
+        created = self._open_or_create(path, topic_partition, LastRun(), topic_id, config)
         self._keep(created)
         return created
 
-    def _made(
+    def _open_or_create(
         self,
         path: str,
         topic_partition: TopicPartition,
@@ -466,13 +387,7 @@ class LogManager:
             path = os.path.dirname(partition_log.directory)
             if path in counts:
                 counts[path] += 1
-        return self._by_path[min(counts, key=lambda path: (not self._has_room(path), counts[path]))]
-
-    def _has_room(self, path: str) -> bool:
-        try:
-            return self.files.space(path)[1] >= _LEAST_ROOM_BYTES
-        except OSError:
-            return False
+        return min(map(self._by_path.__getitem__, counts), key=lambda each: (not each.has_room(), counts[each.path]))
 
     # --- partitions that cannot be opened for now ---------------------------------------------------------
 
@@ -482,7 +397,7 @@ class LogManager:
         return list(self._unopened)
 
     def stand_in(self, topic_partition: TopicPartition, reason: str) -> PartitionLog:
-        """Take up a partition that could not be made: it is offline until `reopened` succeeds."""
+        """Take up a partition that could not be made: it is offline until `reopen` succeeds."""
         path = f"{self._directory_for(topic_partition).path}/{topic_partition}"
         made = self._stand_in(path, topic_partition, LastRun(), reason)
         self._logs[topic_partition] = made
@@ -501,7 +416,7 @@ class LogManager:
             events=self.events,
         )
 
-    def reopened(self, topic_partition: TopicPartition, topic_id: uuid.UUID | None) -> PartitionLog:
+    def reopen(self, topic_partition: TopicPartition, topic_id: uuid.UUID | None) -> PartitionLog:
         """Try again to make or open a log; `StorageError` while that fails.
 
         In any thread, since recovery may take its time; nobody may create or delete logs meanwhile. The log is in
@@ -511,7 +426,7 @@ class LogManager:
         path = stand_in.directory
         if len(self.directories) > 1 and not self.files.exists(path):
             path = f"{self._directory_for(topic_partition).path}/{topic_partition}"
-        return self._made(path, topic_partition, last_run, topic_id, self.config_of(topic_partition.topic))
+        return self._open_or_create(path, topic_partition, last_run, topic_id, self.config_of(topic_partition.topic))
 
     def restore(self, reopened: PartitionLog) -> None:
         """Put a log that could be opened at last in the place of its stand-in."""
@@ -525,33 +440,32 @@ class LogManager:
 
     def delete(self, topic_partition: TopicPartition) -> None:
         """Take a partition out of use; its files go after `file.delete.delay.ms`."""
-        partition_log = self._moved_aside(topic_partition, "-delete")
+        partition_log = self._move_aside(topic_partition, "-delete")
         if partition_log is not None:
             due_ms = self.clock.now_ms() + partition_log.config.file_delete_delay_ms
             self._doomed.append((due_ms, partition_log.directory))
 
     def set_stray_aside(self, topic_partition: TopicPartition) -> None:
         """Put a partition that the metadata does not place here out of the way, without deleting anything."""
-        partition_log = self._moved_aside(topic_partition, "-stray")
+        partition_log = self._move_aside(topic_partition, "-stray")
         if partition_log is not None:
             log.warning(
                 "%s is not assigned to this broker and was moved to %s", topic_partition, partition_log.directory
             )
 
-    def _moved_aside(self, topic_partition: TopicPartition, suffix: str) -> PartitionLog | None:
+    def _move_aside(self, topic_partition: TopicPartition, suffix: str) -> PartitionLog | None:
+        """Take a partition out of use and rename its folder; `None` if there was nothing to rename."""
         partition_log = self._logs.pop(topic_partition, None)
         if partition_log is None:
             return None
         partition_log.abandon()
-        was_unopened = self._unopened.pop(topic_partition, None) is not None
+        self._unopened.pop(topic_partition, None)
         aside = f"{os.path.dirname(partition_log.directory)}/{aside_name(topic_partition, suffix)}"
         try:
             self.files.rename(partition_log.directory, aside)
         except FileNotFoundError:
-            return None  # it was missing from the start
+            return None  # it was never made, or missing from the start
         except OSError as error:
-            if was_unopened and error.errno == errno.ENOENT:
-                return None  # it was never made
             raise StorageError(f"cannot rename {partition_log.directory}: {error.strerror}") from error
         partition_log.directory = aside
         return partition_log
@@ -594,7 +508,7 @@ class LogManager:
         for directory in self.directories:
             logs = self._logs_in(directory)
             leaving = [(each, each.leaving) for each in logs if each.leaving]
-            if self._save_manifest(directory):
+            if directory.save_manifest(logs, self.metadata_mark()):
                 for each, count in leaving:
                     self._retire(each, count, now_ms)
 
@@ -603,23 +517,6 @@ class LogManager:
             each.retire_leaving(count, now_ms)
         except OSError as error:
             log.error("%s: deleted segments cannot be renamed, will try again: %s", each.topic_partition, error)
-
-    def _save_manifest_or_raise(self, directory: LogDirectory) -> None:
-        if not self._save_manifest(directory):
-            raise StorageError(f"{directory.manifest.path} cannot be written, so no segment may be replaced")
-
-    def _save_manifest(self, directory: LogDirectory) -> bool:
-        """Whether files that the manifest on disk does not list may go away."""
-        return self._lower_recovery_points(directory) and directory.manifest.save_or_withdraw(
-            self._logs_in(directory), self.metadata_mark()
-        )
-
-    def _lower_recovery_points(self, directory: LogDirectory) -> bool:
-        """Have no recovery point on disk above that of a log which was cut: the next start would miss records there."""
-        saved, logs = directory.saved(RECOVERY_POINTS), self._logs_in(directory)
-        if all(entry.recovery_point >= saved.get(entry.topic_partition, 0) for entry in logs):
-            return True
-        return self._save(directory, RECOVERY_POINTS, _recovery_points(logs))
 
     def _retain(self, partition_log: PartitionLog, now_ms: int) -> None:
         partition_log.expire_producers(now_ms, self.producer_id_expiration_ms)
@@ -658,44 +555,27 @@ class LogManager:
 
     def checkpoint(self) -> None:
         """Save what is kept behind, then recovery points, log starts and high watermarks."""
-        self._checkpointed()
+        self._save_checkpoints()
 
-    def _checkpointed(self) -> list[LogDirectory]:
+    def _save_checkpoints(self) -> list[LogDirectory]:
         """Save the checkpoints; return the directories whose recovery points are on disk."""
         saved = []
         for partition_log in self:
             partition_log.save()
         for directory in self.directories:
-            logs = self._logs_in(directory)
-            starts = {entry.topic_partition: entry.log_start_offset for entry in logs if entry.has_moved_start}
-            self._save(directory, LOG_START_OFFSETS, starts)
-            if self._save(directory, RECOVERY_POINTS, _recovery_points(logs)):
+            if directory.save_offsets(self._logs_in(directory)):
                 saved.append(directory)
         self.checkpoint_high_watermarks()
         return saved
 
     def checkpoint_high_watermarks(self) -> None:
         for directory in self.directories:
-            marks = {entry.topic_partition: entry.high_watermark for entry in self._logs_in(directory)}
-            self._save(directory, HIGH_WATERMARKS, marks)
-
-    def _save(self, directory: LogDirectory, name: str, offsets: dict[TopicPartition, int]) -> bool:
-        try:
-            directory.save(name, offsets)
-        except OSError as error:
-            log.error("cannot write %s, will try again: %s", os.path.join(directory.path, name), error)
-            return False
-        return True
+            directory.save_high_watermarks(self._logs_in(directory))
 
     def _logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
         if len(self.directories) == 1:
             return list(self._logs.values())
         return [entry for entry in self if os.path.dirname(entry.directory) == directory.path]
-
-
-def _recovery_points(logs: Iterable[PartitionLog]) -> dict[TopicPartition, int]:
-    """Without its recovery point, a partition is recovered by the next start even after a clean end."""
-    return {entry.topic_partition: entry.recovery_point for entry in logs if not entry.needs_recovery}
 
 
 def _try_to_close(partition_log: PartitionLog) -> None:

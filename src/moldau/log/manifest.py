@@ -148,13 +148,13 @@ def parse_manifest(text: str) -> Manifest:
     lines = text.splitlines()
     if len(lines) < 3 or lines[0] != _FIRST_LINE or lines[-1] != _LAST_LINE:
         raise ValueError("it does not begin and end as a manifest does")
-    word, state, epoch, end_offset = _checked(lines[1])
+    word, state, epoch, end_offset = _check_line(lines[1])
     if word != "broker" or state not in (_RUNNING, _STOPPED):
         raise ValueError(f"unknown second line {lines[1]!r}")
     partitions, damaged = {}, 0
     for line in lines[2:-1]:
         try:
-            topic, partition, *rest = _checked(line)
+            topic, partition, *rest = _check_line(line)
             partitions[TopicPartition(topic, int(partition))] = PartitionEntry.parse(rest)
         except ValueError:
             damaged += 1
@@ -165,7 +165,7 @@ def _signed(line: str) -> str:
     return f"{line} {crc32c(line.encode()):08x}"
 
 
-def _checked(line: str) -> list[str]:
+def _check_line(line: str) -> list[str]:
     content, _, crc = line.rpartition(" ")
     if int(crc, 16) != crc32c(content.encode()):
         raise ValueError("a line fails its checksum")

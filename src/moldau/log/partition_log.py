@@ -14,6 +14,7 @@ Who may touch what:
   it sees a consistent list. An open file outlives its segment (`files.SegmentFile`).
 - The *maintenance thread* flushes, saves indexes and checkpoints, and deletes segments: it replaces
   `segments` under `_lock`, and leaves the last one alone. Nobody holds `_lock` while the disk works.
+- Whoever writes index files or lets go of indexes holds `_flush_lock`, which the loop never takes.
 - The recovery point moves under `_lock`, and a flush that a truncation overtook does not move it.
 
 What the disk holds after a crash: index files, producer snapshots and the epoch checkpoint are written
@@ -71,11 +72,11 @@ class PartitionLog(LogUpkeep):
 
         `header` is the batch's header in `BatchHeader`'s order, validated by the caller, who has also asked
         `producers.check`. `batch` is exactly that batch and writable. On `StorageError` nothing was kept: behind
-        the write only memory is touched, because what is read from files was read by `_opened_for_append`.
+        the write only memory is touched, because what is read from files was read by `_open_for_append`.
         """
         active = self._active
         if active is None:
-            active = self._opened_for_append()
+            active = self._open_for_append()
         base_offset = self.log_end_offset
         length = header[1]
         last_offset = base_offset + header[6]
@@ -87,7 +88,7 @@ class PartitionLog(LogUpkeep):
             or max_timestamp > active.roll_above_timestamp
             or last_offset > active.last_offset_allowed
         ):
-            active = self._rolled_if_due(active, length + LOG_OVERHEAD, max_timestamp, last_offset, now_ms)
+            active = self._roll_if_due(active, length + LOG_OVERHEAD, max_timestamp, last_offset, now_ms)
             position = active.size
             end = position + length + LOG_OVERHEAD
 
@@ -98,7 +99,7 @@ class PartitionLog(LogUpkeep):
             if written != end - position:
                 self._write_rest(active.fd, batch, written)
         except OSError as error:
-            raise self._undone(active, position, error) from error
+            raise self._undo_write(active, position, error) from error
 
         if max_timestamp > active.max_timestamp:  # type: ignore[operator]  # known for the active segment
             active.max_timestamp = max_timestamp
@@ -106,7 +107,7 @@ class PartitionLog(LogUpkeep):
         if position > active.index_after:
             self._index(active, last_offset, position)
         elif position == 0:
-            self._first_batch(active, max_timestamp)
+            self._note_first_batch(active, max_timestamp)
         active.tail.append(base_offset << 32 | position)
         active.size = end
         if header[9] >= 0:
@@ -127,7 +128,7 @@ class PartitionLog(LogUpkeep):
         while rest:
             rest = rest[self._write(fd, rest) :]
 
-    def _undone(self, active: Segment, position: int, error: OSError) -> StorageError:
+    def _undo_write(self, active: Segment, position: int, error: OSError) -> StorageError:
         """Cut off what a failed write left behind, so that no torn batch lies under the next one."""
         reason = f"{self.topic_partition}: cannot write to {active.path('.log')} at {position}: {error.strerror}"
         log.error("%s", reason)
@@ -137,7 +138,7 @@ class PartitionLog(LogUpkeep):
             self.take_offline(f"{reason}; and the partial write could not be cut off: {truncate_error.strerror}")
         return StorageError(reason)
 
-    def _first_batch(self, active: Segment, max_timestamp: int) -> None:
+    def _note_first_batch(self, active: Segment, max_timestamp: int) -> None:
         """The first batch's timestamp is what the segment's age is counted from."""
         active.first_timestamp = max_timestamp
         active.index_after = self._config.index_interval_bytes
@@ -157,7 +158,7 @@ class PartitionLog(LogUpkeep):
         """This replica leads from the log's end on; reaches the disk once a record of the epoch does."""
         self._epoch_file.begin(leader_epoch, self.log_end_offset)
 
-    def _opened_for_append(self) -> Segment:
+    def _open_for_append(self) -> Segment:
         """Make the last segment ready: descriptor, indexes, newest timestamp, producers, limits."""
         self.check_online()
         active = self.segments[-1]
@@ -188,7 +189,7 @@ class PartitionLog(LogUpkeep):
 
     # --- rolling ----------------------------------------------------------------------------------------
 
-    def _rolled_if_due(self, active: Segment, size: int, max_timestamp: int, last_offset: int, now_ms: int) -> Segment:
+    def _roll_if_due(self, active: Segment, size: int, max_timestamp: int, last_offset: int, now_ms: int) -> Segment:
         if active.size == 0 and last_offset <= active.last_offset_allowed:
             return active
         first = active.first_timestamp
@@ -203,7 +204,7 @@ class PartitionLog(LogUpkeep):
 
     def roll(self, now_ms: int | None = None) -> Segment:
         """Close the last segment and begin a new one at the log's end; an empty one is kept as it is."""
-        active = self._active or self._opened_for_append()
+        active = self._active or self._open_for_append()
         if active.size == 0 and active.base_offset == self.log_end_offset:
             return active
         active.force_time_entry()

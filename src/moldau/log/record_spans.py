@@ -13,7 +13,7 @@ from moldau.protocol.compression import DEFAULT_LIMIT, DecompressionError, decom
 from moldau.protocol.record_batch import BATCH_OVERHEAD, BatchHeader
 from moldau.protocol.records import InvalidRecordError
 
-__all__ = ["RecordSpan", "record_spans", "restamped", "unpacked_body"]
+__all__ = ["RecordSpan", "record_spans", "unpacked_body", "with_timestamp_delta"]
 
 
 RecordSpan = tuple[int, int, int, int, int, bytes | None, bool]
@@ -85,7 +85,7 @@ def record_spans(body: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
         raise _damaged(header, f"{body_end - position} bytes off after {header.records_count} records")
 
 
-def restamped(body: bytes, span: RecordSpan, timestamp_delta: int) -> bytes:
+def with_timestamp_delta(body: bytes, span: RecordSpan, timestamp_delta: int) -> bytes:
     """The same record with another timestamp delta, for a batch whose base timestamp changed."""
     start, after_timestamp, end, *_ = span
     attributes_at = _varint(body, start)[1]

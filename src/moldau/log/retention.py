@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from moldau.log.config import LogConfig
 
-__all__ = ["Deletable", "SegmentFacts", "deletable", "expired", "outgrown", "superseded"]
+__all__ = ["Deletable", "SegmentFacts", "count_above_size", "count_below_start", "deletable", "expired"]
 
 
 class SegmentFacts(NamedTuple):
@@ -50,10 +50,10 @@ def deletable(
     if replicated == len(segments) and segments and segments[-1].size == 0:
         replicated -= 1
     wanted = Deletable(
-        superseded(segments, log_start_offset), f"they lie below the log start offset {log_start_offset}"
+        count_below_start(segments, log_start_offset), f"they lie below the log start offset {log_start_offset}"
     )
     if config.is_deleted:
-        too_large = outgrown(segments, config.retention_bytes)
+        too_large = count_above_size(segments, config.retention_bytes)
         if too_large > wanted.segments:
             wanted = Deletable(too_large, f"the log has more than retention.bytes={config.retention_bytes}")
         too_old = expired(len(segments), newest_timestamp_ms, config.retention_ms, now_ms=now_ms)
@@ -62,12 +62,12 @@ def deletable(
     return wanted._replace(segments=min(wanted.segments, replicated))
 
 
-def superseded(segments: Sequence[SegmentFacts], log_start_offset: int) -> int:
+def count_below_start(segments: Sequence[SegmentFacts], log_start_offset: int) -> int:
     """Leading segments that lie wholly below the log start; the last one always stays."""
     return len(list(takewhile(lambda segment: segment.end_offset <= log_start_offset, segments[:-1])))
 
 
-def outgrown(segments: Sequence[SegmentFacts], max_bytes: int) -> int:
+def count_above_size(segments: Sequence[SegmentFacts], max_bytes: int) -> int:
     """Leading segments without which the log would still hold at least `max_bytes`; -1 keeps all."""
     if max_bytes < 0:
         return 0

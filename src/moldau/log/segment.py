@@ -6,7 +6,7 @@ them and an append should not wait for them. Which segment to use, when to roll 
 `log.partition_log`, which also appends to the last one. Start at `Segment.find`.
 
 Threads: the loop thread appends; any thread may read, since what readers touch is either replaced whole
-(`tail`) or only ever grows. The maintenance thread saves and syncs.
+(`tail`) or only ever grows. Indexes are saved and let go by one thread at a time, which `PartitionLog` sees to.
 """
 
 from __future__ import annotations
@@ -163,7 +163,10 @@ class Segment:
             return self.files.open_existing(self.path(".log"))
 
     def release(self) -> None:
-        """Let go of the descriptor and of indexes that are on disk; both come back when needed."""
+        """Let go of the descriptor and of indexes that are on disk; both come back when needed.
+
+        Nobody may be saving the indexes meanwhile: they count as saved before they are.
+        """
         self._file = self._append_file = None
         self.fd = -1
         if self.is_index_saved:
@@ -213,7 +216,7 @@ class Segment:
     def offset_index(self) -> OffsetIndex:
         index = self._offset_index
         if index is None:
-            index = self._loaded(".index", OffsetIndex.decode)
+            index = self._load_index(".index", OffsetIndex.decode)
             self._offset_index = index
         return index
 
@@ -221,7 +224,7 @@ class Segment:
     def time_index(self) -> TimeIndex:
         index = self._time_index
         if index is None:
-            index = self._loaded(".timeindex", TimeIndex.decode)
+            index = self._load_index(".timeindex", TimeIndex.decode)
             self._time_index = index
         return index
 
@@ -252,7 +255,7 @@ class Segment:
         """The file was found to be as the manifest says."""
         self._txn_mark = mark
 
-    def _loaded(self, extension: str, decode: Callable[[int, bytes], Index]) -> Index:
+    def _load_index(self, extension: str, decode: Callable[[int, bytes], Index]) -> Index:
         """Load an index; a missing one reads as empty, which is slow but right, a wrong one is built anew."""
         try:
             return decode(self.base_offset, self.files.read_file(self.path(extension)))
@@ -260,11 +263,11 @@ class Segment:
             return decode(self.base_offset, b"")
         except CorruptIndexError as error:
             log.warning("%s is corrupt and rebuilt: %s", self.path(extension), error)
-            offsets, times = self._rebuilt()
+            offsets, times = self._rebuild_indexes()
             self.start_indexes(offsets, times, self.txn_index)
             return decode(self.base_offset, bytes((offsets if extension == ".index" else times).entries))
 
-    def _rebuilt(self) -> tuple[OffsetIndex, TimeIndex]:
+    def _rebuild_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
         """Both indexes from the headers of the log file."""
         scratch = Segment(self.files, self.directory, self.base_offset)
         scratch.begin_rebuild(INDEX_INTERVAL_BYTES)
@@ -336,14 +339,16 @@ class Segment:
         self.is_index_synced = sync or not (self.offset_index.entries or self.time_index.entries)
 
     def _write_indexes(self, sync: bool) -> None:
+        # While they count as unsaved nobody lets go of them.
+        offsets, times, aborted = self.offset_index, self.time_index, self.txn_index
         # Before the bytes are taken: what an append adds meanwhile must count as unsaved again.
         self.is_index_saved = True
         self._txn_mark = None
         try:
-            self._write_index(".index", bytes(self.offset_index.entries), sync)
-            self._write_index(".timeindex", bytes(self.time_index.entries), sync)
-            if self.txn_index.entries or self.files.exists(self.path(".txnindex")):
-                self._write_index(".txnindex", bytes(self.txn_index.entries), sync)
+            self._write_index(".index", bytes(offsets.entries), sync)
+            self._write_index(".timeindex", bytes(times.entries), sync)
+            if aborted.entries or self.files.exists(self.path(".txnindex")):
+                self._write_index(".txnindex", bytes(aborted.entries), sync)
         except OSError:
             self.is_index_saved = False
             raise
@@ -368,7 +373,7 @@ class Segment:
             self.first_timestamp = header.max_timestamp
             break
 
-    def give_back(self) -> None:
+    def free_preallocated(self) -> None:
         """Free the room that was preallocated behind the last batch."""
         held = self.file
         self.files.truncate(held.fd, self.size)

@@ -15,7 +15,7 @@ from moldau.log.batch_filter import BatchFilter, marker_type
 from moldau.log.batch_scan import Window
 from moldau.log.cleaned_transactions import CleanedTransactions
 from moldau.log.cleaning_job import CleanedGroup, CleaningJob, CleaningResult, Source
-from moldau.log.compaction import SegmentFacts, grouped
+from moldau.log.compaction import SegmentFacts, segment_groups
 from moldau.log.files import Files
 from moldau.log.offset_map import OffsetMap, offset_map_for
 from moldau.log.record_spans import record_spans, unpacked_body
@@ -136,7 +136,7 @@ def _dirty(job: CleaningJob) -> list[Source]:
 def _groups(sources: Sequence[Source], job: CleaningJob) -> Iterator[list[Source]]:
     by_base = {source.base_offset: source for source in sources}
     facts = [SegmentFacts(s.base_offset, s.size_in_bytes, index_bytes=s.index_bytes) for s in sources]
-    for group in grouped(
+    for group in segment_groups(
         facts, max_bytes=job.segment_bytes, max_index_bytes=job.segment_index_bytes, end_offset=job.upper_bound
     ):
         yield [by_base[segment.base_offset] for segment in group]

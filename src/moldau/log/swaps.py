@@ -5,7 +5,7 @@
     *.swap      cleaner output that is complete: it takes the place of the originals it covers
     *.tmp       half of an atomic write: gone
 
-Start at `tidied`.
+Start at `finish_swaps`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from moldau.log.files import Files
 from moldau.log.segment import EXTENSIONS, Segment, parse_base_offset
 
-__all__ = ["tidied"]
+__all__ = ["finish_swaps"]
 
 log = logging.getLogger("moldau.log")
 
 _LEFTOVERS = (".deleted", ".cleaned", ".swap", ".tmp")
 
 
-def tidied(files: Files, directory: str, names: Sequence[str]) -> list[str]:
+def finish_swaps(files: Files, directory: str, names: Sequence[str]) -> list[str]:
     """Finish or undo what was interrupted; return the names that are there afterwards."""
     leftovers = [name for name in names if name.endswith(_LEFTOVERS)]
     if not leftovers:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from crc32c import crc32c
 
-from moldau.broker.batch_bodies import opened
+from moldau.broker.batch_bodies import open_batch
 from moldau.broker.batch_rules import BatchRules, RefusedBatchError, checked_header, stamp_append_time
 from moldau.core.errors import ErrorCode
 from moldau.log.config import LogConfig
@@ -130,7 +130,7 @@ def test_only_topics_without_wishes_take_the_short_way(config: dict[str, Any], i
 
 def body_refusal(data: bytearray, **config: Any) -> RefusedBatchError:
     with pytest.raises(RefusedBatchError) as caught:
-        opened(data, BatchHeader.at(data), rules(**config), NOW_MS)
+        open_batch(data, BatchHeader.at(data), rules(**config), NOW_MS)
     return caught.value
 
 
@@ -170,7 +170,7 @@ def test_a_body_that_is_garbage_is_refused() -> None:
 def test_recompression_keeps_records_and_producer(codec: str) -> None:
     data = batch(200, producer_id=9, producer_epoch=2, base_sequence=77)
     before = BatchHeader.at(data)
-    packed = opened(data, before, rules(compression_type=codec), NOW_MS).batch
+    packed = open_batch(data, before, rules(compression_type=codec), NOW_MS).batch
     after = BatchHeader.at(packed)
     assert after.codec == ["", "gzip", "snappy", "lz4", "zstd"].index(codec)
     assert (after.producer_id, after.base_sequence, after.max_timestamp) == (9, 77, before.max_timestamp)
@@ -180,7 +180,7 @@ def test_recompression_keeps_records_and_producer(codec: str) -> None:
 
 def test_the_producers_codec_is_kept_where_it_is_the_topics() -> None:
     data = batch(codec=3)
-    assert opened(data, BatchHeader.at(data), rules(compression_type="lz4"), NOW_MS).batch is data
+    assert open_batch(data, BatchHeader.at(data), rules(compression_type="lz4"), NOW_MS).batch is data
 
 
 def test_a_batch_that_grows_past_the_limit_is_refused() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Any
 
-from moldau.broker.parked_fetches import HUSKS_KEPT, ParkedFetch, ParkedFetches
+from moldau.broker.parked_fetches import STALE_DEADLINES_KEPT, ParkedFetch, ParkedFetches
 
 
 def partition() -> Any:
@@ -78,15 +78,15 @@ def test_time_runs_out_in_the_order_of_the_deadlines_and_not_before() -> None:
     asyncio.run(story())
 
 
-def test_husks_are_swept() -> None:
+def test_deadlines_of_answered_fetches_are_swept() -> None:
     async def story() -> None:
         fetches = ParkedFetches(asyncio.get_running_loop())
-        for _ in range(3 * HUSKS_KEPT):
+        for _ in range(3 * STALE_DEADLINES_KEPT):
             reader = Reader()
             fetches.park(reader.parked, 2**31 - 1)
             fetches.leave(reader.parked)
         assert fetches.count == 0
-        assert len(fetches._deadlines) <= HUSKS_KEPT + 1
+        assert len(fetches._deadlines) <= STALE_DEADLINES_KEPT + 1
         fetches.close()
 
     asyncio.run(story())

@@ -106,7 +106,7 @@ class World:
         try:
             manager.open()
             for topic_partition in manager.unopened:  # the broker tries again, and one failure is all there is
-                manager.restore(manager.reopened(topic_partition, None))
+                manager.restore(manager.reopen(topic_partition, None))
         except (StartupError, KilledError):
             manager.abandon()
             return

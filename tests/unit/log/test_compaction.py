@@ -7,8 +7,8 @@ from moldau.log.compaction import (
     SegmentFacts,
     cleanable_log,
     cleanable_range,
-    filthiest,
-    grouped,
+    dirtiest,
+    segment_groups,
 )
 from moldau.log.config import LogConfig
 
@@ -100,19 +100,19 @@ def candidate(name: str, dirty: int, overdue_ms: int = 0) -> CleanableLog:
 
 
 def test_the_filthiest_log_is_chosen() -> None:
-    chosen = filthiest([candidate("a", 30), candidate("b", 60), candidate("c", 5)])
+    chosen = dirtiest([candidate("a", 30), candidate("b", 60), candidate("c", 5)])
     assert chosen is not None
     assert chosen.partition.topic == "b"
 
 
 def test_overdue_logs_come_before_filthier_ones() -> None:
-    chosen = filthiest([candidate("a", 90), candidate("b", 2, overdue_ms=1)])
+    chosen = dirtiest([candidate("a", 90), candidate("b", 2, overdue_ms=1)])
     assert chosen is not None
     assert chosen.partition.topic == "b"
 
 
 def test_no_log_is_chosen_when_none_is_due() -> None:
-    assert filthiest([candidate("a", 1)]) is None
+    assert dirtiest([candidate("a", 1)]) is None
 
 
 def bases(groups: list[list[SegmentFacts]]) -> list[list[int]]:
@@ -120,12 +120,12 @@ def bases(groups: list[list[SegmentFacts]]) -> list[list[int]]:
 
 
 def test_neighbours_are_grouped_up_to_the_segment_size() -> None:
-    found = grouped(segments(0, 10, 20, 30), max_bytes=250, max_index_bytes=1_000, end_offset=40)
+    found = segment_groups(segments(0, 10, 20, 30), max_bytes=250, max_index_bytes=1_000, end_offset=40)
     assert bases(found) == [[0, 10], [20, 30]]
 
 
 def test_a_segment_larger_than_the_limit_stays_alone() -> None:
-    found = grouped(
+    found = segment_groups(
         [*segments(0), *segments(10, size=900), *segments(20)], max_bytes=250, max_index_bytes=9, end_offset=30
     )
     assert bases(found) == [[0], [10], [20]]
@@ -133,10 +133,10 @@ def test_a_segment_larger_than_the_limit_stays_alone() -> None:
 
 def test_indexes_limit_a_group_too() -> None:
     facts = [SegmentFacts(base, 10, index_bytes=60) for base in (0, 10, 20)]
-    assert bases(grouped(facts, max_bytes=1_000, max_index_bytes=120, end_offset=30)) == [[0, 10], [20]]
+    assert bases(segment_groups(facts, max_bytes=1_000, max_index_bytes=120, end_offset=30)) == [[0, 10], [20]]
 
 
 def test_a_group_never_spans_more_offsets_than_an_index_entry_can_tell() -> None:
     facts = segments(0, 2**30, 2**31 - 5, 2**31 + 5)
-    found = grouped(facts, max_bytes=10_000, max_index_bytes=10_000, end_offset=2**31 + 10)
+    found = segment_groups(facts, max_bytes=10_000, max_index_bytes=10_000, end_offset=2**31 + 10)
     assert bases(found) == [[0, 2**30], [2**31 - 5, 2**31 + 5]]

@@ -65,7 +65,7 @@ def made_before(tmp_path: Path, *, ends_in_order: bool = True) -> None:
 
 
 def reopen(logs: LogManager) -> PartitionLog:
-    reopened = logs.reopened(TP, TOPIC_ID)
+    reopened = logs.reopen(TP, TOPIC_ID)
     logs.restore(reopened)
     return reopened
 
@@ -115,7 +115,7 @@ def test_the_log_takes_its_place_back(tmp_path: Path, ends_in_order: bool) -> No
     files.code = errno.EMFILE
     logs = manager(tmp_path, files=files)
     with pytest.raises(StorageError, match="cannot open"):
-        logs.reopened(TP, TOPIC_ID)
+        logs.reopen(TP, TOPIC_ID)
     assert logs.unopened == [TP]
     files.code = None
     # The checkpoints of this run are written before the log is opened: they must not change what it finds.

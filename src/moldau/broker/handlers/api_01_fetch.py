@@ -99,7 +99,7 @@ class FetchHandler:
             self._stats.errors[context.code] += 1
             refused: list[tuple[bytes, list[Fetched]]] = []
             parts, size = encode_fetch_response(version, correlation_id, refused, error_code=context.code)
-            return _joined(parts, size)
+            return _reply_of(parts, size)
         call = _Call(connection, version, correlation_id, request, context)
         topics = self._broker.partitions
         max_bytes = min(request.max_bytes, self._broker.config.section(FetchSettings).max_bytes)
@@ -165,7 +165,7 @@ class FetchHandler:
             _touch_all(result.fetched)
             return result
 
-        return self._continue_after(call, read, lambda result: self._encoded(call, result))
+        return self._continue_after(call, read, lambda result: self._encode_reply(call, result))
 
     def _continue_after(
         self, call: _Call, read: Callable[[], ReadResult], then: Callable[[ReadResult], Handled]
@@ -187,11 +187,11 @@ class FetchHandler:
     # Answering
 
     def _answer(self, call: _Call, result: ReadResult) -> Handled:
-        if _is_at_hand(result.fetched):
-            return self._encoded(call, result)
+        if _load_resident(result.fetched):
+            return self._encode_reply(call, result)
         return self._warm_then_answer(call, result)
 
-    def _encoded(self, call: _Call, result: ReadResult) -> bytes | FileReply:
+    def _encode_reply(self, call: _Call, result: ReadResult) -> bytes | FileReply:
         wanted = call.reader.wanted
         answered = call.context.answer(
             [(topic_key, fetched) for (topic_key, _), fetched in zip(wanted, result.fetched, strict=True)]
@@ -206,7 +206,7 @@ class FetchHandler:
             session_id=call.context.session_id,
             node_endpoints=endpoints,
         )
-        return _joined(parts, size)
+        return _reply_of(parts, size)
 
     def _count(self, call: _Call, result: ReadResult) -> None:
         topics = self._broker.partitions
@@ -232,8 +232,8 @@ def _touch_all(fetched: Iterable[Fetched]) -> None:
             touch(partition.records)
 
 
-def _is_at_hand(fetched: Iterable[Fetched]) -> bool:
-    """Take small slices into memory and probe the large ones; false if the disk would have to be waited for."""
+def _load_resident(fetched: Iterable[Fetched]) -> bool:
+    """Copy small slices into memory and probe the large ones; return whether all could be had without the disk."""
     for partition in fetched:
         records = partition.records
         if isinstance(records, bytes):
@@ -256,7 +256,7 @@ def _by_topic(answered: Sequence[tuple[bytes, Fetched]]) -> list[tuple[bytes, li
     return list(topics.items())
 
 
-def _joined(parts: list[bytes | LogSlice], size: int) -> bytes | FileReply:
+def _reply_of(parts: list[bytes | LogSlice], size: int) -> bytes | FileReply:
     """One piece where everything is in memory already."""
     first = parts[0]
     if len(parts) == 1 and isinstance(first, bytes):
