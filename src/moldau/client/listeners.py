@@ -23,9 +23,11 @@ from moldau.client.given_properties import log_report, rendered_properties
 from moldau.client.listener_workers import Handler, Worker, WorkerPlan
 from moldau.client.producer import Producer
 from moldau.client.retries import RetryPolicy
-from moldau.client.serializers import BYTES, STRING, Deserializer
+from moldau.client.serialization import PartReader
 from moldau.client.waiting import GivenUpError
 from moldau.core.errors import ErrorCode, InvalidConfigError
+from moldau.serdes.plain import BYTES, STRING
+from moldau.serdes.serde import Deserializer
 
 __all__ = ["ListenerApp", "ListenerError"]
 
@@ -126,16 +128,18 @@ class ListenerApp:
         names = (topics,) if isinstance(topics, str) else tuple(topics)
 
         def register(handler: Handler[K, V]) -> Handler[K, V]:
+            settings = {**self._consumer_settings(), **(properties or {})}
+            given = rendered_properties(None, settings)
             plan = WorkerPlan(
                 handler=handler,
                 name=getattr(handler, "__qualname__", repr(handler)),
                 topics=names,
                 group=group,
-                key_deserializer=key_deserializer,
-                value_deserializer=value_deserializer,
+                key_reader=PartReader(key_deserializer, given, "key"),
+                value_reader=PartReader(value_deserializer, given, "value"),
                 is_manual=commits == "manual",
                 retry=retry,
-                properties={**self._consumer_settings(), **(properties or {})},
+                properties=settings,
             )
             self._listeners.append(_Listener(plan, concurrency))
             return handler

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from moldau.cli.console.deserializers import Deserializer, deserializer_named
+from moldau.cli.console.serdes import Deserializer, deserializer_named
 from moldau.cli.options import parse_bool
 from moldau.cli.tool import ToolError, log_line
 
@@ -76,12 +76,12 @@ def default_formatter(
     shows["value"] = parse_bool(properties.get("print.value", "true"))
     line_end = properties.get("line.separator", "\n").encode()
     null = properties.get("null.literal", "null").encode()
-    value_reader = value_reader or _reader(properties, "value.deserializer")
+    value_reader = value_reader or deserializer_named(properties.get("value.deserializer"), properties, "value")
     if shows["value"] and not any(shows[field] for field in _FIELDS) and value_reader is None:
         return _values_only(line_end, null)
 
     separator = properties.get("key.separator", "\t").encode()
-    key_reader = key_reader or _reader(properties, "key.deserializer")
+    key_reader = key_reader or deserializer_named(properties.get("key.deserializer"), properties, "key")
     header_reader = deserializer_named(properties.get("headers.deserializer", properties.get("header.deserializer")))
     between_headers = properties.get("headers.separator", ",").encode()
     renderers: dict[str, Formatter] = {
@@ -97,11 +97,6 @@ def default_formatter(
     if not chosen:
         return lambda message: b""
     return lambda message: separator.join([render(message) for render in chosen]) + line_end
-
-
-def _reader(properties: Mapping[str, str], key: str) -> Deserializer | None:
-    settings = {name.removeprefix(f"{key}."): value for name, value in properties.items() if name.startswith(f"{key}.")}
-    return deserializer_named(properties.get(key), settings)
 
 
 def logging_formatter(properties: Mapping[str, str]) -> Formatter:

@@ -17,9 +17,9 @@ from moldau.pipeline.cores.processor import Processor
 from moldau.pipeline.cores.records import Record
 from moldau.pipeline.cores.serialization import Encode, encoder
 from moldau.pipeline.ir import nodes as ir
-from moldau.pipeline.ir.errors import SerdeError
 from moldau.pipeline.ir.functions import PythonFunction
-from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
+from moldau.serdes.serde import Headers, SerdeError, bound_serializer, wants_headers
+from moldau.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 
 __all__ = ["RepartitionOutput", "SinkProcessor"]
 
@@ -47,7 +47,7 @@ class _Output(Processor):
             error = self._explained(cause, topic, part, given)
             raise SerializationError(
                 f"{self.node.name} ({self.node.origin}): the {part} {given!r:.80} ({type(given).__name__}) of a result "
-                f"of {self.context.place} cannot be written: {error}",
+                f"of {self.context.place} cannot be written to topic {topic}: {error}",
                 self.context.place,
                 self.node.name,
                 self.node.origin,
@@ -57,7 +57,7 @@ class _Output(Processor):
         """What the serde's own words for a failure of its fast way are."""
         serde = self.node.key_serde if part == "key" else self.node.value_serde
         try:
-            serde.serialize(topic, given)
+            bound_serializer(serde)(topic, given, ())
         except SerdeError as error:
             return error
         except Exception:
@@ -97,7 +97,9 @@ class SinkProcessor(_Output):
         self._hash = partition_hash()
         if self._inner is not None and node.topic is not None and node.topic not in context.partition_counts:
             self._inner = None
-        if node.topic is not None and node.partitioner is None and self._inner is None:
+        self._record_headers: Headers = ()
+        looks_at_headers = wants_headers(node.key_serde) or wants_headers(node.value_serde)
+        if node.topic is not None and node.partitioner is None and self._inner is None and not looks_at_headers:
             self._topic = node.topic
             self._encode_key, self._encode_value = self._encoders_of(node.topic)
         else:
@@ -122,6 +124,7 @@ class SinkProcessor(_Output):
 
     def _process_anywhere(self, record: Record) -> None:
         topic = self._sink.topic
+        self._record_headers = record.headers
         if self._sink.chooser is not None:
             topic = self._sink.chooser.call(record.key, record.value, self.context.record_context)
         if not isinstance(topic, str) or not topic:
@@ -147,12 +150,19 @@ class SinkProcessor(_Output):
         count = self.context.partition_counts.get(topic)
         if self._inner is None or count is None or record.key is None:
             return None
-        return self._hash(self._inner.serialize(topic, record.key.key), count)
+        return self._hash(bound_serializer(self._inner)(topic, record.key.key, record.headers), count)
 
     def _encoders_of(self, topic: str) -> tuple[Encode, Encode]:
         if topic not in self._encoders:
-            self._encoders[topic] = (encoder(self._sink.key_serde, topic), encoder(self._sink.value_serde, topic))
+            self._encoders[topic] = (
+                encoder(self._sink.key_serde, topic, self._headers),
+                encoder(self._sink.value_serde, topic, self._headers),
+            )
         return self._encoders[topic]
+
+    def _headers(self) -> Headers:
+        """Those of the record being written."""
+        return self._record_headers
 
 
 class RepartitionOutput(_Output):

@@ -1,7 +1,8 @@
 """Serdes as cores call them: plain functions of one argument.
 
-A serde that does not care for topics may offer `encode` and `decode` itself, and say with `is_plain` that its values
-are immutable and come back as they were; stores then keep such values as they are. Start at `encoder`.
+A serde that needs no topic may offer `encode` and `decode` itself, and say with `is_plain` that its values are
+immutable and come back as they were; stores then keep such values as they are. A serde that looks at headers gets those
+of the record being read or written, and none in stores. Start at `encoder`.
 """
 
 from __future__ import annotations
@@ -11,20 +12,23 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from moldau.pipeline.ir.serdes import Serde
-from moldau.pipeline.ir.windowed_serdes import TimeWindowedSerde
-from moldau.pipeline.ir.windows import Windowed
+from moldau.serdes.serde import Headers, Serde, bound_deserializer, bound_serializer, wants_headers
+from moldau.serdes.windowed import TimeWindowedSerde, Windowed
 
-__all__ = ["Decode", "Encode", "decoder", "encoder", "is_plain"]
+__all__ = ["CurrentHeaders", "Decode", "Encode", "decoder", "encoder", "is_plain"]
 
 Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
+CurrentHeaders = Callable[[], Headers]
 
 _LONG = struct.Struct(">q")
 
 
-def encoder(serde: Serde, topic: str) -> Encode:
-    """Value to bytes; never called with None."""
+def encoder(serde: Serde, topic: str, headers: CurrentHeaders | None = None) -> Encode:
+    """Value to bytes; never called with None. `headers` tells those of the record, for serdes that look at them."""
+    if headers is not None and wants_headers(serde):
+        serialize = bound_serializer(serde)
+        return lambda value: serialize(topic, value, headers())
     if isinstance(serde, TimeWindowedSerde):
         return _time_windowed_encoder(encoder(serde.inner, topic))
     encode: Encode | None = getattr(serde, "encode", None)
@@ -42,8 +46,11 @@ def _time_windowed_encoder(encode_key: Encode) -> Encode:
     return encode
 
 
-def decoder(serde: Serde, topic: str) -> Decode:
-    """Bytes to value; never called with None."""
+def decoder(serde: Serde, topic: str, headers: CurrentHeaders | None = None) -> Decode:
+    """Bytes to value; never called with None. `headers` is that of `encoder`."""
+    if headers is not None and wants_headers(serde):
+        deserialize = bound_deserializer(serde)
+        return lambda data: deserialize(topic, data, headers())
     decode: Decode | None = getattr(serde, "decode", None)
     return decode if decode is not None else partial(serde.deserialize, topic)
 

@@ -14,8 +14,8 @@ from moldau.pipeline.cores.suppression import SuppressProcessor
 from moldau.pipeline.cores.table_aggregation import TableAggregateProcessor
 from moldau.pipeline.cores.windowed_aggregation import TimeWindowProcessor
 from moldau.pipeline.ir import nodes as ir
-from moldau.pipeline.ir.serdes import IntegerSerde, LongSerde
 from moldau.pipeline.ir.windows import SessionWindow, SlidingWindow, TimeWindow, UnlimitedWindow
+from moldau.serdes.plain import IntegerSerde, LongSerde
 
 __all__ = ["STATEFUL_BUILDERS"]
 

@@ -9,7 +9,7 @@ from moldau.pipeline.dsl.given_options import check_serdes
 from moldau.pipeline.dsl.named import NamedOption
 from moldau.pipeline.dsl.options import Partitioner
 from moldau.pipeline.ir.naming import checked_name
-from moldau.pipeline.ir.serdes import Serde
+from moldau.serdes.serde import Serde
 
 __all__ = ["Joined", "StreamJoined", "TableJoined"]
 
