@@ -40,7 +40,9 @@ MOCK_SCHEME = "mock"
 TIMEOUT_S = 30.0
 NOT_FOUND, CONFLICT = 404, 409
 UNKNOWN_FOR_S = 1.0
-"""How long an id that was not found is believed not to be there: bad records come in crowds."""
+"""How long an id that was not found is not asked for again: bad records come in crowds."""
+MAX_UNKNOWN = 1000
+"""How many such ids are remembered, since every record may name another."""
 
 
 class RegistryClient:
@@ -145,25 +147,27 @@ class RegisteredSchemas:
     def schema(self, name: int | str) -> RegisteredSchema:
         """The schema with an id or a guid; raises `UnfitValueError` where there is none."""
         with self._lock:
-            until, told = self._unknown.get(name, (0.0, ""))
+            until, message = self._unknown.get(name, (0.0, ""))
             if time.monotonic() < until:
-                raise UnfitValueError(told)
+                raise UnfitValueError(message)
             try:
-                with _troubles(f"schema {name}"):
+                with _as_service_errors(f"schema {name}"):
                     return self._client.schema(name)
             except RegistryRefusalError as error:
-                told = f"it names schema {name}, which the registry does not have: {error}"
-                self._unknown[name] = (time.monotonic() + UNKNOWN_FOR_S, told)
-                raise UnfitValueError(told) from None
+                message = f"it names schema {name}, which the registry does not have: {error}"
+                if len(self._unknown) >= MAX_UNKNOWN:
+                    self._unknown.clear()
+                self._unknown[name] = (time.monotonic() + UNKNOWN_FOR_S, message)
+                raise UnfitValueError(message) from None
             except SchemaError as error:
                 raise UnfitValueError(f"schema {name} of the registry cannot be used: {error}") from None
 
     def latest(self, subject: str) -> RegisteredSchema | None:
-        """The last version of a subject, or None where it has none; the first answer holds for the process."""
+        """The latest version of a subject, or None where it has none; what was found is not asked for again."""
         with self._lock:
             if subject not in self._latest:
                 try:
-                    with _troubles(f"subject {subject}"):
+                    with _as_service_errors(f"subject {subject}"):
                         self._latest[subject] = self._client.latest(subject)
                 except RegistryRefusalError:
                     return None
@@ -175,21 +179,21 @@ class RegisteredSchemas:
             known = self._written.get((subject, schema))
             if known is None:
                 send = self._client.register if may_register else self._client.look_up
-                known = self._written[subject, schema] = self._sent(send, subject, schema)
+                known = self._written[subject, schema] = self._ask_for_id(send, subject, schema)
             return known
 
     def parsed_name(self, schema: SchemaText) -> str | None:
         """What a schema calls its records, for the strategies that name subjects so."""
         try:
-            with self._lock, _troubles("the schema's references"):
+            with self._lock, _as_service_errors("the schema's references"):
                 return self._client.parsed(*schema[:3]).name
         except (SchemaError, RegistryRefusalError) as error:
             raise SchemaRegistryError(f"the schema cannot be used: {error}") from None
 
     @staticmethod
-    def _sent(send: Callable[..., RegisteredSchema], subject: str, schema: SchemaText) -> RegisteredSchema:
+    def _ask_for_id(send: Callable[..., RegisteredSchema], subject: str, schema: SchemaText) -> RegisteredSchema:
         try:
-            with _troubles(f"subject {subject}"):
+            with _as_service_errors(f"subject {subject}"):
                 return send(subject, *schema[:3])
         except RegistryRefusalError as error:
             raise SchemaRegistryError(
@@ -201,7 +205,7 @@ class RegisteredSchemas:
 
 
 @contextmanager
-def _troubles(about: str) -> Iterator[None]:
+def _as_service_errors(about: str) -> Iterator[None]:
     """Let through what was not found; everything else that a registry can say becomes `SchemaRegistryError`."""
     try:
         yield

@@ -22,7 +22,7 @@ from moldau.serdes.serde import (
     bound_deserializer,
     bound_serializer,
     check_calls,
-    prepared,
+    ready_serde,
 )
 
 __all__ = ["PartReader", "PartWriter", "connect_schemas", "prepared_serde", "without_serde_settings"]
@@ -43,7 +43,7 @@ def prepared_serde(serde: Serde[T], settings: Mapping[str, Any], part: Part = "v
 
     Producers, consumers and topologies do this with the serdes they are given.
     """
-    return prepared(serde, settings, part, connect_schemas)
+    return ready_serde(serde, settings, part, connect_schemas)
 
 
 class PartWriter(Generic[T]):

@@ -13,10 +13,10 @@ from moldau.serdes.serde import (
     Serde,
     SerdeError,
     T,
-    abbreviated,
     bound_deserializer,
     bound_serializer,
     refuse,
+    short_repr,
     wants_headers,
 )
 
@@ -70,7 +70,7 @@ class ListSerde(Generic[T]):
         try:
             pieces = list(_fixed_pieces(data, self.inner) if data[0] == CONSTANT_SIZE else _sized_pieces(data))
         except (struct.error, IndexError):
-            raise SerdeError(f"{abbreviated(data)} is not a list: it ends too early") from None
+            raise SerdeError(f"{short_repr(data)} is not a list: it ends too early") from None
         return [None if piece is None else deserialize(topic, piece, headers or ()) for piece in pieces]
 
 
@@ -98,7 +98,7 @@ def _fixed_pieces(data: bytes, inner: Serde[Any]) -> Iterator[bytes | None]:
     """Entries of one size; the places of nulls come first, and nothing stands for them later."""
     size = FIXED_SIZES.get(type(inner))
     if size is None:
-        raise SerdeError(f"{abbreviated(data)} is a list of entries of one size, and {inner!r} writes others")
+        raise SerdeError(f"{short_repr(data)} is a list of entries of one size, and {inner!r} writes others")
     reading = _Reading(data)
     nulls = {reading.number() for _ in range(reading.number())}
     for index in range(reading.number()):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic
 
 from moldau.core.errors import InvalidConfigError
-from moldau.serdes.serde import Headers, SerdeError, T, abbreviated, refuse
+from moldau.serdes.serde import Headers, SerdeError, T, refuse, short_repr
 
 __all__ = [
     "BOOLEAN",
@@ -80,14 +80,14 @@ class StringSerde:
         try:
             return value.encode(self.encoding)
         except UnicodeEncodeError as error:
-            raise SerdeError(f"{abbreviated(value)} cannot be written in {self.encoding}: {error.reason}") from None
+            raise SerdeError(f"{short_repr(value)} cannot be written in {self.encoding}: {error.reason}") from None
 
     def deserialize(self, topic: str, data: bytes, headers: Headers | None = None) -> str:
         try:
             return data.decode(self.encoding)
         except UnicodeDecodeError as error:
             raise SerdeError(
-                f"{abbreviated(data)} is not text in {self.encoding}: {error.reason} at byte {error.start}"
+                f"{short_repr(data)} is not text in {self.encoding}: {error.reason} at byte {error.start}"
             ) from None
 
     def from_text(self, topic: str, text: str) -> str:
@@ -119,7 +119,7 @@ class NumberSerde(Generic[T]):
     __slots__ = ()
     layout: ClassVar[struct.Struct]
     java_name: ClassVar[str]
-    described: ClassVar[str]
+    description: ClassVar[str]
     python_type: ClassVar[type]
     is_plain: ClassVar[bool] = True
     uses_headers: ClassVar[bool] = False
@@ -138,10 +138,10 @@ class NumberSerde(Generic[T]):
             data = self.layout.pack(value)
         except (struct.error, OverflowError):
             if isinstance(value, self.python_type):
-                raise SerdeError(f"{value} does not fit into {self.described} of {self.layout.size} bytes") from None
-            refuse(value, f"{self.described} ({self.python_type.__name__})")
+                raise SerdeError(f"{value} does not fit into {self.description} of {self.layout.size} bytes") from None
+            refuse(value, f"{self.description} ({self.python_type.__name__})")
         if isinstance(value, bool):
-            refuse(value, f"{self.described} ({self.python_type.__name__})")
+            refuse(value, f"{self.description} ({self.python_type.__name__})")
         return data
 
     def deserialize(self, topic: str, data: bytes, headers: Headers | None = None) -> T:
@@ -149,7 +149,7 @@ class NumberSerde(Generic[T]):
             # The first half is Kafka's own message, which people search for.
             raise SerdeError(
                 f"Size of data received by {self.java_name}Deserializer is not {self.layout.size}: "
-                f"{abbreviated(data)} has {len(data)} bytes"
+                f"{short_repr(data)} has {len(data)} bytes"
             )
         value: T = self.layout.unpack(data)[0]
         return value
@@ -158,7 +158,7 @@ class NumberSerde(Generic[T]):
         try:
             value: T = self.python_type(text)
         except ValueError:
-            raise SerdeError(f"{abbreviated(text)} is not {self.described}") from None
+            raise SerdeError(f"{short_repr(text)} is not {self.description}") from None
         return value
 
 
@@ -168,7 +168,7 @@ class ShortSerde(NumberSerde[int]):
 
     layout: ClassVar[struct.Struct] = struct.Struct(">h")
     java_name: ClassVar[str] = "Short"
-    described: ClassVar[str] = "a short"
+    description: ClassVar[str] = "a short"
     python_type: ClassVar[type] = int
 
 
@@ -178,7 +178,7 @@ class IntegerSerde(NumberSerde[int]):
 
     layout: ClassVar[struct.Struct] = struct.Struct(">i")
     java_name: ClassVar[str] = "Integer"
-    described: ClassVar[str] = "an integer"
+    description: ClassVar[str] = "an integer"
     python_type: ClassVar[type] = int
 
 
@@ -188,7 +188,7 @@ class LongSerde(NumberSerde[int]):
 
     layout: ClassVar[struct.Struct] = struct.Struct(">q")
     java_name: ClassVar[str] = "Long"
-    described: ClassVar[str] = "a long"
+    description: ClassVar[str] = "a long"
     python_type: ClassVar[type] = int
 
 
@@ -198,7 +198,7 @@ class FloatSerde(NumberSerde[float]):
 
     layout: ClassVar[struct.Struct] = struct.Struct(">f")
     java_name: ClassVar[str] = "Float"
-    described: ClassVar[str] = "a float"
+    description: ClassVar[str] = "a float"
     python_type: ClassVar[type] = float
     # What Python calls a float has 8 bytes and comes back rounded.
     is_plain: ClassVar[bool] = False
@@ -210,7 +210,7 @@ class DoubleSerde(NumberSerde[float]):
 
     layout: ClassVar[struct.Struct] = struct.Struct(">d")
     java_name: ClassVar[str] = "Double"
-    described: ClassVar[str] = "a double"
+    description: ClassVar[str] = "a double"
     python_type: ClassVar[type] = float
 
 
@@ -226,12 +226,12 @@ class BooleanSerde:
 
     def deserialize(self, topic: str, data: bytes, headers: Headers | None = None) -> bool:
         if data not in (b"\x00", b"\x01"):
-            raise SerdeError(f"a boolean is one byte, 0 or 1, not {abbreviated(data)}")
+            raise SerdeError(f"a boolean is one byte, 0 or 1, not {short_repr(data)}")
         return data == b"\x01"
 
     def from_text(self, topic: str, text: str) -> bool:
         if text.lower() not in ("true", "false"):
-            raise SerdeError(f"{abbreviated(text)} is not true or false")
+            raise SerdeError(f"{short_repr(text)} is not true or false")
         return text.lower() == "true"
 
 
@@ -249,13 +249,13 @@ class UuidSerde:
         try:
             return uuid.UUID(data.decode())
         except ValueError:
-            raise SerdeError(f"{abbreviated(data)} is not a UUID") from None
+            raise SerdeError(f"{short_repr(data)} is not a UUID") from None
 
     def from_text(self, topic: str, text: str) -> uuid.UUID:
         try:
             return uuid.UUID(text)
         except ValueError:
-            raise SerdeError(f"{abbreviated(text)} is not a UUID") from None
+            raise SerdeError(f"{short_repr(text)} is not a UUID") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ class VoidSerde:
         refuse(value, "null, the only value of a void serde")
 
     def deserialize(self, topic: str, data: bytes, headers: Headers | None = None) -> Any:
-        raise SerdeError(f"only nulls were expected here, not {abbreviated(data)}")
+        raise SerdeError(f"only nulls were expected here, not {short_repr(data)}")
 
 
 def _json_encoder(default: Callable[[Any], Any] | None) -> json.JSONEncoder:
@@ -298,20 +298,20 @@ class JsonSerde:
             return encode(value).encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise SerdeError(
-                f"{abbreviated(value)} ({type(value).__name__}) cannot be written as JSON: {error}"
+                f"{short_repr(value)} ({type(value).__name__}) cannot be written as JSON: {error}"
             ) from error
 
     def deserialize(self, topic: str, data: bytes, headers: Headers | None = None) -> Any:
         try:
             return json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise SerdeError(f"{abbreviated(data)} is not JSON: {error}") from None
+            raise SerdeError(f"{short_repr(data)} is not JSON: {error}") from None
 
     def from_text(self, topic: str, text: str) -> Any:
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise SerdeError(f"{abbreviated(text)} is not JSON: {error}") from None
+            raise SerdeError(f"{short_repr(text)} is not JSON: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,13 +327,13 @@ class FunctionSerde(Generic[T]):
         try:
             return self.encode(value)
         except Exception as error:
-            raise SerdeError(f"{abbreviated(value)} cannot be written: {type(error).__name__}: {error}") from error
+            raise SerdeError(f"{short_repr(value)} cannot be written: {type(error).__name__}: {error}") from error
 
     def deserialize(self, topic: str, data: bytes, headers: Headers | None = None) -> T:
         try:
             return self.decode(data)
         except Exception as error:
-            raise SerdeError(f"{abbreviated(data)} cannot be read: {type(error).__name__}: {error}") from error
+            raise SerdeError(f"{short_repr(data)} cannot be read: {type(error).__name__}: {error}") from error
 
 
 STRING = StringSerde()

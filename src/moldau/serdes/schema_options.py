@@ -16,7 +16,7 @@ from moldau.schemas.identity import SchemaReference
 from moldau.serdes.schema_source import ConnectSchemas
 from moldau.serdes.serde import Part
 
-__all__ = ["GivenSchema", "RegistryOptions", "SerdeOptions", "given_text"]
+__all__ = ["GivenSchema", "RegistryOptions", "SerdeOptions", "schema_text"]
 
 GivenSchema = str | Mapping[str, Any] | Sequence[Any] | Path
 """A schema's text, its JSON as Python has it, or the file it is in."""
@@ -70,9 +70,9 @@ class SerdeOptions:
     ) -> SerdeOptions:
         """The options of a constructor."""
         return cls(
-            schema=given_text(schema),
+            schema=schema_text(schema),
             references=_references(options.get("references", ())),
-            reader_schema=given_text(reader_schema),
+            reader_schema=schema_text(reader_schema),
             message=message,
             registry_url=options.get("registry_url"),
             user_info=options.get("user_info"),
@@ -106,7 +106,7 @@ class SerdeOptions:
         return self.subject_name_strategy or DEFAULT_STRATEGY
 
 
-def given_text(schema: GivenSchema | None) -> str | None:
+def schema_text(schema: GivenSchema | None) -> str | None:
     """The text of a schema, however it was given; a file is read at once."""
     if schema is None or isinstance(schema, str):
         return schema

@@ -46,13 +46,13 @@ class SchemaRecord(dict[str, Any]):
     __slots__ = ("schema",)
 
     schema: SchemaText
-    """Set by `remembering`, the only maker."""
+    """Set by `record_with_schema`, the only maker."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (remembering, (dict(self), self.schema))
+        return (record_with_schema, (dict(self), self.schema))
 
 
-def remembering(fields: Mapping[str, Any], schema: SchemaText) -> SchemaRecord:
+def record_with_schema(fields: Mapping[str, Any], schema: SchemaText) -> SchemaRecord:
     """A record with its schema."""
     # Not a constructor of its own: that would cost as much again as the copy, and each record that is read pays it.
     record = SchemaRecord(fields)
@@ -105,7 +105,7 @@ class SchemaSerde:
         schema = self._given
         registered = self._latest(topic, None) if schema is None else self._registered(topic, schema)
         encode = self._encode_with(registered)
-        for candidate in _readings(text):
+        for candidate in _candidates(text):
             try:
                 encode(candidate)
             except SchemaError:
@@ -125,7 +125,7 @@ class SchemaSerde:
 
         def read(body: bytes) -> Any:
             value = decode(body)
-            return remembering(value, schema) if type(value) is dict else value
+            return record_with_schema(value, schema) if type(value) is dict else value
 
         return read
 
@@ -375,12 +375,12 @@ class ProtobufSerde(SchemaSerde):
             message = codec.decode(body)
             name = message.DESCRIPTOR.full_name
             own = schemas.get(name) or schemas.setdefault(name, schema._replace(message=name))
-            return remembering(codec.as_dict(message), own)
+            return record_with_schema(codec.as_dict(message), own)
 
         return read
 
 
-def _readings(text: str) -> Iterator[Any]:
+def _candidates(text: str) -> Iterator[Any]:
     try:
         yield json.loads(text)
     except ValueError:

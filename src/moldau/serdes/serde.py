@@ -11,7 +11,7 @@ A serde is any object with `serialize(topic, value, headers)` and `deserialize(t
 - `configured(settings, part)` returns the serde to use for keys or values under an application's settings;
 - `with_schema_source(connect)` declares that the serde needs schemas: see `schema_source`.
 
-Start at `Serde`; `prepared` makes a serde ready for use.
+Start at `Serde`; `ready_serde` makes a serde ready for use.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ __all__ = [
     "SerdeError",
     "Serializer",
     "T",
-    "abbreviated",
     "bound_deserializer",
     "bound_serializer",
     "check_calls",
-    "prepared",
+    "ready_serde",
     "refuse",
+    "short_repr",
     "wants_headers",
     "with_inner",
 ]
@@ -157,7 +157,7 @@ def _second_parameter(method: Callable[..., Any]) -> str:
 # Making serdes ready
 
 
-def prepared(serde: Serde, settings: Mapping[str, Any], part: Part, connect: ConnectSchemas) -> Serde:
+def ready_serde(serde: Serde, settings: Mapping[str, Any], part: Part, connect: ConnectSchemas) -> Serde:
     """The serde to use for keys or values under an application's settings, with schemas to ask where it needs any.
 
     Raises `InvalidConfigError` for settings that can never work.
@@ -188,10 +188,10 @@ def with_inner(serde: Serde, change: Callable[[Serde], Serde]) -> Serde:
 
 def refuse(value: object, wanted: str) -> NoReturn:
     """Say that a serde cannot write a value."""
-    raise SerdeError(f"{abbreviated(value)} ({type(value).__name__}) is not {wanted}; use a serde for its type")
+    raise SerdeError(f"{short_repr(value)} ({type(value).__name__}) is not {wanted}; use a serde for its type")
 
 
-def abbreviated(value: object) -> str:
+def short_repr(value: object) -> str:
     """The beginning of a value, for messages."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

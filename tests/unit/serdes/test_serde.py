@@ -10,7 +10,14 @@ import pytest
 from moldau.core.errors import InvalidConfigError
 from moldau.serdes import BYTES, JSON, LONG, STRING, AvroSerde, ListSerde, SessionWindowedSerde, TimeWindowedSerde
 from moldau.serdes.schema_serde import SchemaSerde
-from moldau.serdes.serde import bound_deserializer, bound_serializer, check_calls, prepared, wants_headers, with_inner
+from moldau.serdes.serde import (
+    bound_deserializer,
+    bound_serializer,
+    check_calls,
+    ready_serde,
+    wants_headers,
+    with_inner,
+)
 from moldau.serdes.windowed import Window, Windowed
 
 
@@ -68,9 +75,9 @@ def test_settings_reach_what_is_inside() -> None:
         raise AssertionError("nobody asks for schemas here")
 
     inside: Any = Configured()
-    ready: Any = prepared(TimeWindowedSerde(ListSerde(inside), 10), {"a": 1}, "key", connect)
+    ready: Any = ready_serde(TimeWindowedSerde(ListSerde(inside), 10), {"a": 1}, "key", connect)
     assert ready.inner.inner.told == (1, "key")
-    assert prepared(LONG, {}, "value", connect) is LONG
+    assert ready_serde(LONG, {}, "value", connect) is LONG
     nested = ListSerde(TimeWindowedSerde(LONG, 5))
     assert with_inner(nested, lambda serde: serde) is nested
 
@@ -84,7 +91,7 @@ def test_a_serde_with_a_schema_connects_when_it_is_used_and_in_any_process() -> 
 
     settings = {"schema.registry.url": "http://somewhere", "basic.auth.user.info": "me:secret"}
     with pytest.raises(InvalidConfigError, match="as good as any"):
-        prepared(AvroSerde(), settings, "value", connect)
+        ready_serde(AvroSerde(), settings, "value", connect)
     assert asked == [("http://somewhere", "me:secret")]
     assert isinstance(AvroSerde().with_schema_source(connect), SchemaSerde)
 

@@ -11,6 +11,7 @@ from moldau.streams import (
     BytesSerde,
     Consumed,
     LongSerde,
+    Materialized,
     Produced,
     Repartitioned,
     SerdeError,
@@ -61,15 +62,41 @@ def test_headers_reach_the_serdes_of_topics() -> None:
     assert (record.value, record.headers) == (b"v<in 7/out 7", TAGGED)
 
 
-def test_internal_topics_take_serdes_without_headers() -> None:
+def moved(serde: Any) -> Topology:
     builder = StreamsBuilder()
-    moved = builder.stream("in", Consumed.with_(TEXT, TEXT)).repartition(
-        Repartitioned.as_("moved").with_key_serde(TEXT).with_value_serde(Plain())  # type: ignore[arg-type]
-    )
-    moved.to("out", Produced.with_(TEXT, TEXT))
-    with TopologyTestDriver(builder.build(), {"application.id": "app"}) as driver:
-        driver.create_input_topic("in", TEXT, TEXT).pipe_input("k", "Value")
-        assert driver.create_output_topic("out", TEXT, TEXT).read_value() == "value"
+    repartitioned = Repartitioned.as_("moved").with_key_serde(TEXT).with_value_serde(serde)
+    builder.stream("in", Consumed.with_(TEXT, TEXT)).repartition(repartitioned).to("out", Produced.with_(TEXT, TEXT))
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    ("serde", "value"),
+    [(Tagged(), "v/app-moved-repartition 7<app-moved-repartition 7"), (Plain(), "v")],
+    ids=["with headers", "without"],
+)
+def test_internal_topics_carry_headers_too(serde: Any, value: str) -> None:
+    with TopologyTestDriver(moved(serde), {"application.id": "app"}) as driver:
+        driver.create_input_topic("in", TEXT, TEXT).pipe_input("k", "v", headers=TAGGED)
+        assert driver.create_output_topic("out", TEXT, TEXT).read_value() == value
+
+
+class Demanding:
+    """Takes headers, and does without a default for them."""
+
+    def serialize(self, topic: str, value: str, headers: Any) -> bytes:
+        return f"{value}{len(headers)}".encode()
+
+    def deserialize(self, topic: str, data: bytes, headers: Any) -> str:
+        return data.decode()[:-1]
+
+
+def test_stores_have_no_headers() -> None:
+    builder = StreamsBuilder()
+    serde: Any = Demanding()
+    builder.table("in", Consumed.with_(TEXT, TEXT), Materialized.as_("kept").with_value_serde(serde))
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.create_input_topic("in", TEXT, TEXT).pipe_input("k", "v", headers=TAGGED)
+        assert driver.get_key_value_store("kept").get("k") == "v"
 
 
 def test_a_serde_without_headers_is_called_without_them() -> None:

@@ -120,7 +120,7 @@ def _serializer(properties: Mapping[str, str], part: Part, topic: str) -> Serial
     # Loaded only here: lines are mostly text.
     from moldau.cli.console.serdes import serializer_named
 
-    return serializer_named(properties.get(f"{part}.serializer"), properties, part, topic)
+    return serializer_named(properties[f"{part}.serializer"], properties, part, topic)
 
 
 def _serialized(text: bytes | None, serializer: Serializer | None) -> bytes | None:

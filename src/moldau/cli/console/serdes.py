@@ -10,7 +10,7 @@ import json
 import math
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from moldau.cli.tool import ToolError
 from moldau.core.errors import InvalidConfigError
@@ -29,9 +29,9 @@ Serializer = Callable[[bytes], bytes]
 
 
 def deserializer_named(
-    name: str | None, properties: Mapping[str, str] | None = None, part: Part = "value"
+    name: str, properties: Mapping[str, str] | None = None, part: Part | Literal["headers"] = "value"
 ) -> Deserializer | None:
-    """What shows keys or values; `None` for classes whose text is the bytes themselves.
+    """What shows keys, values or headers; `None` for classes whose text is the bytes themselves.
 
     Properties that begin with `key.deserializer.` or `value.deserializer.` are settings of that deserializer alone.
     """
@@ -49,7 +49,7 @@ def deserializer_named(
     return deserialize
 
 
-def serializer_named(name: str | None, properties: Mapping[str, str], part: Part, topic: str) -> Serializer | None:
+def serializer_named(name: str, properties: Mapping[str, str], part: Part, topic: str) -> Serializer | None:
     """What writes keys or values of a topic; `None` for classes that write the text as it is."""
     serde = _named(name, properties, part, "serializer")
     if serde is None:
@@ -67,20 +67,19 @@ def serializer_named(name: str | None, properties: Mapping[str, str], part: Part
     return serialize
 
 
-def _named(name: str | None, properties: Mapping[str, str], part: Part, kind: str) -> Serde | None:
-    if not name:
-        return None
+def _named(name: str, properties: Mapping[str, str], part: Part | Literal["headers"], kind: str) -> Serde | None:
     prefix = f"{part}.{kind}."
     own = {key.removeprefix(prefix): value for key, value in properties.items() if key.startswith(prefix)}
     settings = {**properties, **own}
+    serde_part: Part = "key" if part == "key" else "value"
     try:
-        serde = serde_named(name, settings, part)
+        serde = serde_named(name, settings, serde_part)
         if serde in (STRING, BYTES):
             return None
         # Serdes with a schema need a way to the registry; others are spared the time that its modules take.
         from moldau.client.serialization import prepared_serde
 
-        return prepared_serde(serde, settings, part)
+        return prepared_serde(serde, settings, serde_part)
     except MissingSettingError as error:
         raise ToolError(f"{name}: {error}, here --property {prefix}{error.setting}={error.example}") from None
     except InvalidConfigError as error:

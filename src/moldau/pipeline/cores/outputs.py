@@ -31,6 +31,15 @@ class _Output(Processor):
 
     node: ir.Sink | ir.Repartition
 
+    def __init__(self, node: ir.Sink | ir.Repartition, context: TaskContext) -> None:
+        super().__init__(node, context)
+        self._record_headers: Headers = ()
+        self._looks_at_headers = wants_headers(node.key_serde) or wants_headers(node.value_serde)
+
+    def _headers(self) -> Headers:
+        """Those of the record being written."""
+        return self._record_headers
+
     def written(
         self, topic: str, encode_key: Encode, encode_value: Encode, record: Record
     ) -> tuple[bytes | None, bytes | None]:
@@ -57,7 +66,7 @@ class _Output(Processor):
         """What the serde's own words for a failure of its fast way are."""
         serde = self.node.key_serde if part == "key" else self.node.value_serde
         try:
-            bound_serializer(serde)(topic, given, ())
+            bound_serializer(serde)(topic, given, self._record_headers)
         except SerdeError as error:
             return error
         except Exception:
@@ -97,9 +106,8 @@ class SinkProcessor(_Output):
         self._hash = partition_hash()
         if self._inner is not None and node.topic is not None and node.topic not in context.partition_counts:
             self._inner = None
-        self._record_headers: Headers = ()
-        looks_at_headers = wants_headers(node.key_serde) or wants_headers(node.value_serde)
-        if node.topic is not None and node.partitioner is None and self._inner is None and not looks_at_headers:
+        is_simple = node.partitioner is None and self._inner is None and not self._looks_at_headers
+        if node.topic is not None and is_simple:
             self._topic = node.topic
             self._encode_key, self._encode_value = self._encoders_of(node.topic)
         else:
@@ -160,10 +168,6 @@ class SinkProcessor(_Output):
             )
         return self._encoders[topic]
 
-    def _headers(self) -> Headers:
-        """Those of the record being written."""
-        return self._record_headers
-
 
 class RepartitionOutput(_Output):
     """Sends records to the task of their key's partition."""
@@ -176,11 +180,13 @@ class RepartitionOutput(_Output):
         self._partitioner = node.partitioner
         self._drops_null_keys = node.drops_null_keys
         self._hash = partition_hash()
-        self._encode_key = encoder(node.key_serde, self._topic)
-        encode_value = encoder(node.value_serde, self._topic)
+        self._encode_key = encoder(node.key_serde, self._topic, self._headers)
+        encode_value = encoder(node.value_serde, self._topic, self._headers)
         self._encode_value = change_encoder(encode_value) if node.carries_changes else encode_value
 
     def process(self, record: Record) -> None:
+        if self._looks_at_headers:
+            self._record_headers = record[3]
         if record[0] is None and self._drops_null_keys:
             self.context.drop(self.node, "null key")
             return

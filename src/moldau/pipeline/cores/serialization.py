@@ -24,9 +24,14 @@ CurrentHeaders = Callable[[], Headers]
 _LONG = struct.Struct(">q")
 
 
-def encoder(serde: Serde, topic: str, headers: CurrentHeaders | None = None) -> Encode:
-    """Value to bytes; never called with None. `headers` tells those of the record, for serdes that look at them."""
-    if headers is not None and wants_headers(serde):
+def no_headers() -> Headers:
+    """Those of what is kept in a store."""
+    return ()
+
+
+def encoder(serde: Serde, topic: str, headers: CurrentHeaders = no_headers) -> Encode:
+    """Value to bytes; never called with None. `headers` returns those of the record, for serdes that look at them."""
+    if wants_headers(serde):
         serialize = bound_serializer(serde)
         return lambda value: serialize(topic, value, headers())
     if isinstance(serde, TimeWindowedSerde):
@@ -46,9 +51,9 @@ def _time_windowed_encoder(encode_key: Encode) -> Encode:
     return encode
 
 
-def decoder(serde: Serde, topic: str, headers: CurrentHeaders | None = None) -> Decode:
+def decoder(serde: Serde, topic: str, headers: CurrentHeaders = no_headers) -> Decode:
     """Bytes to value; never called with None. `headers` is that of `encoder`."""
-    if headers is not None and wants_headers(serde):
+    if wants_headers(serde):
         deserialize = bound_deserializer(serde)
         return lambda data: deserialize(topic, data, headers())
     decode: Decode | None = getattr(serde, "decode", None)

@@ -12,9 +12,8 @@ from moldau.pipeline.ir.describing import description
 from moldau.pipeline.ir.drawing import dot, mermaid
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import GlobalTableSource, Materialization, Node, Process, Sink, Source, inputs_of
-from moldau.pipeline.ir.rewrites.default_serdes import with_default_serdes
 from moldau.pipeline.ir.rewrites.foreign_key import lower_foreign_key_joins
-from moldau.pipeline.ir.rewrites.serde_places import SerdeChange, with_serdes
+from moldau.pipeline.ir.rewrites.serde_places import SerdeChange, with_default_serdes, with_serdes
 from moldau.pipeline.ir.subtopologies import SubTopology
 from moldau.pipeline.ir.subtopologies import split as cut
 from moldau.serdes.serde import Serde

@@ -11,9 +11,10 @@ from typing import Any
 
 from moldau.pipeline.ir.nodes import Materialization, Node, StateStore
 from moldau.pipeline.ir.rewrites.rebuilding import rebuilt, replaced
+from moldau.pipeline.ir.serdes import DefaultSerde
 from moldau.serdes.serde import Part, Serde, with_inner
 
-__all__ = ["SerdeChange", "with_serdes"]
+__all__ = ["SerdeChange", "with_default_serdes", "with_serdes"]
 
 SerdeChange = Callable[[Serde, Part], Serde]
 """(serde, `key` or `value`) -> the serde to use in its place, which may be the same."""
@@ -30,6 +31,16 @@ def with_serdes(nodes: Iterable[Node], change: SerdeChange) -> tuple[Node, ...]:
         return (replaced(node, **changes),) if changes else (node,)
 
     return rebuilt(nodes, rewrite)
+
+
+def with_default_serdes(nodes: Iterable[Node], *, key: Serde | None, value: Serde | None) -> tuple[Node, ...]:
+    """Replace every `DefaultSerde`; one that has no setting stays, and refuses the first record it meets."""
+    defaults = {"key": key, "value": value}
+
+    def resolved(serde: Serde, part: Part) -> Serde:
+        return defaults[serde.part] or serde if isinstance(serde, DefaultSerde) else serde
+
+    return with_serdes(nodes, resolved)
 
 
 def _changed(name: str, part: Any, change: SerdeChange) -> Any:
