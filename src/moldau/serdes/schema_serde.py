@@ -92,7 +92,7 @@ class SchemaSerde:
         return self._of(replace(self.options, connect=connect))
 
     def configured(self, config: Mapping[str, Any], part: Part) -> Self:
-        """The serde for keys or for values of an application with these settings; what the serde says itself holds.
+        """The serde for keys or for values of an application with these settings; its own options win over them.
 
         Raises `InvalidConfigError` for what can never work.
         """
@@ -101,7 +101,7 @@ class SchemaSerde:
         return made
 
     def from_text(self, topic: str, text: str) -> Any:
-        """A value that a person wrote: as JSON, or as it is where that fits the schema."""
+        """A value that a person typed: as JSON, or as text where that fits the schema."""
         schema = self._given
         registered = self._latest(topic, None) if schema is None else self._registered(topic, schema)
         encode = self._encode_with(registered)
@@ -148,20 +148,22 @@ class SchemaSerde:
         return write
 
     def _encode_by_value(self, topic: str) -> Encode:
-        """When nobody gave a schema: the value's own, or else the one that is registered."""
+        """Without a schema of the serde's own: with that of each value, or else the latest that is registered."""
         known: dict[SchemaText | None, Encode] = {}
-        last_schema, last_encode = None, None
+        last: tuple[SchemaText | None, Encode | None] = (None, None)
 
         def write(value: Any) -> bytes:
-            nonlocal last_schema, last_encode
+            # Threads that share a producer come here at the same time, so schema and encoder are read as one.
+            nonlocal last
             schema = value.schema if type(value) is SchemaRecord else self.schema_of(value)
+            last_schema, encode = last
             # Records that were read by one serde have one and the same schema object, and hashing it takes longer.
-            if last_encode is None or schema is not last_schema:
-                found = known.get(schema)
-                if found is None:
-                    found = known[schema] = self._encode_again(topic, schema)
-                last_schema, last_encode = schema, found
-            return last_encode(value)
+            if encode is None or schema is not last_schema:
+                encode = known.get(schema)
+                if encode is None:
+                    encode = known[schema] = self._encode_again(topic, schema)
+                last = (schema, encode)
+            return encode(value)
 
         return write
 
@@ -230,7 +232,7 @@ class SchemaSerde:
     # Reading
 
     def _first_read(self, data: bytes) -> Any:
-        """Read with a schema that is not at hand yet."""
+        """Read the first value with a schema."""
         frame = unframed(data)
         if frame.schema_id is None:
             return self._decode_with(frame.guid or "")(frame.body)
