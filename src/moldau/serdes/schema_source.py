@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from moldau.core.errors import InvalidConfigError, ServiceError
-from moldau.schemas.identity import SchemaReference
 from moldau.serdes.serde import SerdeError
 
 if TYPE_CHECKING:
+    # Every command imports the errors below, and most need no schemas.
+    from moldau.schemas.identity import SchemaReference
     from moldau.schemas.parsed_schema import ParsedSchema
 
 __all__ = [

@@ -18,6 +18,7 @@ from moldau.streams import (
     StreamsBuilder,
     StringSerde,
     Topology,
+    TopologyError,
     TopologyTestDriver,
 )
 
@@ -152,3 +153,15 @@ def test_settings_name_windowed_and_list_serdes() -> None:
             DeserializationError, match=r"the key .* cannot be read: a session's key ends with 16 bytes"
         ):
             driver.create_input_topic("in", RAW, RAW).pipe_input(b"k", None)
+
+
+def test_a_serde_of_the_old_toolkit_is_refused_where_it_is_given() -> None:
+    class Old:
+        def serialize(self, data: str, context: Any) -> bytes:
+            return data.encode()
+
+        def deserialize(self, data: bytes, context: Any) -> str:
+            return data.decode()
+
+    with pytest.raises(TopologyError, match=r"Old\.serialize takes \(data, context\).*test_serdes\.py:\d+"):
+        copied(Old(), TEXT)
