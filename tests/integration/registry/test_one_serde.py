@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from functools import partial
 from itertools import count
 from typing import Any
 
 import pytest
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from tests.integration.cli_commands import Terminal
 
 from moldau.client import (
@@ -203,3 +206,22 @@ def test_a_consumer_keeps_its_place_while_the_registry_is_away(
         for _ in range(2):
             with pytest.raises(SchemaRegistryError, match=rf"Record 0 of {topic}-0: the value cannot be deserialized"):
                 poll(timeout_s=PATIENCE_S)
+
+
+def test_serializers_of_confluent_kafka_work_beside_ours(
+    moldau_broker: Broker, topic: str, settings: dict[str, object]
+) -> None:
+    servers = moldau_broker.bootstrap_servers
+    with SchemaRegistryClient({"url": settings["schema.registry.url"]}) as client:
+        theirs: Any = AvroSerializer(client, json.dumps(ORDER))
+        with Producer[Any, Any](servers, value_serializer=theirs) as producer:
+            producer.send(topic, {"id": 7}, key="k", partition=0)
+        assert read(servers, topic, AvroSerde(), settings) == {"id": 7}
+        theirs = AvroDeserializer(client)
+        assert read(servers, topic, theirs, {}) == {"id": 7}
+
+
+def read(servers: str, topic: str, deserializer: Any, settings: dict[str, object]) -> Any:
+    with Consumer[Any, Any](servers, settings, value_deserializer=deserializer) as consumer:
+        consumer.assign({TopicPartition(topic, 0): 0})
+        return next(iter(consumer)).value
