@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from moldau.pipeline.ir.rewrites.default_serdes import configured_serde
+from moldau.client import prepared_serde
 from moldau.streams import (
     AvroSerde,
     DoubleSerde,
@@ -48,7 +48,7 @@ class Example:
         """The same with serdes that know this registry, for those who call them without a test driver."""
         config = {"schema.registry.url": url}
         known = {
-            topic: (configured_serde(key, "key", config), configured_serde(value, "value", config))
+            topic: (prepared_serde(key, config, "key"), prepared_serde(value, config, "value"))
             for topic, (key, value) in self.serdes.items()
         }
         return replace(self, serdes=known)

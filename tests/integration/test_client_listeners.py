@@ -30,6 +30,7 @@ from moldau.client import (
     TopicPartition,
     UnreachableError,
 )
+from moldau.core.errors import ServiceError
 from moldau.testing import Broker
 
 NUMBERS = itertools.count()
@@ -212,7 +213,7 @@ def test_an_unreadable_record_is_dead_at_once(servers: str, topic: str) -> None:
     assert heard == [1, 2]
     failure = Failure.of(everything_in(servers, f"{topic}-dlt")[0])
     assert failure is not None
-    assert (failure.stage, failure.attempts, failure.error_class) == ("value", 1, "json.decoder.JSONDecodeError")
+    assert (failure.stage, failure.attempts, failure.error_class) == ("value", 1, "moldau.serdes.serde.SerdeError")
 
 
 def test_groups_take_back_only_what_they_put_into_the_retry_topics(servers: str, topic: str) -> None:
@@ -309,3 +310,29 @@ def test_a_listener_that_does_not_end_is_named_and_waited_for_again(servers: str
 def test_a_declaration_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidConfigError):
         ListenerApp("localhost:9092").listener("t", group="g", **wrong)
+
+
+def test_a_record_waits_for_a_service_that_is_away(servers: str, topic: str) -> None:
+    """A registry that does not answer makes no dead letters, and ends no listener either."""
+
+    class Away:
+        calls = 0
+
+        def deserialize(self, of_topic: str, data: bytes, headers: Any = None) -> str:
+            self.calls += 1
+            if self.calls == 1:
+                raise ServiceError("the registry does not answer")
+            return data.decode()
+
+    app, heard, serde = app_of(servers), [], Away()
+
+    @app.listener(topic, group=topic, value_deserializer=serde, retry=RetryPolicy(attempts=2, backoff_ms=1))
+    def listen(record: Received[str, str]) -> None:
+        heard.append((record.value, record.attempt, record.topic))
+
+    with Producer(servers) as producer:
+        producer.send(topic, "hello")
+    with app:
+        wait_for(lambda: bool(heard))
+    assert heard == [("hello", 1, topic)]
+    assert everything_in(servers, f"{topic}-dlt") == []

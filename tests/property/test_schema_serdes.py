@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.client.schema_record import SchemaRecord
-from moldau.client.schema_serde import SchemaSerde
+from moldau.client import prepared_serde
 from moldau.core.errors import MoldauError
+from moldau.serdes.schema_serde import SchemaRecord, SchemaSerde
 from moldau.streams import AvroSerde, JsonSchemaSerde, ProtobufSerde
 
 AVRO = {
@@ -114,7 +114,7 @@ proto_values = st.fixed_dictionaries(
 
 def configured(serde: SchemaSerde) -> SchemaSerde:
     """With a registry for each format: all write the same subjects."""
-    return serde.configured({"schema.registry.url": f"mock://property-{serde.schema_type}"}, "value")
+    return prepared_serde(serde, {"schema.registry.url": f"mock://property-{serde.schema_type}"}, "value")
 
 
 def round_trip(serde: SchemaSerde, without_schema: SchemaSerde, value: Any) -> None:

@@ -26,9 +26,10 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message_factory import GetMessageClass
 
-from moldau.client.schema_serde import SchemaSerde
+from moldau.client import prepared_serde
 from moldau.core.errors import MoldauError
 from moldau.pipeline.runtime.engine import Engine
+from moldau.serdes.schema_serde import SchemaSerde
 from moldau.streams import (
     AvroSerde,
     Consumed,
@@ -167,7 +168,7 @@ def test_a_version_that_is_registered_while_spark_runs_flows_through(
     kept = builder.table("changing", Consumed.with_(AvroSerde(), AvroSerde()), Materialized.as_("kept"))
     kept.to_stream().to("changed", Produced.with_(AvroSerde(), AvroSerde()))
     config = settings(broker, registry.url, tmp_path, "changing")
-    key = AvroSerde().configured(config, "key").serialize("changing", "k")
+    key = prepared_serde(AvroSerde(), config, "key").serialize("changing", "k")
     old = json.loads(avro("Order", ORDER_FIELDS))
     new = {**old, "fields": [*old["fields"], {"name": "note", "type": "string", "default": "-"}]}
     found = []
@@ -177,9 +178,11 @@ def test_a_version_that_is_registered_while_spark_runs_flows_through(
         for count, (schema, value) in enumerate(
             [(old, {"customer": "ann", "amount": 1}), (new, {"customer": "ann", "amount": 2, "note": "gift"})], 1
         ):
-            writer = AvroSerde(schema).configured(config, "value")
+            writer = prepared_serde(AvroSerde(schema), config, "value")
             produce(broker, "changing", writer.serialize("changing", value), key)
-            found.append(AvroSerde().configured(config, "value").deserialize("", read(broker, "changed", count)[-1][1]))
+            found.append(
+                prepared_serde(AvroSerde(), config, "value").deserialize("", read(broker, "changed", count)[-1][1])
+            )
 
     assert found == [{"customer": "ann", "amount": 1}, {"customer": "ann", "amount": 2, "note": "gift"}]
 

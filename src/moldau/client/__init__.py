@@ -10,11 +10,13 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+import moldau.serdes
+
 if TYPE_CHECKING:
     from moldau.client.admin import Admin
     from moldau.client.connection import load_properties
     from moldau.client.consumer import Consumer
-    from moldau.client.errors import ClientError, FencedError, SerializationError, UnreachableError
+    from moldau.client.errors import ClientError, FencedError, SchemaRegistryError, SerializationError, UnreachableError
     from moldau.client.exactly_once import ExactlyOnce
     from moldau.client.listener_workers import Received
     from moldau.client.listeners import ListenerApp, ListenerError
@@ -24,70 +26,121 @@ if TYPE_CHECKING:
     from moldau.client.rebalancing import RebalanceListener
     from moldau.client.records import Delivery, ProducerRecord, Record
     from moldau.client.retries import Failure, Origin, RetryPolicy
-    from moldau.client.serializers import (
+    from moldau.client.serialization import prepared_serde
+    from moldau.core.errors import InvalidConfigError
+    from moldau.core.ids import TopicPartition
+    from moldau.serdes import (
+        BOOLEAN,
         BYTES,
         DOUBLE,
+        FLOAT,
         INT,
         JSON,
         LONG,
+        SHORT,
         STRING,
-        Context,
+        UUID,
+        AvroSerde,
+        BooleanSerde,
+        BytesSerde,
         Deserializer,
+        DoubleSerde,
+        FloatSerde,
+        FunctionSerde,
+        IntegerSerde,
+        JsonSchemaSerde,
         JsonSerde,
+        ListSerde,
+        LongSerde,
+        ProtobufSerde,
         Serde,
+        SerdeError,
         Serializer,
+        SessionWindowedSerde,
+        ShortSerde,
         StringSerde,
+        TimeWindowedSerde,
+        UuidSerde,
+        VoidSerde,
+        Window,
+        Windowed,
+        serde_named,
     )
-    from moldau.core.errors import InvalidConfigError
-    from moldau.core.ids import TopicPartition
 
 __all__ = [
+    "BOOLEAN",
     "BYTES",
     "DOUBLE",
+    "FLOAT",
     "INT",
     "JSON",
     "LONG",
+    "SHORT",
     "STRING",
+    "UUID",
     "Admin",
     "AlreadyProcessedError",
+    "AvroSerde",
+    "BooleanSerde",
+    "BytesSerde",
     "ClientError",
     "Consumer",
-    "Context",
     "Delivery",
     "Deserializer",
+    "DoubleSerde",
     "ExactlyOnce",
     "Failure",
     "FencedError",
+    "FloatSerde",
+    "FunctionSerde",
+    "IntegerSerde",
     "InvalidConfigError",
+    "JsonSchemaSerde",
     "JsonSerde",
+    "ListSerde",
     "ListenerApp",
     "ListenerError",
+    "LongSerde",
     "OffsetStore",
     "Origin",
     "Partitioner",
     "Producer",
     "ProducerRecord",
+    "ProtobufSerde",
     "RebalanceListener",
     "Received",
     "Record",
     "RetryPolicy",
+    "SchemaRegistryError",
     "SeekToStored",
     "Serde",
+    "SerdeError",
     "SerializationError",
     "Serializer",
+    "SessionWindowedSerde",
+    "ShortSerde",
     "SqliteOffsetStore",
     "StringSerde",
+    "TimeWindowedSerde",
     "TopicPartition",
     "UnreachableError",
+    "UuidSerde",
+    "VoidSerde",
+    "Window",
+    "Windowed",
     "hashed_partition",
     "load_properties",
+    "prepared_serde",
+    "serde_named",
 ]
 
 _MODULES = {
     "moldau.client.admin": ("Admin",),
     "moldau.client.connection": ("load_properties",),
     "moldau.client.consumer": ("Consumer",),
-    "moldau.client.errors": ("ClientError", "FencedError", "SerializationError", "UnreachableError"),
+    "moldau.client.errors": (
+        *("ClientError", "FencedError", "SchemaRegistryError", "SerializationError", "UnreachableError"),
+    ),
     "moldau.client.exactly_once": ("ExactlyOnce",),
     "moldau.client.listener_workers": ("Received",),
     "moldau.client.listeners": ("ListenerApp", "ListenerError"),
@@ -97,14 +150,12 @@ _MODULES = {
     "moldau.client.rebalancing": ("RebalanceListener",),
     "moldau.client.records": ("Delivery", "ProducerRecord", "Record"),
     "moldau.client.retries": ("Failure", "Origin", "RetryPolicy"),
-    "moldau.client.serializers": (
-        *("BYTES", "DOUBLE", "INT", "JSON", "LONG", "STRING"),
-        *("Context", "Deserializer", "JsonSerde", "Serde", "Serializer", "StringSerde"),
-    ),
+    "moldau.client.serialization": ("prepared_serde",),
     "moldau.core.errors": ("InvalidConfigError",),
     "moldau.core.ids": ("TopicPartition",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
+_HOME |= dict.fromkeys(moldau.serdes.__all__, "moldau.serdes")
 
 
 def __getattr__(name: str) -> Any:

@@ -18,15 +18,16 @@ from weakref import finalize
 from moldau.client.connection import Report, build
 from moldau.client.connection_log import ConnectionLog
 from moldau.client.consumer_errors import passes_by_itself
-from moldau.client.errors import ClientError, SerializationError, client_error, noted_on
-from moldau.client.given_properties import chosen_serde, log_report, rendered_properties, without_serdes
+from moldau.client.errors import ClientError, SchemaRegistryError, SerializationError, client_error, noted_on
+from moldau.client.given_properties import log_report, rendered_properties
 from moldau.client.rebalancing import RebalanceListener, Rebalancing
 from moldau.client.records import Record
-from moldau.client.serializers import Context, Deserializer, deserialized
+from moldau.client.serialization import PartReader, without_serde_settings
 from moldau.client.transactions import GroupMembership
 from moldau.client.waiting import BlockingCall, close_within, interruptible, never, served
 from moldau.core.errors import InvalidConfigError
 from moldau.core.ids import TopicPartition
+from moldau.serdes.serde import Deserializer
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -71,8 +72,9 @@ class Consumer(Generic[K, V]):
         `isolation.level=read_uncommitted`, ...). `group.protocol=consumer` chooses the new group protocol.
         librdkafka's own keys pass too; keys neither knows are logged.
     group: the group's id, as `group.id` in the properties. Without one, only `assign` works, and nothing is committed.
-    key_deserializer, value_deserializer: serdes such as `STRING` or `JSON`. Without one, the class named by the
-        properties `key.deserializer` and `value.deserializer` counts, and without that `STRING`.
+    key_deserializer, value_deserializer: serdes such as `STRING`, `JSON` or `AvroSerde()`, or deserializers of
+        `confluent_kafka`. Without one, the class named by the properties `key.deserializer` and `value.deserializer`
+        counts, and without that `STRING`. Serdes with a schema use `schema.registry.url` of the properties.
     report: gets the level and text of the client's own log lines; by default they go to the logger `moldau.client`.
     is_over: asked while a commit or a question waits for a broker; once it returns true, `GivenUpError` is raised.
 
@@ -97,15 +99,15 @@ class Consumer(Generic[K, V]):
             given["group.id"] = group
         self.group = given.get("group.id")
         self._commits_by_itself = self.group is not None and given.get("enable.auto.commit", "true").lower() == "true"
-        self._key: Deserializer[K] = chosen_serde(key_deserializer, given, "key", "deserializer")
-        self._value: Deserializer[V] = chosen_serde(value_deserializer, given, "value", "deserializer")
+        self._key: PartReader[K] = PartReader(key_deserializer, given, "key")
+        self._value: PartReader[V] = PartReader(value_deserializer, given, "value")
         title = f"Consumer clientId={given.get('client.id', 'consumer-1')}, groupId={self.group}"
         self._report = report
         self._is_over = is_over
         self._rdkafka, translated = build(
             RdkafkaConsumer,
             "consumer",
-            without_serdes(_settings(given, self._commits_by_itself)),
+            without_serde_settings(_settings(given, self._commits_by_itself)),
             report=report,
             title=title,
             # A record counts as done when the next is asked for, so nothing may be marked on delivery.
@@ -167,17 +169,26 @@ class Consumer(Generic[K, V]):
         Must be called again within `max.poll.interval.ms`, or the group gives the partitions to others.
 
         Raises `SerializationError` for a record that cannot be read; it is passed over, and the next `poll` goes on
-        behind it. Raises `ClientError` for what only the application can mend: no permission, no offset to start at
-        with `auto.offset.reset=none`, fenced by another consumer. Troubles that pass (a broker restarts, a topic is
-        not there yet) are logged and waited out.
+        behind it. Raises `SchemaRegistryError` where the registry cannot be asked for a record's schema; no record is
+        to blame, so the next `poll` reads this one again. Raises `ClientError` for what only the application can fix:
+        no permission, no offset to start at with `auto.offset.reset=none`, fenced by another consumer. Problems that
+        pass (a broker restarts, a topic is not there yet) are logged and waited out.
         """
         self._finish_handed_out()
         message = self._next_message(time.monotonic() + timeout_s)
         if message is None:
             return None
         partition, offset = _place(message)
+        try:
+            record = self._record(message)
+        except SchemaRegistryError:
+            self.seek(partition, offset)
+            raise
+        except SerializationError:
+            self._handed_out[partition] = offset + 1
+            raise
         self._handed_out[partition] = offset + 1
-        return self._record(message)
+        return record
 
     def poll_batch(self, max_records: int | None = None, timeout_s: float = 1.0) -> list[Record[K, V]]:
         """All records that have arrived, up to `max_records` (or `max.poll.records`); waits for the first only.
@@ -199,13 +210,15 @@ class Consumer(Generic[K, V]):
                 break
             try:
                 records.append(self._record(message))
-            except SerializationError:
-                if records:
-                    # Read again by the next call, which then has nothing before it.
-                    self.seek(*_place(message))
-                    break
+            except (SerializationError, SchemaRegistryError) as error:
                 partition, offset = _place(message)
-                self._handed_out[partition] = offset + 1
+                if records or isinstance(error, SchemaRegistryError):
+                    # Read again by the next call, which then has nothing before it.
+                    self.seek(partition, offset)
+                else:
+                    self._handed_out[partition] = offset + 1
+                if records:
+                    break
                 raise
         self._handed_out |= {record.topic_partition: record.offset + 1 for record in records}
         return records
@@ -378,8 +391,8 @@ class Consumer(Generic[K, V]):
             partition=partition,
             offset=offset,
             timestamp_ms=message.timestamp()[1],
-            key=deserialized(self._key, message.key(), Context(topic, "key", headers), partition, offset),
-            value=deserialized(self._value, message.value(), Context(topic, "value", headers), partition, offset),
+            key=self._key.read(message.key(), topic, headers, partition, offset),
+            value=self._value.read(message.value(), topic, headers, partition, offset),
             headers=headers,
             leader_epoch=message.leader_epoch(),
         )

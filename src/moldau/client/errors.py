@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from moldau.core.errors import ErrorCode, MoldauError
+from moldau.serdes.schema_source import SchemaSourceError
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ClientError",
     "FencedError",
+    "SchemaRegistryError",
     "SerializationError",
     "UnreachableError",
     "client_error",
@@ -69,6 +71,10 @@ class SerializationError(ClientError):
     def of_reading(cls, topic: str, part: str, cause: Exception, partition: int, offset: int) -> SerializationError:
         place = f"Record {offset} of {topic}-{partition}"
         return cls(f"{place}: the {part} cannot be deserialized: {cause}", topic, part, partition, offset)
+
+
+class SchemaRegistryError(ClientError, SchemaSourceError):
+    """The schema registry cannot be asked, or does not accept a schema. No record is to blame."""
 
 
 @contextmanager

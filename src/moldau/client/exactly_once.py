@@ -20,9 +20,9 @@ from moldau.client.given_properties import log_report
 from moldau.client.producer import Producer
 from moldau.client.rebalancing import RebalanceListener
 from moldau.client.records import ProducerRecord, Record
-from moldau.client.serializers import Deserializer, Serializer
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
+from moldau.serdes.serde import Deserializer, Serializer
 
 __all__ = ["ExactlyOnce"]
 

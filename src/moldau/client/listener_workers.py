@@ -15,14 +15,15 @@ from typing import Any, Generic, TypeVar
 
 from moldau.client.connection import Report
 from moldau.client.consumer import Consumer
-from moldau.client.errors import ClientError, FencedError
+from moldau.client.errors import ClientError, FencedError, SchemaRegistryError
 from moldau.client.producer import Producer
 from moldau.client.rebalancing import RebalanceListener
 from moldau.client.records import Record
 from moldau.client.retries import Failure, Origin, RetryPolicy, due_ms, failure_headers, failure_of, next_stop
-from moldau.client.serializers import BYTES, Context, Deserializer, Part, deserialized
+from moldau.client.serialization import PartReader
 from moldau.client.waiting import GivenUpError
 from moldau.core.ids import TopicPartition
+from moldau.serdes.plain import BYTES
 
 __all__ = ["Handler", "Received", "Worker", "WorkerPlan"]
 
@@ -65,8 +66,8 @@ class WorkerPlan:
     name: str
     topics: tuple[str, ...]
     group: str
-    key_deserializer: Deserializer[Any]
-    value_deserializer: Deserializer[Any]
+    key_reader: PartReader[Any]
+    value_reader: PartReader[Any]
     is_manual: bool
     retry: RetryPolicy | None
     properties: Mapping[str, object]
@@ -153,26 +154,36 @@ class Worker(threading.Thread):
 
     def _handle(self, record: Record[bytes, bytes]) -> None:
         try:
-            self.plan.handler(self._received(record))
+            received = self._received(record)
+        except SchemaRegistryError as error:
+            # No dead letter: the record may be fine, and so would be all behind it.
+            logger.error("%s will try again: %s", self.plan.name, error)
+            self._stopping.wait(PAUSE_AFTER_FAILURE_S)
+            self._consumer.seek(record.topic_partition, record.offset)
+            return
         except Exception as error:
-            if self.plan.retry is None:
-                raise
-            self._send_on(record, error, self.plan.retry)
+            self._fail(record, error)
+            return
+        try:
+            self.plan.handler(received)
+        except Exception as error:
+            self._fail(record, error)
+
+    def _fail(self, record: Record[bytes, bytes], error: Exception) -> None:
+        if self.plan.retry is None:
+            raise error
+        self._send_on(record, error, self.plan.retry)
 
     def _received(self, record: Record[bytes, bytes]) -> Received[Any, Any]:
         failure = Failure.of(record) if self.plan.is_retrying else None
-
-        def part(name: Part, deserializer: Deserializer[Any], data: bytes | None) -> Any:
-            context = Context(record.topic, name, record.headers)
-            return deserialized(deserializer, data, context, record.partition, record.offset)
-
+        place = (record.topic, record.headers, record.partition, record.offset)
         return Received(
             topic=record.topic,
             partition=record.partition,
             offset=record.offset,
             timestamp_ms=record.timestamp_ms,
-            key=part("key", self.plan.key_deserializer, record.key),
-            value=part("value", self.plan.value_deserializer, record.value),
+            key=self.plan.key_reader.read(record.key, *place),
+            value=self.plan.value_reader.read(record.value, *place),
             headers=record.headers,
             leader_epoch=record.leader_epoch,
             origin=Origin.of(record) if failure else _itself(record),

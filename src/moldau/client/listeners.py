@@ -23,9 +23,11 @@ from moldau.client.given_properties import log_report, rendered_properties
 from moldau.client.listener_workers import Handler, Worker, WorkerPlan
 from moldau.client.producer import Producer
 from moldau.client.retries import RetryPolicy
-from moldau.client.serializers import BYTES, STRING, Deserializer
+from moldau.client.serialization import PartReader
 from moldau.client.waiting import GivenUpError
 from moldau.core.errors import ErrorCode, InvalidConfigError
+from moldau.serdes.plain import BYTES
+from moldau.serdes.serde import Deserializer
 
 __all__ = ["ListenerApp", "ListenerError"]
 
@@ -95,8 +97,8 @@ class ListenerApp:
         *,
         group: str,
         concurrency: int = 1,
-        key_deserializer: Deserializer[K] = STRING,  # type: ignore[assignment]
-        value_deserializer: Deserializer[V] = STRING,  # type: ignore[assignment]
+        key_deserializer: Deserializer[K] | None = None,
+        value_deserializer: Deserializer[V] | None = None,
         commits: Commits = "automatic",
         retry: RetryPolicy | None = DEFAULT_RETRY,
         properties: Mapping[str, object] | None = None,
@@ -108,6 +110,7 @@ class ListenerApp:
         group: the consumer group that shares the topics; other programs of the same group share them too.
         concurrency: how many threads, each with a consumer of its own. More than the topics have partitions stay idle.
             Records of one partition are handled one after the other, in order; of several, at the same time.
+        key_deserializer, value_deserializer: those of `Consumer`, with the same defaults.
         commits: `automatic` counts a record as done when the function returns; commits follow every
             `auto.commit.interval.ms` and at the end. With `manual` nothing is committed until the function, now or
             later, calls `record.acknowledge()`.
@@ -126,16 +129,18 @@ class ListenerApp:
         names = (topics,) if isinstance(topics, str) else tuple(topics)
 
         def register(handler: Handler[K, V]) -> Handler[K, V]:
+            settings = {**self._consumer_settings(), **(properties or {})}
+            given = rendered_properties(None, settings)
             plan = WorkerPlan(
                 handler=handler,
                 name=getattr(handler, "__qualname__", repr(handler)),
                 topics=names,
                 group=group,
-                key_deserializer=key_deserializer,
-                value_deserializer=value_deserializer,
+                key_reader=PartReader(key_deserializer, given, "key"),
+                value_reader=PartReader(value_deserializer, given, "value"),
                 is_manual=commits == "manual",
                 retry=retry,
-                properties={**self._consumer_settings(), **(properties or {})},
+                properties=settings,
             )
             self._listeners.append(_Listener(plan, concurrency))
             return handler

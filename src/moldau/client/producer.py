@@ -18,14 +18,15 @@ from weakref import finalize
 from moldau.client.connection import Report, build
 from moldau.client.connection_log import ConnectionLog
 from moldau.client.errors import ClientError, UnreachableError, client_error, noted_on
-from moldau.client.given_properties import chosen_serde, log_report, rendered_properties, without_serdes
+from moldau.client.given_properties import log_report, rendered_properties
 from moldau.client.partition_counts import PartitionCounts
 from moldau.client.partitioners import Partitioner, checked_partition
 from moldau.client.records import Delivery, Headers, ProducerRecord
-from moldau.client.serializers import Context, Serializer, serialized
+from moldau.client.serialization import PartWriter, without_serde_settings
 from moldau.client.transactions import Transactions
 from moldau.client.unsent_records import UnsentRecords, end_producer
 from moldau.client.waiting import GivenUpError, never, served
+from moldau.serdes.serde import Serializer
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
@@ -59,8 +60,9 @@ class Producer(Generic[K, V]):
     properties: the Java producer's keys, with the Java producer's defaults (`acks=all`, idempotence, `linger.ms=5`).
         Values may be text, numbers or truth values. librdkafka's own keys pass too; keys neither knows are logged.
         `max.block.ms` bounds how long `send` waits for room in the buffer and for a topic's metadata.
-    key_serializer, value_serializer: serdes such as `STRING` or `JSON`. Without one, the class named by the properties
-        `key.serializer` and `value.serializer` counts, and without that `STRING`.
+    key_serializer, value_serializer: serdes such as `STRING`, `JSON` or `AvroSerde(schema)`, or serializers of
+        `confluent_kafka`. Without one, the class named by the properties `key.serializer` and `value.serializer`
+        counts, and without that `STRING`. Serdes with a schema use `schema.registry.url` of the properties.
     partitioner: chooses the partition of records sent without one; see `Partitioner`.
     on_delivery: called for each record whose `send` names no callback of its own.
     report: gets the level and text of the client's own log lines; by default they go to the logger `moldau.client`.
@@ -82,13 +84,13 @@ class Producer(Generic[K, V]):
         from confluent_kafka import Producer as RdkafkaProducer
 
         given = rendered_properties(servers, properties)
-        self._key: Serializer[K] = chosen_serde(key_serializer, given, "key", "serializer")
-        self._value: Serializer[V] = chosen_serde(value_serializer, given, "value", "serializer")
+        self._key: PartWriter[K] = PartWriter(key_serializer, given, "key")
+        self._value: PartWriter[V] = PartWriter(value_serializer, given, "value")
         self._partitioner = partitioner
         self._on_delivery = on_delivery
         title = f"Producer clientId={given.get('client.id', 'producer-1')}"
         self._rdkafka, translated = build(
-            RdkafkaProducer, "producer", without_serdes(given), report=report, title=title
+            RdkafkaProducer, "producer", without_serde_settings(given), report=report, title=title
         )
         self._max_block_s = int(translated.own.get("max.block.ms", DEFAULT_MAX_BLOCK_MS)) / 1000
         self._counts = PartitionCounts(self._rdkafka, self._max_block_s)
@@ -124,11 +126,12 @@ class Producer(Generic[K, V]):
 
         Waits only while the buffer is full or, with a partitioner, until the topic is known; no longer than
         `max.block.ms`, then `UnreachableError` is raised. Raises `SerializationError` for a key or value the serializer
-        refuses, and `ClientError` for a record that cannot be sent at all; in both cases nothing was sent.
+        refuses, `SchemaRegistryError` where a registry cannot be asked or refuses the schema, and `ClientError` for a
+        record that cannot be sent at all; in all cases nothing was sent.
         """
         pairs: Headers = tuple(headers.items()) if isinstance(headers, Mapping) else tuple(headers)
-        key_bytes = serialized(self._key, key, Context(topic, "key", pairs))
-        value_bytes = serialized(self._value, value, Context(topic, "value", pairs))
+        key_bytes = self._key.write(topic, key, pairs)
+        value_bytes = self._value.write(topic, value, pairs)
         if partition is not None:
             target = partition
         elif self._partitioner is not None:

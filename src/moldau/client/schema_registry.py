@@ -1,34 +1,48 @@
-"""A schema registry as tools ask it: schemas by id, and ids for schemas. Answers are kept, since ids never change.
+"""A schema registry as tools and serdes ask it: schemas by id, and ids for schemas.
 
-Any registry with Confluent's API will do; the way to it is `client.registry_http`. Programs of users have
-`confluent_kafka.schema_registry`. Start at `RegistryClient.schema`.
+`RegistryClient` sends the requests (over `client.registry_http`; any registry with Confluent's API will do),
+`RegisteredSchemas` is the schema source of all serdes of a process: each question is asked once. A message whose schema
+nobody knows is that message's fault. A registry that does not answer, or that refuses a schema, is a
+`SchemaRegistryError`, for which no record may be skipped. Start at `RegistryClient.schema` and `registered_schemas`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
+from moldau.client.errors import ClientError, SchemaRegistryError, UnreachableError
 from moldau.client.registry_http import RegistryHttp, RegistryRefusalError, RegistryServers
 from moldau.core.errors import InvalidConfigError
+from moldau.schemas.errors import SchemaError
 from moldau.schemas.identity import SchemaReference
 from moldau.schemas.schema import ParsedSchema, parse
+from moldau.serdes.schema_source import RegisteredSchema, SchemaText, UnfitValueError
 
 if TYPE_CHECKING:
     from moldau.client.mock_registry import MockRegistry
 
-__all__ = ["DEFAULT_URL", "MOCK_SCHEME", "RegisteredSchema", "RegistryClient", "RegistryRefusalError", "subject_name"]
+__all__ = [
+    "DEFAULT_URL",
+    "MOCK_SCHEME",
+    "RegisteredSchemas",
+    "RegistryClient",
+    "RegistryRefusalError",
+    "registered_schemas",
+]
 
 DEFAULT_URL = "http://localhost:8081"
 MOCK_SCHEME = "mock"
 TIMEOUT_S = 30.0
-
-
-class RegisteredSchema(NamedTuple):
-    id: int
-    parsed: ParsedSchema
-    references: tuple[SchemaReference, ...] = ()
+NOT_FOUND, CONFLICT = 404, 409
+UNKNOWN_FOR_S = 1.0
+"""How long an id that was not found is not asked for again: bad records come in crowds."""
+MAX_UNKNOWN = 1000
+"""How many such ids are remembered, since every record may name another."""
 
 
 class RegistryClient:
@@ -120,16 +134,111 @@ class RegistryClient:
             self._http.close()
 
 
-def subject_name(strategy: str, topic: str, record_name: str | None, *, is_key: bool) -> str:
-    """The subject that a strategy class names; raises where it needs a record's name and there is none."""
-    simple = strategy.rsplit(".", 1)[-1]
-    if simple == "TopicNameStrategy":
-        return f"{topic}-{'key' if is_key else 'value'}"
-    if simple not in ("RecordNameStrategy", "TopicRecordNameStrategy"):
-        raise InvalidConfigError(
-            f"{strategy} is not a subject name strategy: use TopicNameStrategy, RecordNameStrategy or "
-            "TopicRecordNameStrategy"
+class RegisteredSchemas:
+    """One registry, as seen by all serdes of a process. May be used by any thread."""
+
+    def __init__(self, client: RegistryClient) -> None:
+        self._client = client
+        self._lock = threading.RLock()
+        self._latest: dict[str, RegisteredSchema] = {}
+        self._written: dict[tuple[str, SchemaText], RegisteredSchema] = {}
+        self._unknown: dict[int | str, tuple[float, str]] = {}
+
+    def schema(self, name: int | str) -> RegisteredSchema:
+        """The schema with an id or a guid; raises `UnfitValueError` where there is none."""
+        with self._lock:
+            until, message = self._unknown.get(name, (0.0, ""))
+            if time.monotonic() < until:
+                raise UnfitValueError(message)
+            try:
+                with _as_service_errors(f"schema {name}"):
+                    return self._client.schema(name)
+            except RegistryRefusalError as error:
+                message = f"it names schema {name}, which the registry does not have: {error}"
+                if len(self._unknown) >= MAX_UNKNOWN:
+                    self._unknown.clear()
+                self._unknown[name] = (time.monotonic() + UNKNOWN_FOR_S, message)
+                raise UnfitValueError(message) from None
+            except SchemaError as error:
+                raise UnfitValueError(f"schema {name} of the registry cannot be used: {error}") from None
+
+    def latest(self, subject: str) -> RegisteredSchema | None:
+        """The latest version of a subject, or None where it has none; what was found is not asked for again."""
+        with self._lock:
+            if subject not in self._latest:
+                try:
+                    with _as_service_errors(f"subject {subject}"):
+                        self._latest[subject] = self._client.latest(subject)
+                except RegistryRefusalError:
+                    return None
+            return self._latest[subject]
+
+    def registered(self, subject: str, schema: SchemaText, *, may_register: bool) -> RegisteredSchema:
+        """A schema with the id it has under a subject, registered there where that is allowed."""
+        with self._lock:
+            known = self._written.get((subject, schema))
+            if known is None:
+                send = self._client.register if may_register else self._client.look_up
+                known = self._written[subject, schema] = self._ask_for_id(send, subject, schema)
+            return known
+
+    def parsed_name(self, schema: SchemaText) -> str | None:
+        """What a schema calls its records, for the strategies that name subjects so."""
+        try:
+            with self._lock, _as_service_errors("the schema's references"):
+                return self._client.parsed(*schema[:3]).name
+        except (SchemaError, RegistryRefusalError) as error:
+            raise SchemaRegistryError(f"the schema cannot be used: {error}") from None
+
+    @staticmethod
+    def _ask_for_id(send: Callable[..., RegisteredSchema], subject: str, schema: SchemaText) -> RegisteredSchema:
+        try:
+            with _as_service_errors(f"subject {subject}"):
+                return send(subject, *schema[:3])
+        except RegistryRefusalError as error:
+            raise SchemaRegistryError(
+                f"the schema is not registered under subject {subject}: {error}; register it, or set "
+                "auto.register.schemas=true"
+            ) from None
+        except SchemaError as error:
+            raise SchemaRegistryError(f"the schema for subject {subject} cannot be used: {error}") from None
+
+
+@contextmanager
+def _as_service_errors(about: str) -> Iterator[None]:
+    """Let through what was not found; everything else that a registry can say becomes `SchemaRegistryError`."""
+    try:
+        yield
+    except UnreachableError as error:
+        raise SchemaRegistryError(f"{error} ({about}); start it, or correct schema.registry.url") from None
+    except RegistryRefusalError as error:
+        if error.status == NOT_FOUND:
+            raise
+        raise SchemaRegistryError(f"the schema registry refuses {about}: {error}{_advice(error)}") from None
+    except ClientError as error:
+        raise SchemaRegistryError(f"{about} cannot be asked for: {error}") from None
+
+
+def _advice(refusal: RegistryRefusalError) -> str:
+    if refusal.status == CONFLICT:
+        return (
+            "; make the schema fit what was written before (a new field needs a default), write to another topic, or "
+            "change the compatibility level of the subject"
         )
-    if not record_name:
-        raise InvalidConfigError(f"{simple} needs a schema with a name, and this one has none")
-    return record_name if simple == "RecordNameStrategy" else f"{topic}-{record_name}"
+    return "; check basic.auth.user.info" if refusal.status in (401, 403) else ""
+
+
+_known: dict[tuple[str, str | None], RegisteredSchemas] = {}
+_known_lock = threading.Lock()
+
+
+def registered_schemas(url: str, user_info: str | None) -> RegisteredSchemas:
+    """The process's view of the registry at a URL (several with commas between); connects when asked."""
+    with _known_lock:
+        found = _known.get((url, user_info))
+        if found is None:
+            properties = {"schema.registry.url": url}
+            if user_info:
+                properties["basic.auth.user.info"] = user_info
+            found = _known[url, user_info] = RegisteredSchemas(RegistryClient(properties))
+        return found

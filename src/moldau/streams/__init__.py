@@ -43,10 +43,11 @@ from moldau.pipeline.dsl.options.windows import (
 from moldau.pipeline.dsl.serdes import Serdes
 from moldau.pipeline.dsl.windowed import SessionWindowedKStream, TimeWindowedKStream
 from moldau.pipeline.ir import types
-from moldau.pipeline.ir.errors import CopartitioningError, SerdeError, TopologyError
-from moldau.pipeline.ir.list_serde import ListSerde
+from moldau.pipeline.ir.errors import CopartitioningError, TopologyError
 from moldau.pipeline.ir.nodes import EmitStrategy, OffsetReset
-from moldau.pipeline.ir.serdes import (
+from moldau.pipeline.ir.topology import Topology
+from moldau.serdes.lists import ListSerde
+from moldau.serdes.plain import (
     BooleanSerde,
     BytesSerde,
     DoubleSerde,
@@ -54,27 +55,25 @@ from moldau.pipeline.ir.serdes import (
     IntegerSerde,
     JsonSerde,
     LongSerde,
-    Serde,
     ShortSerde,
     StringSerde,
     UuidSerde,
     VoidSerde,
 )
-from moldau.pipeline.ir.topology import Topology
-from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
-from moldau.pipeline.ir.windows import Window, Windowed
+from moldau.serdes.serde import Serde, SerdeError
+from moldau.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde, Window, Windowed
 
 if TYPE_CHECKING:
-    from moldau.client.schema_serdes import AvroSerde, JsonSchemaSerde, ProtobufSerde
+    from moldau.serdes.schema_serde import AvroSerde, JsonSchemaSerde, ProtobufSerde
     from moldau.streams.kafka_streams import KafkaStreams, Response, State
     from moldau.streams.piped_topics import TestInputTopic, TestOutputTopic, TestRecord
     from moldau.streams.test_driver import TopologyTestDriver
 
 _ON_DEMAND = {
-    "AvroSerde": "moldau.client.schema_serdes",
-    "JsonSchemaSerde": "moldau.client.schema_serdes",
+    "AvroSerde": "moldau.serdes.schema_serde",
+    "JsonSchemaSerde": "moldau.serdes.schema_serde",
     "KafkaStreams": "moldau.streams.kafka_streams",
-    "ProtobufSerde": "moldau.client.schema_serdes",
+    "ProtobufSerde": "moldau.serdes.schema_serde",
     "Response": "moldau.streams.kafka_streams",
     "State": "moldau.streams.kafka_streams",
     "TestInputTopic": "moldau.streams.piped_topics",

@@ -13,7 +13,7 @@ from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.records import Headers
 from moldau.pipeline.dsl.options.given import Duration, milliseconds
 from moldau.pipeline.dsl.options.hints import Hinting
-from moldau.pipeline.ir.serdes import Serde
+from moldau.serdes.serde import Part, Serde, SerdeError, bound_deserializer, bound_serializer
 
 if TYPE_CHECKING:
     from moldau.streams.test_driver import TopologyTestDriver
@@ -74,6 +74,7 @@ class TestInputTopic(Hinting):
 
         Without one it gets the topic's time, and that advances.
         """
+        headers = tuple(headers)
         if timestamp_ms is None:
             timestamp_ms = self._now_ms
             self._now_ms += self._auto_advance_ms
@@ -83,10 +84,10 @@ class TestInputTopic(Hinting):
             )
         self._driver.pipe(
             self.name,
-            None if key is None else self._key_serde.serialize(self.name, key),
-            None if value is None else self._value_serde.serialize(self.name, value),
+            _serialized(self._key_serde, self.name, "key", key, headers),
+            _serialized(self._value_serde, self.name, "value", value, headers),
             timestamp_ms,
-            headers=tuple(headers),
+            headers=headers,
             partition=partition,
         )
 
@@ -138,8 +139,8 @@ class TestOutputTopic(Hinting):
             raise EmptyTopicError(self._driver.why_empty(self.name))
         output = queue.popleft()
         return TestRecord(
-            None if output.key is None else self._key_serde.deserialize(self.name, output.key),
-            None if output.value is None else self._value_serde.deserialize(self.name, output.value),
+            _deserialized(self._key_serde, self.name, "key", output.key, output.headers),
+            _deserialized(self._value_serde, self.name, "value", output.value, output.headers),
             output.timestamp,
             output.headers,
         )
@@ -176,3 +177,17 @@ class TestOutputTopic(Hinting):
     def is_empty(self) -> bool:
         """Whether every record was read."""
         return not self.get_queue_size()
+
+
+def _serialized(serde: Serde, topic: str, part: Part, value: Any, headers: Headers) -> bytes | None:
+    try:
+        return None if value is None else bound_serializer(serde)(topic, value, headers)
+    except SerdeError as error:
+        raise type(error)(f"Topic {topic}: the {part} cannot be serialized: {error}") from error
+
+
+def _deserialized(serde: Serde, topic: str, part: Part, data: bytes | None, headers: Headers) -> Any:
+    try:
+        return None if data is None else bound_deserializer(serde)(topic, data, headers)
+    except SerdeError as error:
+        raise type(error)(f"Topic {topic}: the {part} cannot be deserialized: {error}") from error

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from moldau.client.serialization import prepared_serde
 from moldau.core.errors import InvalidConfigError, MoldauError
 from moldau.pipeline.cores.in_memory_run import InMemoryRun
 from moldau.pipeline.cores.records import Headers, OutputRecord
@@ -21,10 +22,9 @@ from moldau.pipeline.cores.stores.store import Store
 from moldau.pipeline.dsl.options.given import Duration, check_serdes, milliseconds
 from moldau.pipeline.dsl.options.hints import Hinting
 from moldau.pipeline.ir.nodes import GlobalTableSource
-from moldau.pipeline.ir.rewrites.default_serdes import configured_serde
-from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.serdes import with_serdes_of
+from moldau.serdes.serde import Serde
 from moldau.streams.piped_topics import TestInputTopic, TestOutputTopic
 from moldau.streams.store_readers import (
     KeyValueReader,
@@ -145,7 +145,7 @@ class TopologyTestDriver(Hinting):
 
     def _configured(self, key: Serde, value: Serde) -> tuple[Serde, Serde]:
         check_serdes(key, value)
-        return configured_serde(key, "key", self._config), configured_serde(value, "value", self._config)
+        return prepared_serde(key, self._config, "key"), prepared_serde(value, self._config, "value")
 
     def pipe(
         self,

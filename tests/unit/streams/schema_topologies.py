@@ -7,7 +7,7 @@ from typing import Any
 
 from moldau.client.mock_registry import mock_registry
 from moldau.client.schema_registry import RegistryClient
-from moldau.client.schema_serde import SchemaSerde
+from moldau.serdes.schema_serde import SchemaSerde
 from moldau.streams import (
     Consumed,
     Grouped,

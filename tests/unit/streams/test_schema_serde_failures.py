@@ -17,10 +17,10 @@ from tests.unit.streams.schema_topologies import (
     register,
 )
 
-from moldau.client.registered_schemas import RegistryTroubleError
-from moldau.client.schema_serde import SchemaSerde
 from moldau.core.errors import InvalidConfigError
 from moldau.pipeline.cores.failures import DeserializationError, SerializationError, ServiceFailedError
+from moldau.serdes.schema_serde import SchemaSerde
+from moldau.serdes.schema_source import SchemaSourceError
 from moldau.streams import (
     AvroSerde,
     BytesSerde,
@@ -58,9 +58,7 @@ def test_a_schema_that_may_not_be_registered_is_refused(config: dict[str, Any]) 
     settings = config | {"auto.register.schemas": False}
     with (
         TopologyTestDriver(copied(AvroSerde(TOTAL)), settings) as driver,
-        pytest.raises(
-            RegistryTroubleError, match=r"not registered under subject in-value.*auto\.register\.schemas=true"
-        ),
+        pytest.raises(SchemaSourceError, match=r"not registered under subject in-value.*auto\.register\.schemas=true"),
     ):
         driver.create_input_topic("in", TEXT, AvroSerde(ORDER)).pipe_input("a", order("ann", 1))
 

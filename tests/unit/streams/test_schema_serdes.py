@@ -21,7 +21,7 @@ from tests.unit.streams.schema_topologies import (
     totals,
 )
 
-from moldau.client.schema_serde import SchemaSerde
+from moldau.serdes.schema_serde import SchemaSerde
 from moldau.streams import (
     AvroSerde,
     BufferConfig,

@@ -190,7 +190,8 @@ class Printer:
                 lines.append(render(message))
             except (ValueError, UnicodeError) as problem:
                 self._flush(lines)
-                log_line("ERROR", f"Error processing message: {problem}", SOURCE)
+                place = f"record {message.offset()} of {message.topic()}-{message.partition()}"
+                log_line("ERROR", f"Error processing message, {place}: {problem}", SOURCE)
                 if not self._plan.skips_errors:
                     self._stopped = True
                     return

@@ -7,11 +7,14 @@ per record. Start at `formatter_for`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from moldau.cli.console.deserializers import Deserializer, deserializer_named
 from moldau.cli.options import parse_bool
 from moldau.cli.tool import ToolError, log_line
+
+if TYPE_CHECKING:
+    from moldau.cli.console.serdes import Deserializer
+    from moldau.serdes.serde import Part
 
 __all__ = ["Formatter", "Message", "formatter_for"]
 
@@ -76,13 +79,13 @@ def default_formatter(
     shows["value"] = parse_bool(properties.get("print.value", "true"))
     line_end = properties.get("line.separator", "\n").encode()
     null = properties.get("null.literal", "null").encode()
-    value_reader = value_reader or _reader(properties, "value.deserializer")
+    value_reader = value_reader or _deserializer(properties, "value")
     if shows["value"] and not any(shows[field] for field in _FIELDS) and value_reader is None:
         return _values_only(line_end, null)
 
     separator = properties.get("key.separator", "\t").encode()
-    key_reader = key_reader or _reader(properties, "key.deserializer")
-    header_reader = deserializer_named(properties.get("headers.deserializer", properties.get("header.deserializer")))
+    key_reader = key_reader or _deserializer(properties, "key")
+    header_reader = _deserializer(properties, "headers")
     between_headers = properties.get("headers.separator", ",").encode()
     renderers: dict[str, Formatter] = {
         "timestamp": _timestamp,
@@ -99,9 +102,17 @@ def default_formatter(
     return lambda message: separator.join([render(message) for render in chosen]) + line_end
 
 
-def _reader(properties: Mapping[str, str], key: str) -> Deserializer | None:
-    settings = {name.removeprefix(f"{key}."): value for name, value in properties.items() if name.startswith(f"{key}.")}
-    return deserializer_named(properties.get(key), settings)
+def _deserializer(properties: Mapping[str, str], part: Part | Literal["headers"]) -> Deserializer | None:
+    """The one that `key.deserializer`, `value.deserializer` or `headers.deserializer` names."""
+    name = properties.get(f"{part}.deserializer")
+    if part == "headers":
+        name = name or properties.get("header.deserializer")
+    if not name:
+        return None
+    # Loaded only here: most records are printed as they are.
+    from moldau.cli.console.serdes import deserializer_named
+
+    return deserializer_named(name, properties, part)
 
 
 def logging_formatter(properties: Mapping[str, str]) -> Formatter:

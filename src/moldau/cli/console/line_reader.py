@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.cli.options import parse_bool
 from moldau.cli.tool import ToolError
+
+if TYPE_CHECKING:
+    from moldau.cli.console.serdes import Serializer
+    from moldau.serdes.serde import Part
 
 __all__ = ["Line", "LineReader"]
 
@@ -28,7 +32,8 @@ class Line(NamedTuple):
 class LineReader:
     """Set up by the reader properties of the console producer."""
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
+    def __init__(self, properties: Mapping[str, str], topic: str) -> None:
+        """`key.serializer` and `value.serializer` name serdes for keys and values that are not text."""
         self.parse_key = parse_bool(properties.get("parse.key", "false"))
         self.parse_headers = parse_bool(properties.get("parse.headers", "false"))
         self.ignore_error = parse_bool(properties.get("ignore.error", "false"))
@@ -38,12 +43,22 @@ class LineReader:
         self.headers_key_separator = properties.get("headers.key.separator", ":").encode()
         marker = properties.get("null.marker")
         self.null_marker = None if marker is None else marker.encode()
+        self._key_serializer = self._value_serializer = None
+        if self.parse_key and properties.get("key.serializer"):
+            self._key_serializer = _serializer(properties, "key", topic)
+        if properties.get("value.serializer"):
+            self._value_serializer = _serializer(properties, "value", topic)
         self._check()
 
     @property
     def is_plain(self) -> bool:
         """Whether a line is a value as it stands, which the producer can send without parsing."""
-        return not self.parse_key and not self.parse_headers and self.null_marker is None
+        return (
+            not self.parse_key
+            and not self.parse_headers
+            and self.null_marker is None
+            and self._value_serializer is None
+        )
 
     def parse(self, line: bytes, number: int) -> Line:
         """Split a line without its end; `number` counts from 1, for the complaint about what is missing."""
@@ -62,7 +77,14 @@ class LineReader:
                 key, rest = before, after
             elif not self.ignore_error:
                 raise _missing("key separator", number, line)
-        return Line(self._or_null(key), self._or_null(rest), headers)
+        try:
+            return Line(
+                _serialized(self._or_null(key), self._key_serializer),
+                _serialized(self._or_null(rest), self._value_serializer),
+                headers,
+            )
+        except ValueError as error:
+            raise ToolError(f"Line {number}: {error}") from None
 
     def _headers(self, text: bytes, number: int) -> list[tuple[str, str | bytes | None]]:
         headers: list[tuple[str, str | bytes | None]] = []
@@ -92,6 +114,17 @@ class LineReader:
                 raise ToolError(f"{name} must not be empty")
             if self.null_marker is not None:
                 _refuse_equal([("null.marker", self.null_marker), (name, text)])
+
+
+def _serializer(properties: Mapping[str, str], part: Part, topic: str) -> Serializer | None:
+    # Loaded only here: lines are mostly text.
+    from moldau.cli.console.serdes import serializer_named
+
+    return serializer_named(properties[f"{part}.serializer"], properties, part, topic)
+
+
+def _serialized(text: bytes | None, serializer: Serializer | None) -> bytes | None:
+    return text if text is None or serializer is None else serializer(text)
 
 
 def _refuse_equal(named: list[tuple[str, bytes]]) -> None:

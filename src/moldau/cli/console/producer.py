@@ -90,7 +90,7 @@ def _polled(producer: Producer) -> Iterator[None]:
 def _reader(parsed: Parsed, class_name: str | None) -> LineReader:
     properties = reader_properties(parsed)
     if class_name is None or class_name.endswith(KNOWN_CLASSES):
-        return LineReader(properties)
+        return LineReader(properties, parsed.value("topic"))
     # Loaded only here: lines without a schema need no registry.
     from moldau.cli.console.schema_lines import SCHEMA_READERS, SchemaLineReader
 

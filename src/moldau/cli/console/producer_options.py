@@ -38,7 +38,8 @@ PARSER = Parser(
         Option(
             "property",
             "How lines are read: parse.key=true, key.separator=, parse.headers=true, headers.delimiter=, "
-            "headers.separator=, headers.key.separator=, ignore.error=true, null.marker=. May be repeated.",
+            "headers.separator=, headers.key.separator=, ignore.error=true, null.marker=; key.serializer= and "
+            "value.serializer= for what is not text, such as Long. May be repeated.",
             "name=value",
             aliases=("reader-property",),
         ),

@@ -6,13 +6,45 @@ Start at `schema_formatter`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from moldau.cli.console.formatter import Formatter, default_formatter
 from moldau.cli.options import parse_bool
-from moldau.client.schema_registry import RegistryClient
-from moldau.client.schema_values import SchemaReader, UnfitValueError
+from moldau.client.schema_registry import RegistryClient, RegistryRefusalError
+from moldau.schemas.errors import SchemaError
+from moldau.schemas.values import ValueCodec, codec_of, parse_frame
+from moldau.serdes.schema_source import UnfitValueError
 
 __all__ = ["schema_formatter"]
+
+
+class ShownValue(NamedTuple):
+    text: str
+    schema: int | str
+    """The id, or the guid, that stood before the data."""
+
+
+class SchemaReader:
+    """Keys and values of any schema; the registry is asked once for each."""
+
+    def __init__(self, client: RegistryClient) -> None:
+        self._client = client
+        self._codecs: dict[int | str, ValueCodec] = {}
+
+    def decode(self, content: bytes) -> ShownValue:
+        """A record's bytes as JSON; raises `UnfitValueError`."""
+        try:
+            frame = parse_frame(content)
+            name: int | str = frame.schema_id if frame.schema_id is not None else frame.guid or ""
+            return ShownValue(self._codec(name).decode_text(frame.body), name)
+        except (SchemaError, RegistryRefusalError) as error:
+            raise UnfitValueError(str(error)) from None
+
+    def _codec(self, name: int | str) -> ValueCodec:
+        codec = self._codecs.get(name)
+        if codec is None:
+            codec = self._codecs[name] = codec_of(self._client.schema(name).parsed)
+        return codec
 
 
 def schema_formatter(properties: Mapping[str, str]) -> Formatter:

@@ -32,8 +32,8 @@ from moldau.pipeline.cores.tables import TABLE_BUILDERS
 from moldau.pipeline.cores.transform_values import TransformValuesProcessor
 from moldau.pipeline.ir import foreign_key
 from moldau.pipeline.ir import nodes as ir
-from moldau.pipeline.ir.serdes import IntegerSerde, LongSerde
 from moldau.pipeline.ir.windows import SessionWindow, SlidingWindow, TimeWindow, UnlimitedWindow
+from moldau.serdes.plain import IntegerSerde, LongSerde
 
 __all__ = ["BUILDERS"]
 

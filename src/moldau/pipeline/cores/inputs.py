@@ -18,6 +18,7 @@ from moldau.pipeline.cores.serialization import Decode, change_decoder, decoder
 from moldau.pipeline.cores.stores.cells import Cell
 from moldau.pipeline.cores.timestamps import Extractor
 from moldau.pipeline.ir import nodes as ir
+from moldau.serdes.serde import Headers, bound_deserializer
 
 __all__ = ["Input", "Row"]
 
@@ -84,11 +85,16 @@ class Input:
 
     def _decoders_of(self, topic: str) -> tuple[Decode, Decode]:
         if topic not in self._decoders:
-            decode_value = decoder(self.node.value_serde, topic)
+            decode_value = decoder(self.node.value_serde, topic, self._headers)
             if isinstance(self.node, ir.Repartition) and self.node.carries_changes:
                 decode_value = change_decoder(decode_value)
-            self._decoders[topic] = (decoder(self.node.key_serde, topic), decode_value)
+            self._decoders[topic] = (decoder(self.node.key_serde, topic, self._headers), decode_value)
         return self._decoders[topic]
+
+    def _headers(self) -> Headers:
+        """Those of the record being read."""
+        headers: Headers = self._context.current[4]  # type: ignore[index]
+        return headers
 
     def _extracted(self, row: Row, key: Any, value: Any) -> int:
         """The record's time as the user's extractor tells it; without one, a record must have a time."""
@@ -129,7 +135,7 @@ class Input:
         for part, serde, data in (("key", self.node.key_serde, row[5]), ("value", self.node.value_serde, row[6])):
             try:
                 if data is not None:
-                    serde.deserialize(row[0], data)
+                    bound_deserializer(serde)(row[0], data, row[4])
             except Exception as error:
                 return f"the {part} {data!r:.80} cannot be read: {error}"
         return f"the record cannot be read: {cause}"

@@ -16,9 +16,9 @@ from moldau.pipeline.cores.processor import Processor
 from moldau.pipeline.cores.records import Record
 from moldau.pipeline.cores.serialization import Encode, change_encoder, encoder
 from moldau.pipeline.ir import nodes as ir
-from moldau.pipeline.ir.errors import SerdeError
 from moldau.pipeline.ir.functions import PythonFunction
-from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
+from moldau.serdes.serde import Headers, SerdeError, bound_serializer, wants_headers
+from moldau.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 
 __all__ = ["RepartitionOutput", "SinkProcessor"]
 
@@ -29,6 +29,15 @@ class _Output(Processor):
     """Writes keys and values with the serdes of its node."""
 
     node: ir.Sink | ir.Repartition
+
+    def __init__(self, node: ir.Sink | ir.Repartition, context: TaskContext) -> None:
+        super().__init__(node, context)
+        self._record_headers: Headers = ()
+        self._looks_at_headers = wants_headers(node.key_serde) or wants_headers(node.value_serde)
+
+    def _headers(self) -> Headers:
+        """Those of the record being written."""
+        return self._record_headers
 
     def written(
         self, topic: str, encode_key: Encode, encode_value: Encode, record: Record
@@ -46,7 +55,7 @@ class _Output(Processor):
             error = self._explained(cause, topic, part, given)
             raise SerializationError(
                 f"{self.node.name} ({self.node.origin}): the {part} {given!r:.80} ({type(given).__name__}) of a result "
-                f"of {self.context.place} cannot be written: {error}",
+                f"of {self.context.place} cannot be written to topic {topic}: {error}",
                 self.context.place,
                 self.node.name,
                 self.node.origin,
@@ -56,7 +65,7 @@ class _Output(Processor):
         """What the serde's own words for a failure of its fast way are."""
         serde = self.node.key_serde if part == "key" else self.node.value_serde
         try:
-            serde.serialize(topic, given)
+            bound_serializer(serde)(topic, given, self._record_headers)
         except SerdeError as error:
             return error
         except Exception:
@@ -96,7 +105,8 @@ class SinkProcessor(_Output):
         self._hash = partition_hash()
         if self._inner is not None and node.topic is not None and node.topic not in context.partition_counts:
             self._inner = None
-        if node.topic is not None and node.partitioner is None and self._inner is None:
+        is_simple = node.partitioner is None and self._inner is None and not self._looks_at_headers
+        if node.topic is not None and is_simple:
             self._topic = node.topic
             self._encode_key, self._encode_value = self._encoders_of(node.topic)
         else:
@@ -121,6 +131,7 @@ class SinkProcessor(_Output):
 
     def _process_anywhere(self, record: Record) -> None:
         topic = self._sink.topic
+        self._record_headers = record.headers
         if self._sink.chooser is not None:
             topic = self._sink.chooser.call(record.key, record.value, self.context.record_context)
         if not isinstance(topic, str) or not topic:
@@ -146,11 +157,14 @@ class SinkProcessor(_Output):
         count = self.context.partition_counts.get(topic)
         if self._inner is None or count is None or record.key is None:
             return None
-        return self._hash(self._inner.serialize(topic, record.key.key), count)
+        return self._hash(bound_serializer(self._inner)(topic, record.key.key, record.headers), count)
 
     def _encoders_of(self, topic: str) -> tuple[Encode, Encode]:
         if topic not in self._encoders:
-            self._encoders[topic] = (encoder(self._sink.key_serde, topic), encoder(self._sink.value_serde, topic))
+            self._encoders[topic] = (
+                encoder(self._sink.key_serde, topic, self._headers),
+                encoder(self._sink.value_serde, topic, self._headers),
+            )
         return self._encoders[topic]
 
 
@@ -165,11 +179,13 @@ class RepartitionOutput(_Output):
         self._partitioner = node.partitioner
         self._drops_null_keys = node.drops_null_keys
         self._hash = partition_hash()
-        self._encode_key = encoder(node.key_serde, self._topic)
-        encode_value = encoder(node.value_serde, self._topic)
+        self._encode_key = encoder(node.key_serde, self._topic, self._headers)
+        encode_value = encoder(node.value_serde, self._topic, self._headers)
         self._encode_value = change_encoder(encode_value) if node.carries_changes else encode_value
 
     def process(self, record: Record) -> None:
+        if self._looks_at_headers:
+            self._record_headers = record[3]
         if record[0] is None and self._drops_null_keys:
             self.context.drop(self.node, "null key")
             return

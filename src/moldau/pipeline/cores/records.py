@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Generic, NamedTuple
 
 from moldau.pipeline.ir.type_variables import KR, VR, K, V
-from moldau.pipeline.ir.windows import Window, Windowed
+from moldau.serdes.windowed import Window, Windowed
 
 __all__ = [
     "NO_TIMESTAMP",

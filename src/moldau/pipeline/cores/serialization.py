@@ -1,7 +1,8 @@
 """Serdes as cores call them: plain functions of one argument.
 
-A serde that does not care for topics may offer `encode` and `decode` itself, and say with `is_plain` that its values
-are immutable and come back as they were; stores then keep such values as they are.
+A serde that needs no topic may offer `encode` and `decode` itself, and say with `is_plain` that its values are
+immutable and come back as they were; stores then keep such values as they are. A serde that looks at headers gets those
+of the record being read or written, and none in stores.
 
 A table's change on its way to an aggregation in another partition is one byte that says which of the two values follow
 (1 new, 2 old, 3 both), the length of the new value where both do, then the values. Start at `encoder`.
@@ -15,21 +16,29 @@ from functools import partial
 from typing import Any
 
 from moldau.pipeline.cores.records import Change
-from moldau.pipeline.ir.serdes import Serde
-from moldau.pipeline.ir.windowed_serdes import TimeWindowedSerde
-from moldau.pipeline.ir.windows import Windowed
+from moldau.serdes.serde import Headers, Serde, bound_deserializer, bound_serializer, wants_headers
+from moldau.serdes.windowed import TimeWindowedSerde, Windowed
 
-__all__ = ["Decode", "Encode", "change_decoder", "change_encoder", "decoder", "encoder", "is_plain"]
+__all__ = ["CurrentHeaders", "Decode", "Encode", "change_decoder", "change_encoder", "decoder", "encoder", "is_plain"]
 
 
 Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
+CurrentHeaders = Callable[[], Headers]
 
 _LONG = struct.Struct(">q")
 
 
-def encoder(serde: Serde, topic: str) -> Encode:
-    """Value to bytes; never called with None."""
+def no_headers() -> Headers:
+    """Those of what is kept in a store."""
+    return ()
+
+
+def encoder(serde: Serde, topic: str, headers: CurrentHeaders = no_headers) -> Encode:
+    """Value to bytes; never called with None. `headers` returns those of the record, for serdes that look at them."""
+    if wants_headers(serde):
+        serialize = bound_serializer(serde)
+        return lambda value: serialize(topic, value, headers())
     if isinstance(serde, TimeWindowedSerde):
         return _time_windowed_encoder(encoder(serde.inner, topic))
     encode: Encode | None = getattr(serde, "encode", None)
@@ -47,8 +56,11 @@ def _time_windowed_encoder(encode_key: Encode) -> Encode:
     return encode
 
 
-def decoder(serde: Serde, topic: str) -> Decode:
-    """Bytes to value; never called with None."""
+def decoder(serde: Serde, topic: str, headers: CurrentHeaders = no_headers) -> Decode:
+    """Bytes to value; never called with None. `headers` is that of `encoder`."""
+    if wants_headers(serde):
+        deserialize = bound_deserializer(serde)
+        return lambda data: deserialize(topic, data, headers())
     decode: Decode | None = getattr(serde, "decode", None)
     return decode if decode is not None else partial(serde.deserialize, topic)
 

@@ -12,8 +12,8 @@ from typing import Any
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.processor import Forward, Link, Processor, to_each
 from moldau.pipeline.cores.records import Change, Record, Windowed
-from moldau.pipeline.ir.errors import SerdeError
 from moldau.pipeline.ir.nodes import Materialization, Node
+from moldau.serdes.serde import SerdeError
 
 __all__ = ["Emit", "TableProcessor"]
 

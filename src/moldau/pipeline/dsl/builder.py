@@ -37,9 +37,9 @@ from moldau.pipeline.ir.origin import callers_origin
 from moldau.pipeline.ir.rewrites.null_keys import dropping_null_keys
 from moldau.pipeline.ir.rewrites.optimizing import SETTING, optimizations, optimized
 from moldau.pipeline.ir.rewrites.rebuilding import rebuilt, replaced
-from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.ir.type_variables import K, V
+from moldau.serdes.serde import Serde
 
 __all__ = ["StreamsBuilder", "reader_of"]
 

@@ -19,7 +19,7 @@ from moldau.pipeline.ir.functions import Function
 from moldau.pipeline.ir.nodes import Cogroup, Node
 from moldau.pipeline.ir.origin import callers_origin
 from moldau.pipeline.ir.type_variables import VO, K, V
-from moldau.pipeline.ir.windows import Windowed
+from moldau.serdes.windowed import Windowed
 
 __all__ = ["CogroupedKStream", "SessionWindowedCogroupedKStream", "TimeWindowedCogroupedKStream"]
 

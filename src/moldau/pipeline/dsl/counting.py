@@ -7,7 +7,7 @@ from dataclasses import replace
 from moldau.pipeline.dsl.graph import Graph
 from moldau.pipeline.dsl.options.given import option_of
 from moldau.pipeline.dsl.options.materialized import Materialized
-from moldau.pipeline.ir.serdes import LongSerde
+from moldau.serdes.plain import LongSerde
 
 __all__ = ["burn_number_of_count", "counting"]
 

@@ -14,8 +14,9 @@ from moldau.pipeline.ir.functions import Function, PythonFunction
 from moldau.pipeline.ir.naming import Names
 from moldau.pipeline.ir.nodes import Node, Repartition, StateStore
 from moldau.pipeline.ir.origin import Origin, callers_origin
-from moldau.pipeline.ir.serdes import DefaultSerde, Serde, type_of
+from moldau.pipeline.ir.serdes import DefaultSerde, type_of
 from moldau.pipeline.ir.types import DataType
+from moldau.serdes.serde import Serde
 
 __all__ = ["Graph", "Part", "repartitioned"]
 

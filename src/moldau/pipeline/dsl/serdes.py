@@ -1,4 +1,4 @@
-"""Serdes by Kafka's names: `Serdes.string()`, `Serdes.long()`. They are the classes of `ir.serdes`; use either."""
+"""Serdes by Kafka's names: `Serdes.string()`, `Serdes.long()`. They are the classes of `moldau.serdes`; use either."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import ClassVar
 from moldau.pipeline.dsl.functions import callable_of
 from moldau.pipeline.dsl.options.given import Duration, milliseconds
 from moldau.pipeline.dsl.options.hints import Hinting
-from moldau.pipeline.ir.function_serde import FunctionSerde
-from moldau.pipeline.ir.list_serde import ListSerde
-from moldau.pipeline.ir.serdes import (
+from moldau.pipeline.ir.type_variables import K, V
+from moldau.pipeline.ir.types import DataType
+from moldau.serdes.lists import ListSerde
+from moldau.serdes.plain import (
     BooleanSerde,
     BytesSerde,
     DoubleSerde,
     FloatSerde,
+    FunctionSerde,
     IntegerSerde,
     JsonSerde,
     LongSerde,
-    Serde,
     ShortSerde,
     StringSerde,
     UuidSerde,
     VoidSerde,
 )
-from moldau.pipeline.ir.type_variables import K, V
-from moldau.pipeline.ir.types import DataType
-from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
+from moldau.serdes.serde import Serde
+from moldau.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 
 __all__ = ["Serdes"]
 

@@ -18,10 +18,10 @@ from moldau.pipeline.dsl.options.windows import SessionWindows, SlidingWindows, 
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import Aggregator, Count, EmitStrategy
 from moldau.pipeline.ir.origin import callers_origin
-from moldau.pipeline.ir.serdes import DefaultSerde, Serde
+from moldau.pipeline.ir.serdes import DefaultSerde
 from moldau.pipeline.ir.type_variables import VR, K, V
-from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
-from moldau.pipeline.ir.windows import Windowed
+from moldau.serdes.serde import Serde
+from moldau.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde, Windowed
 
 if TYPE_CHECKING:
     from moldau.pipeline.dsl.grouped import KGroupedStream

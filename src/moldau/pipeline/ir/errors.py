@@ -5,7 +5,7 @@ from __future__ import annotations
 from moldau.core.errors import MoldauError
 from moldau.pipeline.ir.origin import UNKNOWN, Origin
 
-__all__ = ["CopartitioningError", "SerdeError", "TopologyError"]
+__all__ = ["CopartitioningError", "TopologyError"]
 
 
 class TopologyError(MoldauError):
@@ -18,7 +18,3 @@ class TopologyError(MoldauError):
 
 class CopartitioningError(TopologyError):
     """Inputs of one join have different partition counts, so records of one key would not meet."""
-
-
-class SerdeError(MoldauError):
-    """A value cannot be written by its serde, or bytes are not what the serde reads."""

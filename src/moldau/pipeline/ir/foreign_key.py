@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from moldau.pipeline.ir.functions import Function
 from moldau.pipeline.ir.nodes import Join, JoinKind, Materialization, OneInput, node
-from moldau.pipeline.ir.serdes import Serde
+from moldau.serdes.serde import Headers, Serde
 
 __all__ = [
     "ForeignKeyLookup",
@@ -83,6 +83,7 @@ class _InternalSerde:
     """Serdes of what only our own steps read."""
 
     is_plain = True
+    uses_headers = False
 
     def encode(self, value: Any) -> bytes:
         raise NotImplementedError
@@ -90,10 +91,10 @@ class _InternalSerde:
     def decode(self, data: bytes) -> Any:
         raise NotImplementedError
 
-    def serialize(self, topic: str, value: Any, /) -> bytes:
+    def serialize(self, topic: str, value: Any, headers: Headers | None = None) -> bytes:
         return self.encode(value)
 
-    def deserialize(self, topic: str, data: bytes, /) -> Any:
+    def deserialize(self, topic: str, data: bytes, headers: Headers | None = None) -> Any:
         return self.decode(data)
 
 

@@ -22,7 +22,8 @@ from moldau.pipeline.ir.nodes import (
     StreamStreamJoin,
     StreamTableJoin,
 )
-from moldau.pipeline.ir.serdes import DefaultSerde, Serde
+from moldau.pipeline.ir.serdes import DefaultSerde
+from moldau.serdes.serde import Serde
 
 __all__ = ["MissingSerdeError", "missing_serde"]
 

@@ -14,8 +14,8 @@ from typing import TypeVar, dataclass_transform
 
 from moldau.pipeline.ir.functions import Function, PythonFunction
 from moldau.pipeline.ir.origin import UNKNOWN, Origin
-from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.windows import AggregationWindow, JoinWindow
+from moldau.serdes.serde import Serde
 
 
 class OffsetReset(Enum):

@@ -5,19 +5,18 @@ Nothing runs here. `subtopologies` cuts it, `describing` and `drawing` print it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
 
 from moldau.pipeline.ir.describing import description
 from moldau.pipeline.ir.drawing import dot, mermaid
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import GlobalTableSource, Materialization, Node, Process, Sink, Source, inputs_of
-from moldau.pipeline.ir.rewrites.default_serdes import with_configured_serdes, with_default_serdes
 from moldau.pipeline.ir.rewrites.foreign_key import lower_foreign_key_joins
-from moldau.pipeline.ir.serdes import Serde
+from moldau.pipeline.ir.rewrites.serde_places import SerdeChange, with_default_serdes, with_serdes
 from moldau.pipeline.ir.subtopologies import SubTopology
 from moldau.pipeline.ir.subtopologies import split as cut
+from moldau.serdes.serde import Serde
 
 __all__ = ["SubTopology", "Topology", "split"]
 
@@ -90,9 +89,9 @@ class Topology:
         """The same pipeline with these serdes where it names none."""
         return Topology(with_default_serdes(self.nodes, key=key, value=value))
 
-    def with_configured_serdes(self, config: Mapping[str, Any]) -> Topology:
-        """The same pipeline with an application's settings told to the serdes that ask for them."""
-        return Topology(with_configured_serdes(self.nodes, config))
+    def with_prepared_serdes(self, prepare: SerdeChange) -> Topology:
+        """The same pipeline with what `prepare` makes of each serde, such as one that knows the settings."""
+        return Topology(with_serdes(self.nodes, prepare))
 
 
 def split(topology: Topology) -> tuple[SubTopology, ...]:

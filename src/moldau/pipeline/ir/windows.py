@@ -3,24 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic, NamedTuple
-
-from moldau.pipeline.ir.type_variables import K
-
-
-class Window(NamedTuple):
-    """A span of time in ms; a time window ends before `end`, a session or sliding window with it."""
-
-    start: int
-    """The first moment, in ms since 1970; what `fetch_at` of a window store takes."""
-    end: int
-
-
-class Windowed(NamedTuple, Generic[K]):
-    """A key within a window, the key of every windowed table."""
-
-    key: K
-    window: Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -22,25 +20,13 @@ from moldau.http.endpoints import Endpoint, Parameter, number, text
 from moldau.http.errors import HttpError
 from moldau.http.negotiation import MediaTypes
 from moldau.http.openapi import openapi_document
-from moldau.pipeline.ir.serdes import (
-    BooleanSerde,
-    BytesSerde,
-    DoubleSerde,
-    FloatSerde,
-    IntegerSerde,
-    JsonSerde,
-    LongSerde,
-    Serde,
-    ShortSerde,
-    StringSerde,
-    UuidSerde,
-)
-from moldau.pipeline.ir.windows import Windowed
 from moldau.pipeline.runtime.errors import StreamsError
 from moldau.pipeline.runtime.metrics import MetricsSnapshot
 from moldau.pipeline.runtime.queryable_stores import Shape
 from moldau.pipeline.runtime.states import State
 from moldau.pipeline.runtime.store_views import LAST_TIME, StoreViews, UnknownStoreError
+from moldau.serdes.serde import Serde, SerdeError
+from moldau.serdes.windowed import Windowed
 
 __all__ = ["Application", "build_app"]
 
@@ -155,33 +141,16 @@ def _entry(key: Any, value: Any) -> dict[str, Any]:
     return {"key": _shown(key), "value": _shown(value)}
 
 
-_FROM_TEXT: Mapping[type, Callable[[str], Any]] = {
-    StringSerde: str,
-    BytesSerde: str.encode,
-    ShortSerde: int,
-    IntegerSerde: int,
-    LongSerde: int,
-    FloatSerde: float,
-    DoubleSerde: float,
-    BooleanSerde: lambda written: {"true": True, "false": False}[written.lower()],
-    UuidSerde: uuid.UUID,
-    JsonSerde: json.loads,
-}
-
-
 def _key(view: Any, written: str) -> Any:
     """A key as it stands in a path or a query."""
     serde: Serde = view.key_serde
     from_text: Callable[[str, str], Any] | None = getattr(serde, "from_text", None)
-    if from_text is not None:
-        return from_text(view.topic, written)
-    read = _FROM_TEXT.get(type(serde))
-    if read is None:
+    if from_text is None:
         raise HttpError(400, f"keys of this store ({type(serde).__name__}) cannot be written in a URL")
     try:
-        return read(written)
-    except (ValueError, KeyError):
-        raise HttpError(400, f"{written!r} is no key of this store ({type(serde).__name__})") from None
+        return from_text(view.topic, written)
+    except SerdeError as error:
+        raise HttpError(400, f"{written!r} is not a key of this store ({type(serde).__name__}): {error}") from None
 
 
 def _shown(value: Any) -> Any:

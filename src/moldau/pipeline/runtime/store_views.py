@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 from moldau.pipeline.cores.records import ValueAndTimestamp
 from moldau.pipeline.cores.serialization import decoder, encoder
 from moldau.pipeline.dsl.options.hints import Hinting
-from moldau.pipeline.ir.windows import Window, Windowed
 from moldau.pipeline.runtime.errors import StreamsError
 from moldau.pipeline.runtime.queryable_stores import QueryableStore, Shape
+from moldau.serdes.windowed import Window, Windowed
 
 __all__ = ["KeyValueView", "SessionView", "StoreViews", "UnknownStoreError", "View", "WindowView"]
 

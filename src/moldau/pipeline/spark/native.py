@@ -18,7 +18,7 @@ from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.expressions import Call, Expression
 from moldau.pipeline.ir.expressions import Column as ColumnOf
 from moldau.pipeline.ir.functions import Function
-from moldau.pipeline.ir.serdes import Serde, type_of
+from moldau.pipeline.ir.serdes import type_of
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.ir.types import DataType, Primitive
 from moldau.pipeline.spark.native_checks import NativeRefusalError, built_in, native_aggregate
@@ -27,6 +27,7 @@ from moldau.pipeline.spark.native_serdes import decoded, encoded, is_readable
 from moldau.pipeline.spark.plan import OutputPoint, store_output
 from moldau.pipeline.spark.rows import HEADERS_DDL
 from moldau.pipeline.spark.sources import Reader
+from moldau.serdes.serde import Serde
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from moldau.pipeline.ir.serdes import BytesSerde, IntegerSerde, JsonSerde, LongSerde, Serde, ShortSerde, StringSerde
 from moldau.pipeline.ir.types import Array, DataType, Map, Primitive, Struct
 from moldau.pipeline.spark.native_expressions import NotNativeError, spark_type
+from moldau.serdes.plain import BytesSerde, IntegerSerde, JsonSerde, LongSerde, ShortSerde, StringSerde
+from moldau.serdes.serde import Serde
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -27,7 +28,7 @@ def is_readable(serde: Serde, data: Column) -> Column | None:
     match serde:
         case BytesSerde():
             return None
-        case StringSerde():
+        case StringSerde(encoding="utf-8"):
             return data.isNull() | f.is_valid_utf8(data.cast("string"))
         case LongSerde() | IntegerSerde() | ShortSerde():
             return data.isNull() | (f.octet_length(data) == _SIZES[type(serde)])
@@ -46,7 +47,7 @@ def decoded(serde: Serde, data: Column) -> Column:
     match serde:
         case BytesSerde():
             return data
-        case StringSerde():
+        case StringSerde(encoding="utf-8"):
             return data.cast("string")
         case LongSerde() | IntegerSerde() | ShortSerde():
             return _number(serde, data)
@@ -76,7 +77,7 @@ def encoded(serde: Serde, value: Column, data_type: DataType | None) -> Column:
     match serde:
         case BytesSerde() if data_type is Primitive.BYTES:
             return value
-        case StringSerde() if data_type is Primitive.STRING:
+        case StringSerde(encoding="utf-8") if data_type is Primitive.STRING:
             return value.cast("binary")
         case LongSerde() if data_type in (Primitive.BIGINT, Primitive.INTEGER):
             return f.unhex(f.lpad(f.hex(value.cast("bigint")), 16, "0"))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from moldau.cli.console.deserializers import deserializer_named, render_double
 from moldau.cli.console.formatter import formatter_for
 from moldau.cli.console.moldau_command import json_line
+from moldau.cli.console.serdes import deserializer_named, render_double
 from moldau.cli.tool import ToolError
 
 STREAMS = "org.apache.kafka.streams.kstream"
@@ -105,8 +105,8 @@ def test_keys_with_windows_are_shown_as_kafka_streams_prints_them(
 
 
 def test_the_size_of_windows_must_be_told() -> None:
-    with pytest.raises(ToolError, match=r"needs the size .*: --property key.deserializer.window.size.ms=60000"):
-        deserializer_named(f"{STREAMS}.TimeWindowedDeserializer")
+    with pytest.raises(ToolError, match=r"needs the size .* --property key.deserializer.window.size.ms=60000"):
+        deserializer_named(f"{STREAMS}.TimeWindowedDeserializer", {}, "key")
 
 
 def test_a_key_that_is_too_short_for_a_window_is_an_error() -> None:

@@ -9,7 +9,7 @@ from moldau.cli.tool import ToolError
 
 
 def reader(**properties: str) -> LineReader:
-    return LineReader({key.replace("_", "."): value for key, value in properties.items()})
+    return LineReader({key.replace("_", "."): value for key, value in properties.items()}, "t")
 
 
 def test_without_properties_a_line_is_a_value() -> None:

@@ -10,8 +10,8 @@ from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.dsl.builder import StreamsBuilder
 from moldau.pipeline.dsl.kstream import KStream
 from moldau.pipeline.dsl.ktable import KTable
-from moldau.pipeline.ir.serdes import JsonSerde, StringSerde
 from moldau.pipeline.ir.topology import Topology
+from moldau.serdes.plain import JsonSerde, StringSerde
 
 STRING, JSON = StringSerde(), JsonSerde()
 

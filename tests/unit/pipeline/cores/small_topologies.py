@@ -10,8 +10,8 @@ from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.functions import PythonFunction
 from moldau.pipeline.ir.rewrites.foreign_key import lower_foreign_key_joins
-from moldau.pipeline.ir.serdes import StringSerde
 from moldau.pipeline.ir.topology import Topology
+from moldau.serdes.plain import StringSerde
 
 STRING = StringSerde()
 

@@ -22,7 +22,7 @@ from moldau.pipeline.cores.handlers import Response, log_and_continue
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.dsl.options.materialized import Materialized
 from moldau.pipeline.dsl.options.operators import Grouped
-from moldau.pipeline.ir.serdes import DoubleSerde, LongSerde
+from moldau.serdes.plain import DoubleSerde, LongSerde
 
 CONTINUE = {"processing_handler": log_and_continue, "deserialization_handler": log_and_continue}
 

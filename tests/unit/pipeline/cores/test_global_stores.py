@@ -16,7 +16,7 @@ from moldau.pipeline.dsl.builder import StreamsBuilder
 from moldau.pipeline.dsl.options.operators import Consumed
 from moldau.pipeline.dsl.options.stores import StoreBuilder, Stores
 from moldau.pipeline.ir.errors import TopologyError
-from moldau.pipeline.ir.serdes import StringSerde
+from moldau.serdes.plain import StringSerde
 
 TEXT = StringSerde()
 TEXTS = Consumed.with_(TEXT, TEXT)

@@ -26,8 +26,8 @@ from moldau.pipeline.cores.records import Record, ValueAndTimestamp
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.nodes import StateStore, StoreKind
-from moldau.pipeline.ir.serdes import LongSerde, StringSerde
 from moldau.pipeline.ir.topology import Topology
+from moldau.serdes.plain import LongSerde, StringSerde
 
 
 def counts(name: str = "counts", kind: StoreKind = StoreKind.KEY_VALUE) -> StateStore:

@@ -22,9 +22,9 @@ from moldau.pipeline.dsl.options.operators import Grouped
 from moldau.pipeline.dsl.options.windows import TimeWindows
 from moldau.pipeline.ir import foreign_key
 from moldau.pipeline.ir import nodes as ir
-from moldau.pipeline.ir.serdes import LongSerde
 from moldau.pipeline.ir.subtopologies import SubTopology
 from moldau.pipeline.ir.topology import Topology
+from moldau.serdes.plain import LongSerde
 
 
 def task_of(piece: SubTopology, **given: Any) -> Task:

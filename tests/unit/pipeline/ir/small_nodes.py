@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.functions import PythonFunction
-from moldau.pipeline.ir.serdes import LongSerde, Serde, StringSerde
 from moldau.pipeline.ir.windows import JoinWindow
+from moldau.serdes.plain import LongSerde, StringSerde
+from moldau.serdes.serde import Serde
 
 STRING = StringSerde()
 ANY = PythonFunction(lambda *values: values)

@@ -10,7 +10,7 @@ from moldau.pipeline.ir.functions import PythonFunction
 from moldau.pipeline.ir.nodes import JoinKind
 from moldau.pipeline.ir.old_values import TableTraits, table_plan
 from moldau.pipeline.ir.rewrites.foreign_key import lower_foreign_key_joins
-from moldau.pipeline.ir.serdes import StringSerde
+from moldau.serdes.plain import StringSerde
 
 STRING = StringSerde()
 ANY = PythonFunction(lambda *values: values)

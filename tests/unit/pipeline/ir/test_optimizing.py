@@ -16,9 +16,9 @@ from moldau.pipeline.ir.copartitioning import partition_counts
 from moldau.pipeline.ir.errors import CopartitioningError, TopologyError
 from moldau.pipeline.ir.nodes import Repartition, StreamStreamJoin
 from moldau.pipeline.ir.rewrites.optimizing import EACH, optimizations
-from moldau.pipeline.ir.serdes import StringSerde
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.settings import StreamsSettings
+from moldau.serdes.plain import StringSerde
 
 TEXT = StringSerde()
 NEAR = JoinWindows.of_time_difference_with_no_grace(5)

@@ -21,9 +21,10 @@ from tests.unit.pipeline.ir.small_nodes import (
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.origin import Origin
-from moldau.pipeline.ir.serdes import DefaultSerde, LongSerde, StringSerde
+from moldau.pipeline.ir.serdes import DefaultSerde
 from moldau.pipeline.ir.topology import Topology
-from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
+from moldau.serdes.plain import LongSerde, StringSerde
+from moldau.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 
 
 def test_it_knows_its_ends_and_its_stores() -> None:

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from tests.unit.pipeline.runtime.test_stores import rows
 
-from moldau.client.schema_serde import SchemaSerde
+from moldau.client import prepared_serde
 from moldau.pipeline.ir.nodes import Materialization
 from moldau.pipeline.runtime.metrics import PipelineMetrics
 from moldau.pipeline.runtime.query_app import Application, build_app
@@ -19,6 +19,7 @@ from moldau.pipeline.runtime.queryable_stores import QueryableStore, Shape
 from moldau.pipeline.runtime.states import State
 from moldau.pipeline.runtime.store_database import StoreDatabase
 from moldau.pipeline.runtime.store_views import StoreViews
+from moldau.serdes.schema_serde import SchemaSerde
 from moldau.streams import AvroSerde, JsonSchemaSerde, ProtobufSerde
 
 PERSON = {"type": "record", "name": "Person", "fields": [{"name": "id", "type": "long"}]}
@@ -43,13 +44,13 @@ CHANGELOG = "app-people-changelog"
 def test_a_key_is_found_as_json_or_as_it_is(
     name: str, serde: SchemaSerde, key: Any, written: str, tmp_path: Path
 ) -> None:
-    ours = serde.configured({"schema.registry.url": f"mock://query-keys-{name}"}, "key")
+    ours = prepared_serde(serde, {"schema.registry.url": f"mock://query-keys-{name}"}, "key")
     found = asked(ours, key, f"/stores/people/{quote(written, safe='')}", tmp_path)
     assert (found.status_code, found.json()) == (200, {"key": key, "value": {"id": 1}, "timestamp": 5})
 
 
 def test_a_key_that_fits_no_schema_is_refused(tmp_path: Path) -> None:
-    serde = AvroSerde(PERSON).configured({"schema.registry.url": "mock://query-keys-refused"}, "key")
+    serde = prepared_serde(AvroSerde(PERSON), {"schema.registry.url": "mock://query-keys-refused"}, "key")
     found = asked(serde, {"id": 7}, "/stores/people/ann", tmp_path)
     assert found.status_code == 400
     assert f"'ann' does not fit the schema of subject {CHANGELOG}-key" in found.json()["error"]
@@ -57,7 +58,7 @@ def test_a_key_that_fits_no_schema_is_refused(tmp_path: Path) -> None:
 
 def asked(serde: SchemaSerde, key: Any, path: str, folder: Path) -> httpx.Response:
     """What a store with one entry answers."""
-    values = AvroSerde(PERSON).configured({"schema.registry.url": serde.options.registry_url}, "value")
+    values = prepared_serde(AvroSerde(PERSON), {"schema.registry.url": serde.options.registry_url}, "value")
     table = Materialization(store="people", key_serde=serde, value_serde=values, is_queryable=True)
     stores = {"people": QueryableStore("people", Shape.KEY_VALUE, table)}
     file = folder / "stores.sqlite"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.client.schema_serdes import AvroSerde, JsonSchemaSerde, ProtobufSerde
 from moldau.core.errors import InvalidConfigError
-from moldau.pipeline.ir.serdes import JsonSerde, LongSerde, StringSerde
 from moldau.pipeline.runtime.serdes import default_serde
+from moldau.serdes.plain import JsonSerde, LongSerde, StringSerde
+from moldau.serdes.schema_serde import AvroSerde, JsonSchemaSerde, ProtobufSerde
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ import pytest
 
 from moldau.pipeline.cores.records import ValueAndTimestamp
 from moldau.pipeline.ir.nodes import Materialization
-from moldau.pipeline.ir.serdes import LongSerde, StringSerde
-from moldau.pipeline.ir.windows import Window, Windowed
 from moldau.pipeline.runtime.errors import StreamsError
 from moldau.pipeline.runtime.queryable_stores import QueryableStore, Shape
 from moldau.pipeline.runtime.store_database import StoreDatabase
 from moldau.pipeline.runtime.store_views import StoreViews, UnknownStoreError
+from moldau.serdes.plain import LongSerde, StringSerde
+from moldau.serdes.windowed import Window, Windowed
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 SCHEMA = pa.schema(

@@ -8,8 +8,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from moldau.core.errors import InvalidConfigError
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.origin import callers_origin
+from moldau.serdes.serde import check_calls
 
 __all__ = ["Duration", "check_serdes", "milliseconds", "option_of"]
 
@@ -37,6 +39,11 @@ def check_serdes(*serdes: Any) -> None:
         if serde is not None and (isinstance(serde, type) or not hasattr(serde, "serialize")):
             hint = f"; call it: {serde.__name__}()" if isinstance(serde, type) else ""
             raise TopologyError(f"{serde!r} is not a serde: it needs serialize and deserialize{hint}", callers_origin())
+        if serde is not None:
+            try:
+                check_calls(serde, "serialize")
+            except InvalidConfigError as error:
+                raise TopologyError(str(error), callers_origin()) from None
 
 
 def _example(given: object, kind: type[Any]) -> str:

@@ -8,7 +8,7 @@ from moldau.pipeline.dsl.options.given import Duration, check_serdes, millisecon
 from moldau.pipeline.dsl.options.named import NamedOption
 from moldau.pipeline.dsl.options.operators import Partitioner
 from moldau.pipeline.ir.naming import checked_name
-from moldau.pipeline.ir.serdes import Serde
+from moldau.serdes.serde import Serde
 
 __all__ = ["Joined", "StreamJoined", "TableJoined"]
 

@@ -16,8 +16,9 @@ from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.naming import checked_name
 from moldau.pipeline.ir.nodes import Materialization
 from moldau.pipeline.ir.origin import callers_origin
-from moldau.pipeline.ir.serdes import DefaultSerde, Serde
+from moldau.pipeline.ir.serdes import DefaultSerde
 from moldau.pipeline.ir.type_variables import K, V
+from moldau.serdes.serde import Serde
 
 __all__ = ["Materialized"]
 

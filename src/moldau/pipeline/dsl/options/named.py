@@ -8,8 +8,8 @@ from typing import Generic, Self
 from moldau.pipeline.dsl.options.given import check_serdes, option_of
 from moldau.pipeline.dsl.options.hints import Hinting
 from moldau.pipeline.ir.naming import checked_name
-from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.type_variables import K, V
+from moldau.serdes.serde import Serde
 
 __all__ = ["Named", "NamedOption", "SerdesOption", "name_of"]
 

@@ -18,8 +18,8 @@ from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import PythonFunction
 from moldau.pipeline.ir.nodes import OffsetReset
 from moldau.pipeline.ir.origin import callers_origin
-from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.type_variables import K, V
+from moldau.serdes.serde import Serde
 
 if TYPE_CHECKING:
     from moldau.pipeline.dsl.kstream import KStream

@@ -13,7 +13,7 @@ from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.naming import checked_name
 from moldau.pipeline.ir.nodes import Materialization, StateStore, StoreKind
 from moldau.pipeline.ir.origin import callers_origin
-from moldau.pipeline.ir.serdes import Serde
+from moldau.serdes.serde import Serde
 
 __all__ = ["StoreBuilder", "StoreSupplier", "Stores"]
 

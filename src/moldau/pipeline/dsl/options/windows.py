@@ -14,7 +14,7 @@ from moldau.pipeline.dsl.options.hints import Hinting
 from moldau.pipeline.ir import windows as ir
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.origin import callers_origin
-from moldau.pipeline.ir.windowed_serdes import MAX_TIME_MS
+from moldau.serdes.windowed import MAX_TIME_MS
 
 DAY_MS = 24 * 60 * 60 * 1000
 

@@ -18,7 +18,8 @@ from moldau.pipeline.ir.foreign_key import (
 from moldau.pipeline.ir.functions import PythonFunction
 from moldau.pipeline.ir.nodes import ForeignKeyJoin, Materialization, Node, Repartition
 from moldau.pipeline.ir.rewrites.rebuilding import rebuilt
-from moldau.pipeline.ir.serdes import BytesSerde, Serde
+from moldau.serdes.plain import BytesSerde
+from moldau.serdes.serde import Serde
 
 __all__ = ["lower_foreign_key_joins"]
 

@@ -9,18 +9,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from typing import Any
 
-from moldau.pipeline.ir.list_serde import ListSerde
 from moldau.pipeline.ir.nodes import Materialization, Node, StateStore
 from moldau.pipeline.ir.rewrites.rebuilding import rebuilt, replaced
-from moldau.pipeline.ir.serdes import Serde
-from moldau.pipeline.ir.windowed_serdes import SessionWindowedSerde, TimeWindowedSerde
+from moldau.pipeline.ir.serdes import DefaultSerde
+from moldau.serdes.serde import Part, Serde, with_inner
 
-__all__ = ["SerdeChange", "changed_serde", "with_serdes"]
+__all__ = ["SerdeChange", "with_default_serdes", "with_serdes"]
 
-SerdeChange = Callable[[Serde, str], Serde]
+SerdeChange = Callable[[Serde, Part], Serde]
 """(serde, `key` or `value`) -> the serde to use in its place, which may be the same."""
 
-_PARTS = {"key_serde": "key", "value_serde": "value"}
+_PARTS: dict[str, Part] = {"key_serde": "key", "value_serde": "value"}
 
 
 def with_serdes(nodes: Iterable[Node], change: SerdeChange) -> tuple[Node, ...]:
@@ -34,20 +33,22 @@ def with_serdes(nodes: Iterable[Node], change: SerdeChange) -> tuple[Node, ...]:
     return rebuilt(nodes, rewrite)
 
 
-def changed_serde(serde: Serde, part: str, change: SerdeChange) -> Serde:
-    """What takes a serde's place; of a windowed serde or a list's, what is inside is changed."""
-    if isinstance(serde, TimeWindowedSerde | SessionWindowedSerde | ListSerde):
-        whole: Serde = _with(serde, inner=changed_serde(serde.inner, part, change))
-        return whole
-    return change(serde, part)
+def with_default_serdes(nodes: Iterable[Node], *, key: Serde | None, value: Serde | None) -> tuple[Node, ...]:
+    """Replace every `DefaultSerde`; one that has no setting stays, and refuses the first record it meets."""
+    defaults = {"key": key, "value": value}
+
+    def resolved(serde: Serde, part: Part) -> Serde:
+        return defaults[serde.part] or serde if isinstance(serde, DefaultSerde) else serde
+
+    return with_serdes(nodes, resolved)
 
 
 def _changed(name: str, part: Any, change: SerdeChange) -> Any:
     if name in _PARTS:
-        return changed_serde(part, _PARTS[name], change)
+        return _changed_serde(part, _PARTS[name], change)
     match part:
         case Materialization():
-            new = {field: changed_serde(getattr(part, field), kind, change) for field, kind in _PARTS.items()}
+            new = {field: _changed_serde(getattr(part, field), kind, change) for field, kind in _PARTS.items()}
             return _with(part, **new)
         case StateStore():
             return _with(part, table=_changed("table", part.table, change))
@@ -55,6 +56,10 @@ def _changed(name: str, part: Any, change: SerdeChange) -> Any:
             return tuple(_changed(name, store, change) for store in part)
         case _:
             return part
+
+
+def _changed_serde(serde: Serde, part: Part, change: SerdeChange) -> Serde:
+    return with_inner(serde, lambda one: change(one, part))
 
 
 def _with(part: Any, **changes: Any) -> Any:

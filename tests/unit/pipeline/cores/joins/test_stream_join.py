@@ -7,8 +7,8 @@ from tests.unit.pipeline.cores.small_topologies import STRING, Run, both, functi
 from moldau.pipeline.cores.handlers import log_and_continue
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.nodes import JoinKind
-from moldau.pipeline.ir.serdes import JsonSerde
 from moldau.pipeline.ir.windows import JoinWindow
+from moldau.serdes.plain import JsonSerde
 
 INNER, LEFT, OUTER = JoinKind.INNER, JoinKind.LEFT, JoinKind.OUTER
 

@@ -14,7 +14,8 @@ from moldau.pipeline.cores.stores.store import Codec, codec_of
 from moldau.pipeline.cores.stores.window_store import DuplicatesWindowStore, TimestampedWindowStore, WindowStore
 from moldau.pipeline.cores.stores.write_back import WriteBack
 from moldau.pipeline.ir.nodes import Materialization
-from moldau.pipeline.ir.serdes import JsonSerde, Serde, StringSerde
+from moldau.serdes.plain import JsonSerde, StringSerde
+from moldau.serdes.serde import Serde
 
 
 def codec(value_serde: Serde | None = None) -> Codec:

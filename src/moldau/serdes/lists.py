@@ -5,23 +5,20 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, ClassVar, Generic
 
-from moldau.pipeline.ir.errors import SerdeError
-from moldau.pipeline.ir.serdes import (
-    DoubleSerde,
-    FloatSerde,
-    IntegerSerde,
-    LongSerde,
+from moldau.serdes.plain import DoubleSerde, FloatSerde, IntegerSerde, LongSerde, ShortSerde, UuidSerde
+from moldau.serdes.serde import (
+    Headers,
     Serde,
-    ShortSerde,
-    UuidSerde,
+    SerdeError,
+    T,
+    bound_deserializer,
+    bound_serializer,
     refuse,
-    shown,
-    type_of,
+    short_repr,
+    wants_headers,
 )
-from moldau.pipeline.ir.type_variables import V
-from moldau.pipeline.ir.types import Array, DataType
 
 __all__ = ["ListSerde"]
 
@@ -40,21 +37,23 @@ CONSTANT_SIZE, VARIABLE_SIZE, NULL_SIZE = 0, 1, -1
 
 
 @dataclass(frozen=True, slots=True)
-class ListSerde(Generic[V]):
+class ListSerde(Generic[T]):
     """Lists of what `inner` writes, nulls among them; entries of fixed size follow each other without lengths."""
 
-    inner: Serde[V]
+    has_inner: ClassVar[bool] = True
+
+    inner: Serde[T]
 
     @property
-    def data_type(self) -> DataType | None:
-        items = type_of(self.inner)
-        return None if items is None else Array(items)
+    def uses_headers(self) -> bool:
+        return wants_headers(self.inner)
 
-    def serialize(self, topic: str, value: Sequence[V | None], /) -> bytes:
+    def serialize(self, topic: str, value: Sequence[T | None], headers: Headers | None = None) -> bytes:
         if isinstance(value, str | bytes) or not isinstance(value, Sequence):
             refuse(value, "a list")
+        serialize = bound_serializer(self.inner)
         is_fixed = type(self.inner) in FIXED_SIZES
-        entries = [None if entry is None else self.inner.serialize(topic, entry) for entry in value]
+        entries = [None if entry is None else serialize(topic, entry, headers or ()) for entry in value]
         parts = [bytes([CONSTANT_SIZE if is_fixed else VARIABLE_SIZE])]
         if is_fixed:
             nulls = [index for index, entry in enumerate(entries) if entry is None]
@@ -66,12 +65,13 @@ class ListSerde(Generic[V]):
             parts.append(entry or b"")
         return b"".join(parts)
 
-    def deserialize(self, topic: str, data: bytes, /) -> list[V | None]:
+    def deserialize(self, topic: str, data: bytes, headers: Headers | None = None) -> list[T | None]:
+        deserialize = bound_deserializer(self.inner)
         try:
             pieces = list(_fixed_pieces(data, self.inner) if data[0] == CONSTANT_SIZE else _sized_pieces(data))
         except (struct.error, IndexError):
-            raise SerdeError(f"{shown(data)} is not a list: it ends too early") from None
-        return [None if piece is None else self.inner.deserialize(topic, piece) for piece in pieces]
+            raise SerdeError(f"{short_repr(data)} is not a list: it ends too early") from None
+        return [None if piece is None else deserialize(topic, piece, headers or ()) for piece in pieces]
 
 
 class _Reading:
@@ -98,7 +98,7 @@ def _fixed_pieces(data: bytes, inner: Serde[Any]) -> Iterator[bytes | None]:
     """Entries of one size; the places of nulls come first, and nothing stands for them later."""
     size = FIXED_SIZES.get(type(inner))
     if size is None:
-        raise SerdeError(f"{shown(data)} is a list of entries of one size, and {inner!r} writes others")
+        raise SerdeError(f"{short_repr(data)} is a list of entries of one size, and {inner!r} writes others")
     reading = _Reading(data)
     nulls = {reading.number() for _ in range(reading.number())}
     for index in range(reading.number()):

@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
+from moldau.client import prepared_serde
 from moldau.client.mock_registry import mock_registry
-from moldau.client.registered_schemas import RegistryTroubleError
-from moldau.client.schema_record import SchemaRecord
-from moldau.client.schema_serde import SchemaSerde
-from moldau.client.schema_serdes import AvroSerde, JsonSchemaSerde, ProtobufSerde
-from moldau.client.schema_values import UnfitValueError
 from moldau.core.errors import InvalidConfigError
+from moldau.serdes.schema_serde import AvroSerde, JsonSchemaSerde, ProtobufSerde, SchemaRecord, SchemaSerde
+from moldau.serdes.schema_source import SchemaSourceError, UnfitValueError
 
 NOTE = {"type": "record", "name": "Note", "fields": [{"name": "text", "type": "string"}]}
 _numbers = count()
@@ -29,7 +27,7 @@ def url() -> str:
 
 
 def configured(serde: SchemaSerde, url: str, **settings: Any) -> SchemaSerde:
-    return serde.configured({"schema.registry.url": url, **settings}, "value")
+    return prepared_serde(serde, {"schema.registry.url": url, **settings}, "value")
 
 
 def test_a_schema_is_given_as_text_dict_or_file(url: str, tmp_path: Path) -> None:
@@ -53,8 +51,8 @@ def test_what_a_serde_says_itself_beats_the_settings(url: str) -> None:
 
 def test_key_and_value_know_their_subjects(url: str) -> None:
     config = {"schema.registry.url": url}
-    AvroSerde().configured(config, "key").serialize("t", "k")
-    AvroSerde().configured(config, "value").serialize("t", "v")
+    prepared_serde(AvroSerde(), config, "key").serialize("t", "k")
+    prepared_serde(AvroSerde(), config, "value").serialize("t", "v")
     assert mock_registry(url).ask("GET", "/subjects") == ["t-key", "t-value"]
 
 
@@ -82,7 +80,7 @@ def test_a_serde_refuses_what_another_format_wrote(url: str) -> None:
     data = configured(AvroSerde(NOTE), url).serialize("t", {"text": "a"})
     with pytest.raises(UnfitValueError, match="schema 1 of type AVRO, not JSON; use the serde of that type"):
         configured(JsonSchemaSerde(), url).deserialize("t", data)
-    with pytest.raises(RegistryTroubleError, match="subject t-value has a schema of type AVRO, which ProtobufSerde"):
+    with pytest.raises(SchemaSourceError, match="subject t-value has a schema of type AVRO, which ProtobufSerde"):
         configured(ProtobufSerde(), url).serialize("t", {"text": "a"})
 
 
@@ -97,7 +95,7 @@ def test_strategies_that_need_a_name_refuse_schemas_without(url: str) -> None:
     serde = configured(
         JsonSchemaSerde({"type": "object"}), url, **{"value.subject.name.strategy": "RecordNameStrategy"}
     )
-    with pytest.raises(RegistryTroubleError, match=r"needs a schema with a name.*or use TopicNameStrategy"):
+    with pytest.raises(SchemaSourceError, match=r"needs a schema with a name.*or use TopicNameStrategy"):
         serde.serialize("t", {})
 
 

@@ -1,59 +1,98 @@
-"""What serdes with a schema have in common: the bytes before the value, the subject, and who knows which schema.
+"""Avro, JSON Schema and Protobuf as Confluent's serdes write them: a magic byte, a registered schema's id, the data.
 
-A serde is a description and travels between processes as one; each process asks the registry for itself, when it needs
-to, and remembers the answers. Records that were read remember their schema, so that they can be written again without
-naming one. The kinds are in `schema_serdes`. Start at `SchemaSerde.serialize`.
+Values are plain Python values. A serde is a description and travels between processes as one; each process connects to
+its schema source by itself, when it needs to. Records that were read remember their schema, so that they can be written
+again without naming one. Start at `AvroSerde` and `SchemaSerde.serialize`; the other two formats differ in little.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Self, Unpack
 
-from moldau.client.registered_schemas import RegisteredSchemas, RegistryTroubleError, SchemaText, registered_schemas
-from moldau.client.schema_record import SchemaRecord, remembering
-from moldau.client.schema_registry import MOCK_SCHEME, RegisteredSchema, subject_name
-from moldau.client.schema_values import UnfitValueError
-from moldau.client.serde_options import SerdeOptions
-from moldau.client.serializers import Part
 from moldau.core.errors import InvalidConfigError
 from moldau.schemas.errors import SchemaError
+from moldau.schemas.protobuf.codec import ProtobufCodec
 from moldau.schemas.schema import ParsedSchema, parse
 from moldau.schemas.values import ValueCodec, codec_of, frame_value, parse_frame
+from moldau.serdes.schema_options import GivenSchema, RegistryOptions, SerdeOptions
+from moldau.serdes.schema_source import (
+    ConnectSchemas,
+    RegisteredSchema,
+    SchemaSource,
+    SchemaSourceError,
+    SchemaText,
+    UnfitValueError,
+    subject_name,
+)
+from moldau.serdes.serde import Headers, Part
 
-__all__ = ["Decode", "Encode", "SchemaSerde"]
+__all__ = ["AvroSerde", "JsonSchemaSerde", "ProtobufSerde", "SchemaRecord", "SchemaSerde"]
 
 Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
 PREFIX = 5
 """The magic byte and the schema's id."""
 
+MOCK_SCHEME = "mock"
+
+
+class SchemaRecord(dict[str, Any]):
+    """A record as a dict that remembers the schema it was read with; a copy made of it is a plain dict."""
+
+    __slots__ = ("schema",)
+
+    schema: SchemaText
+    """Set by `record_with_schema`, the only maker."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (record_with_schema, (dict(self), self.schema))
+
+
+def record_with_schema(fields: Mapping[str, Any], schema: SchemaText) -> SchemaRecord:
+    """A record with its schema."""
+    # Not a constructor of its own: that would cost as much again as the copy, and each record that is read pays it.
+    record = SchemaRecord(fields)
+    record.schema = schema
+    return record
+
 
 class SchemaSerde:
     """Use `AvroSerde`, `JsonSchemaSerde` or `ProtobufSerde`."""
 
     schema_type: ClassVar[str]
+    uses_headers: ClassVar[bool] = False
 
     def __init__(self, options: SerdeOptions) -> None:
         self.options = options
         self._writers: dict[str, Encode] = {}
         self._readers: dict[bytes, Decode] = {}
 
-    # What pipelines call
-
-    def serialize(self, topic: str, value: Any, /) -> bytes:
-        """The magic byte, the schema's id and the value; raises `SchemaError` for a value that does not fit."""
+    def serialize(self, topic: str, value: Any, headers: Headers | None = None) -> bytes:
+        """The magic byte, the schema's id and the value; raises `UnfitValueError` for a value that does not fit."""
         write = self._writers.get(topic) or self._writer(topic)
-        return write(value)
+        try:
+            return write(value)
+        except SchemaError as error:
+            raise UnfitValueError(f"{error} ({type(value).__name__})") from error
 
-    def deserialize(self, topic: str, data: bytes, /) -> Any:
+    def deserialize(self, topic: str, data: bytes, headers: Headers | None = None) -> Any:
         """The value of some bytes, read with the schema that they name."""
         read = self._readers.get(data[:PREFIX])
-        return read(data[PREFIX:]) if read is not None else self._first_read(data)
+        try:
+            return read(data[PREFIX:]) if read is not None else self._first_read(data)
+        except SchemaError as error:
+            raise UnfitValueError(str(error)) from error
+
+    def with_schema_source(self, connect: ConnectSchemas) -> Self:
+        """The same serde, which asks the schemas that `connect` connects to."""
+        return self._of(replace(self.options, connect=connect))
 
     def configured(self, config: Mapping[str, Any], part: Part) -> Self:
-        """The serde for keys or for values of an application with these settings; what the serde says itself holds.
+        """The serde for keys or for values of an application with these settings; its own options win over them.
 
         Raises `InvalidConfigError` for what can never work.
         """
@@ -62,11 +101,11 @@ class SchemaSerde:
         return made
 
     def from_text(self, topic: str, text: str) -> Any:
-        """A value that a person wrote: as JSON, or as it is where that fits the schema."""
+        """A value that a person typed: as JSON, or as text where that fits the schema."""
         schema = self._given
         registered = self._latest(topic, None) if schema is None else self._registered(topic, schema)
         encode = self._encode_with(registered)
-        for candidate in _readings(text):
+        for candidate in _candidates(text):
             try:
                 encode(candidate)
             except SchemaError:
@@ -86,7 +125,7 @@ class SchemaSerde:
 
         def read(body: bytes) -> Any:
             value = decode(body)
-            return remembering(value, schema) if type(value) is dict else value
+            return record_with_schema(value, schema) if type(value) is dict else value
 
         return read
 
@@ -109,20 +148,22 @@ class SchemaSerde:
         return write
 
     def _encode_by_value(self, topic: str) -> Encode:
-        """When nobody gave a schema: the value's own, or else the one that is registered."""
+        """Without a schema of the serde's own: with that of each value, or else the latest that is registered."""
         known: dict[SchemaText | None, Encode] = {}
-        last_schema, last_encode = None, None
+        last: tuple[SchemaText | None, Encode | None] = (None, None)
 
         def write(value: Any) -> bytes:
-            nonlocal last_schema, last_encode
+            # Threads that share a producer come here at the same time, so schema and encoder are read as one.
+            nonlocal last
             schema = value.schema if type(value) is SchemaRecord else self.schema_of(value)
+            last_schema, encode = last
             # Records that were read by one serde have one and the same schema object, and hashing it takes longer.
-            if last_encode is None or schema is not last_schema:
-                found = known.get(schema)
-                if found is None:
-                    found = known[schema] = self._encode_again(topic, schema)
-                last_schema, last_encode = schema, found
-            return last_encode(value)
+            if encode is None or schema is not last_schema:
+                encode = known.get(schema)
+                if encode is None:
+                    encode = known[schema] = self._encode_again(topic, schema)
+                last = (schema, encode)
+            return encode(value)
 
         return write
 
@@ -138,7 +179,7 @@ class SchemaSerde:
 
         def write(record: Any) -> bytes:
             if not record.keys() <= fields:
-                raise RegistryTroubleError(
+                raise SchemaSourceError(
                     f"no schema to write topic {topic} with: the record has got {', '.join(record.keys() - fields)}, "
                     f"which the schema it was read with does not know; write {type(self).__name__}(schema)"
                 )
@@ -159,12 +200,12 @@ class SchemaSerde:
         subject, kind = self._subject(topic, schema), type(self).__name__
         found = self._schemas.latest(subject)
         if found is None:
-            raise RegistryTroubleError(
+            raise SchemaSourceError(
                 f"no schema to write topic {topic} with: {kind} was given none, and subject {subject} has none; "
                 f"write {kind}(schema), or register one under that subject"
             )
         if found.parsed.schema_type != self.schema_type:
-            raise RegistryTroubleError(
+            raise SchemaSourceError(
                 f"subject {subject} has a schema of type {found.parsed.schema_type}, which {kind} cannot write; use "
                 "the serde of that type"
             )
@@ -177,7 +218,7 @@ class SchemaSerde:
         try:
             return subject_name(strategy, topic, name, is_key=self.options.is_key)
         except InvalidConfigError as error:
-            raise RegistryTroubleError(
+            raise SchemaSourceError(
                 f"topic {topic} has no subject: {error}; give the serde a schema with a name, or use TopicNameStrategy"
             ) from None
 
@@ -191,7 +232,7 @@ class SchemaSerde:
     # Reading
 
     def _first_read(self, data: bytes) -> Any:
-        """Read with a schema that is not at hand yet."""
+        """Read the first value with a schema."""
         frame = parse_frame(data)
         if frame.schema_id is None:
             return self._decode_with(frame.guid or "")(frame.body)
@@ -216,13 +257,19 @@ class SchemaSerde:
     # Settings, processes
 
     @property
-    def _schemas(self) -> RegisteredSchemas:
+    def _schemas(self) -> SchemaSource:
+        connect = self.options.connect
+        if connect is None:
+            raise InvalidConfigError(
+                f"{type(self).__name__} has no schemas to ask yet: give it to a producer, a consumer or a topology, or "
+                "call moldau.client.prepared_serde"
+            )
         if not self.options.registry_url:
             raise InvalidConfigError(
                 f"schema.registry.url is missing: {type(self).__name__} needs a registry, such as "
                 "http://localhost:8081, or mock://name in tests"
             )
-        return registered_schemas(self.options.registry_url, self.options.user_info)
+        return connect(self.options.registry_url, self.options.user_info)
 
     def _check(self) -> None:
         """Refuse what no record could pass, before the first one comes."""
@@ -260,7 +307,82 @@ class SchemaSerde:
         return f"{type(self).__name__}({self.options.schema or ''})"
 
 
-def _readings(text: str) -> Iterator[Any]:
+class AvroSerde(SchemaSerde):
+    """Avro. Records are dicts; logical types are what Python has for them (`Decimal`, `datetime`, `UUID`).
+
+    schema: what to write with: a text, a dict, or a `Path` to a file. Without one, records are written with the schema
+        they were read with, plain values (str, int, float, bool, bytes) with Avro's own types, and others with the
+        latest version of the subject.
+    reader_schema: what to see records as when they were written with other versions; without one, as they were written.
+    options: `registry_url`, `user_info`, `auto_register`, `use_latest_version`, `subject_name_strategy` override the
+        settings of the application; `references` are schemas that this one builds on. See `RegistryOptions`.
+    """
+
+    schema_type = "AVRO"
+    _PLAIN: ClassVar[Mapping[type, SchemaText]] = {
+        kind: SchemaText("AVRO", f'"{name}"')
+        for kind, name in ((str, "string"), (bytes, "bytes"), (bool, "boolean"), (int, "long"), (float, "double"))
+    }
+
+    def __init__(
+        self,
+        schema: GivenSchema | None = None,
+        *,
+        reader_schema: GivenSchema | None = None,
+        **options: Unpack[RegistryOptions],
+    ) -> None:
+        super().__init__(SerdeOptions.of(schema, reader_schema=reader_schema, **options))
+
+    def schema_of(self, value: Any) -> SchemaText | None:
+        return self._PLAIN.get(type(value))
+
+
+class JsonSchemaSerde(SchemaSerde):
+    """JSON that fits a JSON Schema. What is written is checked; what is read is taken as it comes.
+
+    The arguments are those of `AvroSerde`, without a schema to read with.
+    """
+
+    schema_type = "JSON"
+
+    def __init__(self, schema: GivenSchema | None = None, **options: Unpack[RegistryOptions]) -> None:
+        super().__init__(SerdeOptions.of(schema, **options))
+
+
+class ProtobufSerde(SchemaSerde):
+    """Protobuf messages as dicts by field name: enums are names, 64-bit numbers numbers, bytes bytes.
+
+    schema: the text of a .proto file, or a `Path` to it.
+    message: the type to write, by name, where the schema has several and it is not the first.
+
+    Fields that know whether they were set are missing where they were not. The options are those of `AvroSerde`.
+    """
+
+    schema_type = "PROTOBUF"
+
+    def __init__(
+        self, schema: str | Path | None = None, *, message: str | None = None, **options: Unpack[RegistryOptions]
+    ) -> None:
+        super().__init__(SerdeOptions.of(schema, message=message, **options))
+
+    def encoding(self, codec: ValueCodec) -> Encode:
+        assert isinstance(codec, ProtobufCodec)
+        return codec.encode_dict
+
+    def decoding(self, codec: ValueCodec, schema: SchemaText) -> Decode:
+        assert isinstance(codec, ProtobufCodec)
+        schemas: dict[str, SchemaText] = {}
+
+        def read(body: bytes) -> SchemaRecord:
+            message = codec.decode(body)
+            name = message.DESCRIPTOR.full_name
+            own = schemas.get(name) or schemas.setdefault(name, schema._replace(message=name))
+            return record_with_schema(codec.as_dict(message), own)
+
+        return read
+
+
+def _candidates(text: str) -> Iterator[Any]:
     try:
         yield json.loads(text)
     except ValueError:

@@ -9,27 +9,25 @@ from typing import Any
 import pytest
 
 from moldau.pipeline.dsl.serdes import Serdes
-from moldau.pipeline.ir.errors import SerdeError, TopologyError
-from moldau.pipeline.ir.list_serde import ListSerde
-from moldau.pipeline.ir.serdes import (
+from moldau.pipeline.ir.errors import TopologyError
+from moldau.pipeline.ir.serdes import DefaultSerde, type_of
+from moldau.pipeline.ir.types import Array, Primitive, Struct
+from moldau.serdes.lists import ListSerde
+from moldau.serdes.plain import (
     BooleanSerde,
     BytesSerde,
-    DefaultSerde,
     DoubleSerde,
     FloatSerde,
     IntegerSerde,
     JsonSerde,
     LongSerde,
-    Serde,
     ShortSerde,
     StringSerde,
     UuidSerde,
     VoidSerde,
-    type_of,
 )
-from moldau.pipeline.ir.types import Array, Primitive, Struct
-from moldau.pipeline.ir.windowed_serdes import MAX_TIME_MS, SessionWindowedSerde, TimeWindowedSerde
-from moldau.pipeline.ir.windows import Window, Windowed
+from moldau.serdes.serde import Serde, SerdeError
+from moldau.serdes.windowed import MAX_TIME_MS, SessionWindowedSerde, TimeWindowedSerde, Window, Windowed
 
 SOME_UUID = uuid.UUID("12345678-1234-5678-1234-567812345678")
 
@@ -120,7 +118,7 @@ def test_bytes_of_another_kind_are_refused(serde: Serde, data: bytes) -> None:
 
 
 def test_a_refusal_shows_the_beginning_of_a_long_value() -> None:
-    with pytest.raises(SerdeError, match=r"^'x+\.\.\. \(str\) is not a long; give the operator a fitting serde$"):
+    with pytest.raises(SerdeError, match=r"^'x+\.\.\. \(str\) is not a long \(int\); use a serde for its type$"):
         LongSerde().serialize("topic", "x" * 1000)
 
 

@@ -1,4 +1,7 @@
-"""What a serde with a schema was told, by its maker and by the settings of its application. Start at `SerdeOptions`."""
+"""The options of a serde with a schema: those of its constructor, then the application's settings.
+
+Start at `SerdeOptions`.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from moldau.client.serializers import Part
 from moldau.core.errors import InvalidConfigError
 from moldau.schemas.identity import SchemaReference
+from moldau.serdes.schema_source import ConnectSchemas
+from moldau.serdes.serde import Part
 
-__all__ = ["GivenSchema", "RegistryOptions", "SerdeOptions", "given_text"]
+__all__ = ["GivenSchema", "RegistryOptions", "SerdeOptions", "schema_text"]
 
 GivenSchema = str | Mapping[str, Any] | Sequence[Any] | Path
 """A schema's text, its JSON as Python has it, or the file it is in."""
@@ -21,7 +25,7 @@ DEFAULT_STRATEGY = "TopicNameStrategy"
 
 
 class RegistryOptions(TypedDict, total=False):
-    """What every serde with a schema may be told; each overrides the setting named below it."""
+    """Options of every serde with a schema; each overrides the setting named below it."""
 
     references: Sequence[Mapping[str, Any]]
     """Schemas of the registry that the serde's builds on, as dicts with `name`, `subject` and `version`."""
@@ -40,7 +44,7 @@ class RegistryOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SerdeOptions:
-    """None is what nobody has said yet: the settings of the application may, and else the default holds."""
+    """None is not decided yet: the settings of the application may decide, and otherwise the default applies."""
 
     schema: str | None = None
     references: tuple[SchemaReference, ...] = ()
@@ -52,6 +56,8 @@ class SerdeOptions:
     auto_register: bool | None = None
     use_latest_version: bool | None = None
     subject_name_strategy: str | None = None
+    connect: ConnectSchemas | None = field(default=None, repr=False, compare=False)
+    """How to get at schemas; pickled by name, so that every process connects for itself."""
 
     @classmethod
     def of(
@@ -62,11 +68,11 @@ class SerdeOptions:
         message: str | None = None,
         **options: Unpack[RegistryOptions],
     ) -> SerdeOptions:
-        """What the maker of a serde said."""
+        """The options of a constructor."""
         return cls(
-            schema=given_text(schema),
+            schema=schema_text(schema),
             references=_references(options.get("references", ())),
-            reader_schema=given_text(reader_schema),
+            reader_schema=schema_text(reader_schema),
             message=message,
             registry_url=options.get("registry_url"),
             user_info=options.get("user_info"),
@@ -76,7 +82,7 @@ class SerdeOptions:
         )
 
     def configured(self, config: Mapping[str, Any], part: Part) -> SerdeOptions:
-        """The same with the settings of an application, where they say what was left open."""
+        """The same, with the settings of an application for everything that is not decided yet."""
         found: dict[str, Any] = {
             "part": part,
             "registry_url": _text(config, "schema.registry.url"),
@@ -100,8 +106,8 @@ class SerdeOptions:
         return self.subject_name_strategy or DEFAULT_STRATEGY
 
 
-def given_text(schema: GivenSchema | None) -> str | None:
-    """The text of a schema, however it was given; a file is read here and now."""
+def schema_text(schema: GivenSchema | None) -> str | None:
+    """The text of a schema, however it was given; a file is read at once."""
     if schema is None or isinstance(schema, str):
         return schema
     if not isinstance(schema, Path):
