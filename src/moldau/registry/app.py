@@ -16,6 +16,7 @@ from moldau.http.errors import HttpError
 from moldau.http.metrics import HttpMetrics
 from moldau.http.negotiation import MediaTypes
 from moldau.http.openapi import openapi_document
+from moldau.http.service import openapi_endpoint
 from moldau.registry import schemas_of_documents as documents
 from moldau.registry.errors import ForwardingError, RegistryError
 from moldau.registry.forwarding import Forward
@@ -61,28 +62,26 @@ def build_app(registry: Registry, *, forward: Forward | None = None) -> HttpApp:
     return HttpApp(
         [*endpoints, _openapi(endpoints)],
         media_types=MEDIA_TYPES,
-        word_error=_Wording(registry.settings.dialect),
+        render_error=_ErrorAnswers(registry.settings.dialect),
         metrics=metrics,
         max_body_bytes=registry.settings["size.limit.filter.max.request.body.size"],
     )
 
 
 def _endpoints(registry: Registry, forward: Forward, metrics: HttpMetrics) -> list[Endpoint]:
-    remembered = [
-        _remembered(endpoint, registry)
-        for resource in IN_CONTEXTS
-        for endpoint in resource(registry, forward).endpoints()
+    cached = [
+        _cached(endpoint, registry) for resource in IN_CONTEXTS for endpoint in resource(registry, forward).endpoints()
     ]
     return [
-        *remembered,
-        *within_contexts(remembered),
+        *cached,
+        *within_contexts(cached),
         *Server(registry, forward).endpoints(),
         *Contexts(registry, forward).endpoints(),
         *Health(registry, forward, metrics).endpoints(),
     ]
 
 
-class _Wording:
+class _ErrorAnswers:
     """Errors as clients expect them: a number, a text, and the status that the number begins with."""
 
     def __init__(self, dialect: Dialect) -> None:
@@ -101,10 +100,10 @@ def _refusal(error_code: int, message: str) -> Answer:
     return Answer({"error_code": error_code, "message": message}, status=int(str(error_code)[:3]))
 
 
-def _remembered(endpoint: Endpoint, registry: Registry) -> Endpoint:
+def _cached(endpoint: Endpoint, registry: Registry) -> Endpoint:
     """What is read, looked up, tested or registered already depends on the state alone, which counts its changes."""
     is_read = endpoint.method == "GET" or (endpoint.method == "POST" and not endpoint.path.endswith("/tags"))
-    return replace(endpoint, moment=lambda: registry.state.generation) if is_read else endpoint
+    return replace(endpoint, state_token=lambda: registry.state.generation) if is_read else endpoint
 
 
 def _openapi(endpoints: list[Endpoint]) -> Endpoint:
@@ -115,22 +114,9 @@ def _openapi(endpoints: list[Endpoint]) -> Endpoint:
         description="Schemas with ids, versions and compatibility, as every Kafka client expects them.",
         schemas=documents.DEFINITIONS,
         error=documents.ERROR,
-        produced=MEDIA_TYPES.produced,
-        consumed=sorted(MEDIA_TYPES.consumed - {"application/octet-stream"}),
+        media_types=MEDIA_TYPES,
     )
-
-    async def show(_call: Call) -> Answer:
-        return Answer(document)
-
-    return Endpoint(
-        method="GET",
-        path="/openapi.json",
-        handle=show,
-        summary="This description.",
-        reply=documents.EMPTY_OBJECT,
-        media_types=("application/json",),
-        refusals=refusals(),
-    )
+    return openapi_endpoint(document, refusals())
 
 
 def _gauges(registry: Registry) -> Mapping[str, float]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from moldau.broker.metrics import Metrics
+from moldau.core import prometheus
 
 if TYPE_CHECKING:
     from moldau.broker.watchdog import Stall
@@ -30,7 +31,6 @@ LOOP_PATIENCE_S = 5.0
 TURN_S = 0.002
 """The longest an answer is worked on before requests of clients get their turn."""
 
-PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
 
 RUNNING = 3
@@ -144,7 +144,7 @@ class MetricsServer:
             return 405, "text/plain", b"only GET\n"
         target = urlsplit(parts[1])
         if target.path == "/metrics":
-            return self._if_answered(PROMETHEUS_TEXT, await self._on_broker_loop(self._prometheus()))
+            return self._if_answered(prometheus.CONTENT_TYPE, await self._on_broker_loop(self._prometheus()))
         if target.path == "/jmx":
             pattern = parse_qs(target.query).get("object-name", ["*:*"])[0]
             return self._if_answered("application/json", await self._on_broker_loop(self._jmx(pattern)))

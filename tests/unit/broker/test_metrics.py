@@ -75,7 +75,7 @@ def test_quoted_mbean_values_lose_their_quotes_in_labels() -> None:
 
 def test_large_families_come_in_pieces() -> None:
     samples = [Sample((("partition", str(n)),), n) for n in range(1000)]
-    pieces = list(metrics_of(Family("", "kafka_x", Kind.PLAIN_GAUGE, "", samples)).render_prometheus())
+    pieces = list(metrics_of(Family("", "kafka_x", Kind.PLAIN_GAUGE, "Many.", samples)).render_prometheus())
     assert len(pieces) > 4
     assert "".join(pieces).count("\n") == 1002
 

@@ -6,11 +6,11 @@ from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
+from moldau.http.answer_cache import AnswerCache, CachedAnswer
 from moldau.http.app import HttpApp
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint
 from moldau.http.errors import HttpError
-from moldau.http.kept_answers import KeptAnswer, KeptAnswers
 from moldau.http.metrics import HttpMetrics
 from moldau.http.negotiation import MediaTypes
 
@@ -23,7 +23,7 @@ async def fail(_call: Call) -> Answer:
     raise ZeroDivisionError("secret")
 
 
-def word(error: Exception) -> Answer:
+def render_error(error: Exception) -> Answer:
     status = error.status if isinstance(error, HttpError) else 500
     return Answer({"status": status}, status=status)
 
@@ -35,7 +35,7 @@ APP = HttpApp(
         Endpoint(method="GET", path="/fail", handle=fail, summary=""),
     ],
     media_types=MediaTypes(produced={"application/json": 1.0}, consumed=frozenset({"application/json"})),
-    word_error=word,
+    render_error=render_error,
     metrics=METRICS,
 )
 
@@ -54,7 +54,7 @@ def test_a_number_that_is_none_makes_no_resource(text: str) -> None:
     assert TestClient(APP).get("/echo/x", params={"number": text}).status_code == 404
 
 
-def test_an_unforeseen_error_is_worded_and_its_text_stays_inside() -> None:
+def test_an_unexpected_error_is_rendered_and_its_text_stays_inside() -> None:
     answer = TestClient(APP).get("/fail")
     assert (answer.status_code, answer.json()) == (500, {"status": 500})
 
@@ -68,11 +68,11 @@ def test_numbers_are_kept_by_path_and_status() -> None:
 
 
 class Remembering:
-    """An endpoint that counts how often it is asked, in a state that tells its moment."""
+    """An endpoint that counts how often it is asked, of a state that counts its changes."""
 
     def __init__(self) -> None:
         self.asked = 0
-        self.moment = 0
+        self.state = 0
         self.status = 200
         self.app = HttpApp(
             [
@@ -82,12 +82,12 @@ class Remembering:
                     handle=self.answer,
                     summary="",
                     body={} if method == "POST" else None,
-                    moment=lambda: self.moment,
+                    state_token=lambda: self.state,
                 )
                 for method in ("GET", "POST")
             ],
             media_types=MediaTypes(produced={"a/a": 1.0, "b/b": 0.5}, consumed=frozenset({"application/json"})),
-            word_error=word,
+            render_error=render_error,
         )
         self.client = TestClient(self.app)
 
@@ -101,7 +101,7 @@ def test_the_same_request_is_answered_from_memory_until_something_changes() -> N
     assert [it.client.get("/it").json() for _ in range(3)] == [1, 1, 1]
     assert it.client.get("/it?x=1").json() == 2
     assert it.client.get("/it", headers={"accept": "b/b"}).headers["content-type"] == "b/b"
-    it.moment += 1
+    it.state += 1
     assert [it.client.get("/it").json() for _ in range(2)] == [4, 4]
     assert it.client.head("/it").status_code == 200
 
@@ -118,23 +118,23 @@ def test_what_changed_something_and_what_was_refused_is_asked_again() -> None:
     it.status = 200
 
     async def change(_call: Call) -> Answer:
-        it.moment += 1
-        return Answer(it.moment)
+        it.state += 1
+        return Answer(it.state)
 
     it.app = HttpApp(
-        [Endpoint(method="GET", path="/it", handle=change, summary="", moment=lambda: it.moment)],
+        [Endpoint(method="GET", path="/it", handle=change, summary="", state_token=lambda: it.state)],
         media_types=MediaTypes(produced={"a/a": 1.0}, consumed=frozenset()),
-        word_error=word,
+        render_error=render_error,
     )
     client = TestClient(it.app)
     assert [client.get("/it").json() for _ in range(2)] == [1, 2]
 
 
 def test_memory_for_answers_has_an_end() -> None:
-    answers = KeptAnswers()
+    answers = AnswerCache()
     for number in range(500):
-        answers.keep(number, KeptAnswer(1, "/", Response(b"")), 200_000)
-    assert answers.find(499) is not None
-    assert answers.find(0) is None
-    answers.keep("large", KeptAnswer(1, "/", Response(b"")), 300_000)
-    assert answers.find("large") is None
+        answers.store(number, CachedAnswer(1, Response(b"")), 200_000)
+    assert answers.find(499, 1) is not None
+    assert answers.find(0, 1) is None
+    answers.store("large", CachedAnswer(1, Response(b"")), 300_000)
+    assert answers.find("large", 1) is None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import moldau
+from moldau.core import prometheus
 from moldau.http.calls import Answer, Call
-from moldau.http.metrics import PROMETHEUS_TEXT, HttpMetrics
+from moldau.http.metrics import HttpMetrics
+from moldau.http.negotiation import MediaTypes
 from moldau.registry import schemas_of_documents as documents
 from moldau.registry.forwarding import Forward
 from moldau.registry.registry import Registry
@@ -55,7 +57,7 @@ class Health(Resource):
         "/healthz",
         "Whether reads can be answered.",
         reply=documents.EMPTY_OBJECT,
-        media_types=("application/json",),
+        media_types=MediaTypes.always("application/json"),
     )
     async def health(self, _call: Call) -> Answer:
         """Healthy is whoever can answer reads; who leads is told beside it."""
@@ -64,6 +66,12 @@ class Health(Resource):
         document = {"healthy": is_ready, "is_leader": leadership.is_leader, "leader": leader}
         return Answer(document, status=200 if is_ready else 503)
 
-    @serves("GET", "/metrics", "Numbers for Prometheus.", reply={"type": "string"}, media_types=(PROMETHEUS_TEXT,))
+    @serves(
+        "GET",
+        "/metrics",
+        "Numbers for Prometheus.",
+        reply={"type": "string"},
+        media_types=MediaTypes.always(prometheus.CONTENT_TYPE),
+    )
     async def metrics(self, _call: Call) -> Answer:
         return Answer(content=self._metrics.render().encode())
