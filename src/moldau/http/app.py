@@ -81,16 +81,15 @@ class HttpApp:
     async def answer(self, request: _Request) -> Answer | Response:
         """What the endpoint of a request says; raises whatever goes wrong."""
         found = await self._find_for_principal(request)
-        types = [endpoint.media_types or self._media_types for endpoint in found.endpoints]
         chosen = negotiate(
-            types,
+            [endpoint.media_types or self._media_types for endpoint in found.endpoints],
             content_type=request.headers.get("content-type"),
             accept=request.headers.get("accept"),
-            has_body=any(endpoint.body is not None or endpoint.is_stream for endpoint in found.endpoints),
+            has_body=found.endpoints[0].has_body,
         )
         endpoint = found.endpoints[chosen.row]
         request.body = self._body(endpoint, request.receive)
-        call = Call(request.scope, request.receive, found.parts, request.body)
+        call = Call(request.scope, request.receive, request.headers, found.parts, request.body)
         call.principal, call.media_type = request.principal, chosen.media_type
         request.media_type = chosen.media_type
         if endpoint.state_token is not None and request.method != "HEAD":

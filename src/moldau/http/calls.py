@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any, NamedTuple
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import Receive, Scope
 
@@ -47,8 +48,11 @@ class Answer(NamedTuple):
 class Call(Request):
     """Starlette's request with the parts of the path by name, and readers that refuse in the right way."""
 
-    def __init__(self, scope: Scope, receive: Receive, parts: Mapping[str, str], body: RequestBody) -> None:
+    def __init__(
+        self, scope: Scope, receive: Receive, headers: Headers, parts: Mapping[str, str], body: RequestBody
+    ) -> None:
         super().__init__(scope, receive)
+        self._headers = headers
         self.parts = parts
         self.principal: Principal = ANONYMOUS
         """Who calls, where the service authenticates."""

@@ -85,6 +85,10 @@ class Endpoint:
     As long as it stays the same, the answer to the same request is given again without asking.
     """
 
+    @property
+    def has_body(self) -> bool:
+        return self.body is not None or self.is_stream
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSocketEndpoint:

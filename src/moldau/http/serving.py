@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import socket
 import ssl
 from collections.abc import Iterator
@@ -35,6 +36,7 @@ LINGER_S = 5.0
 """How long a client may go on sending a body that was answered before its end, so that it comes to read the answer."""
 MAX_PIPELINED = 8
 """Requests of a connection that wait for the answer before them; no more are read."""
+_HTTP2_OFFER = re.compile(rb"\A((?:[^\r\n]+\r\n)*?[^\r\n]+)\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n)", re.IGNORECASE)
 DEFAULT_MAX_MESSAGE_BYTES = 1024 * 1024
 
 
@@ -147,6 +149,7 @@ class _Protocol(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._running: RequestResponseCycle | None = None
+        self._is_new = True
         self._head_bytes: int | None = 0
         """How much of a head has come that is not whole yet; `None` outside of heads."""
         self._deadline: asyncio.TimerHandle | None = None
@@ -165,6 +168,10 @@ class _Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._is_new:
+            # Java's client offers HTTP/2 with its first request. The parser would take its body for another protocol.
+            self._is_new = False
+            data = _HTTP2_OFFER.sub(rb"\1\r\nx-declined-upgrade: h2c", data, count=1)
         if self._head_bytes is not None:
             self._head_bytes += len(data)
         super().data_received(data)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import http.client
 import socket
+import time
 
 import pytest
 from tests.unit.http.servers import serving
@@ -168,3 +169,29 @@ def test_many_requests_at_once_on_one_connection_are_answered_in_order() -> None
         for _ in range(500):
             assert client.head()[0] == 200
             assert client.read(7) == b'"hello"'
+
+
+@pytest.mark.parametrize("header", ["upgrade: h2c", "Upgrade:h2c ", "UPGRADE: H2C"])
+def test_a_client_that_offers_http2_keeps_its_body_and_its_connection(header: str) -> None:
+    async def length(call: Call) -> Answer:
+        return Answer(len(await call.content()))
+
+    app = HttpApp(
+        [Endpoint(method="POST", path="/", handle=length, summary="", body={})],
+        media_types=MediaTypes.of("application/json"),
+        render_error=lambda error: Answer(status=500),
+    )
+    offer = ("connection: Upgrade, HTTP2-Settings", header, "http2-settings: AAEAAEAAAAIAAAAB")
+    with serving(app) as server, server.connect() as client:
+        for headers in (offer, ()):
+            client.request("POST", "/", "content-length: 5", *headers)
+            client.send(b"12345")
+            assert client.head()[0] == 200
+            assert client.read(1) == b"5"
+
+
+@pytest.mark.parametrize("head", [b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 40_000, b"a" * 250_000, b"\r\n" * 100_000])
+def test_looking_for_an_offer_costs_no_more_than_the_bytes(head: bytes) -> None:
+    began = time.process_time()
+    assert serving_module._HTTP2_OFFER.search(head) is None
+    assert time.process_time() - began < 5
