@@ -7,26 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-import moldau
+from moldau.http import service
 from moldau.http.app import HttpApp
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint
 from moldau.http.errors import HttpError
 from moldau.http.metrics import HttpMetrics
 from moldau.http.negotiation import MediaTypes
-from moldau.http.openapi import openapi_document
-from moldau.http.service import openapi_endpoint
 from moldau.registry import schemas_of_documents as documents
 from moldau.registry.errors import ForwardingError, RegistryError
 from moldau.registry.forwarding import Forward
 from moldau.registry.registry import Registry
 from moldau.registry.routes.compatibility import Compatibility
 from moldau.registry.routes.contexts import Contexts
-from moldau.registry.routes.declarations import refusals
 from moldau.registry.routes.resource import within_contexts
 from moldau.registry.routes.schemas import Schemas
-from moldau.registry.routes.server import Health, Server
+from moldau.registry.routes.server import Server
 from moldau.registry.routes.settings import Config, Mode
 from moldau.registry.routes.subjects import Subjects
 from moldau.registry.routes.versions import Versions
@@ -57,18 +55,21 @@ INCOMPATIBLE, OLD_INCOMPATIBLE = 40901, 409
 
 def build_app(registry: Registry, *, forward: Forward | None = None) -> HttpApp:
     """The registry as an ASGI app. `forward` sends writes to the leader where this instance is not it."""
-    metrics = HttpMetrics("moldau_registry", lambda: _gauges(registry))
-    endpoints = _endpoints(registry, forward or _no_way, metrics)
-    return HttpApp(
-        [*endpoints, _openapi(endpoints)],
+    return service.build_app(
+        _endpoints(registry, forward or _refuse_to_forward),
+        title="moldau schema registry",
+        description="Schemas with ids, versions and compatibility, as every Kafka client expects them.",
         media_types=MEDIA_TYPES,
         render_error=_ErrorAnswers(registry.settings.dialect),
-        metrics=metrics,
+        health=lambda: _health(registry),
+        metrics=HttpMetrics("moldau_registry", lambda: _gauges(registry)),
+        schemas=documents.DEFINITIONS,
+        error_schema=documents.ERROR,
         max_body_bytes=registry.settings["size.limit.filter.max.request.body.size"],
     )
 
 
-def _endpoints(registry: Registry, forward: Forward, metrics: HttpMetrics) -> list[Endpoint]:
+def _endpoints(registry: Registry, forward: Forward) -> list[Endpoint]:
     cached = [
         _cached(endpoint, registry) for resource in IN_CONTEXTS for endpoint in resource(registry, forward).endpoints()
     ]
@@ -77,7 +78,6 @@ def _endpoints(registry: Registry, forward: Forward, metrics: HttpMetrics) -> li
         *within_contexts(cached),
         *Server(registry, forward).endpoints(),
         *Contexts(registry, forward).endpoints(),
-        *Health(registry, forward, metrics).endpoints(),
     ]
 
 
@@ -106,17 +106,11 @@ def _cached(endpoint: Endpoint, registry: Registry) -> Endpoint:
     return replace(endpoint, state_token=lambda: registry.state.generation) if is_read else endpoint
 
 
-def _openapi(endpoints: list[Endpoint]) -> Endpoint:
-    document = openapi_document(
-        endpoints,
-        title="moldau schema registry",
-        version=moldau.__version__,
-        description="Schemas with ids, versions and compatibility, as every Kafka client expects them.",
-        schemas=documents.DEFINITIONS,
-        error=documents.ERROR,
-        media_types=MEDIA_TYPES,
-    )
-    return openapi_endpoint(document, refusals())
+def _health(registry: Registry) -> Mapping[str, Any]:
+    """Healthy is whoever can answer reads; who leads is told beside it."""
+    leadership = registry.leadership
+    leader = leadership.own_url if leadership.is_leader else leadership.leader_url
+    return {"healthy": registry.store.is_ready, "is_leader": leadership.is_leader, "leader": leader}
 
 
 def _gauges(registry: Registry) -> Mapping[str, float]:
@@ -131,5 +125,5 @@ def _gauges(registry: Registry) -> Mapping[str, float]:
     }
 
 
-async def _no_way(_call: Call, url: str) -> Answer:
+async def _refuse_to_forward(_call: Call, url: str) -> Answer:
     raise ForwardingError(f"The leader is at {url}, and this instance has no way to it")
