@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from urllib.parse import quote
 
 from starlette.datastructures import Headers
@@ -119,7 +118,7 @@ class HttpApp:
             max_bytes, idle_s = max_bytes or self._max_body_bytes, idle_s or self._body_idle_s
         return RequestBody(receive, max_bytes=max_bytes or UNLIMITED, idle_s=idle_s, is_stream=endpoint.is_stream)
 
-    async def _cached_or_new(self, call: Call, endpoint: Endpoint, state_token: Any) -> Response:
+    async def _cached_or_new(self, call: Call, endpoint: Endpoint, state_token: Hashable) -> Answer | Response:
         assert endpoint.state_token is not None
         content = b"" if endpoint.body is None else await call.content()
         path, query = _own_path(call.scope), call.scope["query_string"]
@@ -127,7 +126,10 @@ class HttpApp:
         cached = self._cache.find(request, state_token)
         if cached is not None:
             return cached
-        response = _response(await endpoint.handle(call), call.media_type, is_head=False)
+        answer = await endpoint.handle(call)
+        if answer.stream is not None:
+            return answer
+        response = _response(answer, call.media_type, is_head=False)
         if response.status_code == 200 and endpoint.state_token() == state_token:
             self._cache.store(request, CachedAnswer(state_token, response), len(content) + len(response.body))
         return response
@@ -263,7 +265,7 @@ def _response(answer: Answer, media_type: str | None, *, is_head: bool) -> Respo
     return Response(content, answer.status, headers, (answer.media_type or media_type) if has_type else None)
 
 
-async def _run_until_stopped(handling: Any, scope: Scope) -> None:
+async def _run_until_stopped(handling: Awaitable[None], scope: Scope) -> None:
     """Await a WebSocket's handler; cancel it when the server begins to stop, and raise `CancelledError` then."""
     task = asyncio.ensure_future(handling)
     stopping = stopping_event(scope)

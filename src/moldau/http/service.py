@@ -109,7 +109,7 @@ def health_endpoint(health: Health, tag: str = "") -> Endpoint:
 
 def metrics_endpoint(metrics: HttpMetrics, tag: str = "") -> Endpoint:
     async def show(_call: Call) -> Answer:
-        return Answer(content=metrics.render().encode())
+        return Answer(content=metrics.render().encode(errors="replace"))
 
     return Endpoint(
         method="GET",

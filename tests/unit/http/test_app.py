@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import pytest
 from starlette.applications import Starlette
 from starlette.responses import Response
@@ -128,6 +130,21 @@ def test_what_changed_something_and_what_was_refused_is_asked_again() -> None:
     )
     client = TestClient(it.app)
     assert [client.get("/it").json() for _ in range(2)] == [1, 2]
+
+
+def test_a_stream_is_not_remembered() -> None:
+    async def count(_call: Call) -> Answer:
+        async def pieces() -> AsyncIterator[bytes]:
+            yield b"piece"
+
+        return Answer(stream=pieces())
+
+    app = HttpApp(
+        [Endpoint(method="GET", path="/", handle=count, summary="", state_token=lambda: 1)],
+        media_types=MediaTypes.of("a/a"),
+        render_error=render_error,
+    )
+    assert [TestClient(app).get("/").text for _ in range(2)] == ["piece", "piece"]
 
 
 def test_memory_for_answers_has_an_end() -> None:
