@@ -18,6 +18,8 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import CloseCode, Frame
 
 from moldau.core.errors import StartupError
 from moldau.http.streaming import STOPPING
@@ -36,6 +38,8 @@ LINGER_S = 5.0
 """How long a client may go on sending a body that was answered before its end, so that it comes to read the answer."""
 MAX_PIPELINED = 8
 """Requests of a connection that wait for the answer before them; no more are read."""
+MAX_FRAGMENTS = 1024
+"""Of one message on a WebSocket: empty ones would come without end below the limit on its size."""
 _HTTP2_OFFER = re.compile(rb"\A((?:[^\r\n]+\r\n)*?[^\r\n]+)\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n)", re.IGNORECASE)
 DEFAULT_MAX_MESSAGE_BYTES = 1024 * 1024
 
@@ -86,7 +90,7 @@ class HttpServer:
             backlog=BACKLOG,
             timeout_graceful_shutdown=self._drain_s,
             timeout_keep_alive=IDLE_S,
-            ws="websockets-sansio",
+            ws=_SocketProtocol,
             ws_max_size=self._max_message_bytes,
             # Saves little on short messages, and costs a compressor for every connection.
             ws_per_message_deflate=False,
@@ -223,3 +227,12 @@ class _Protocol(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+class _SocketProtocol(WebSocketsSansIOProtocol):
+    def handle_cont(self, event: Frame) -> None:
+        if len(self.frames) < MAX_FRAGMENTS:
+            super().handle_cont(event)
+        elif self.conn.close_sent is None:
+            self.conn.fail(CloseCode.MESSAGE_TOO_BIG, "too many fragments")
+            self.handle_parser_exception()
