@@ -153,7 +153,7 @@ class _Protocol(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._running: RequestResponseCycle | None = None
-        self._is_new = True
+        self._is_between_requests = True
         self._head_bytes: int | None = 0
         """How much of a head has come that is not whole yet; `None` outside of heads."""
         self._deadline: asyncio.TimerHandle | None = None
@@ -172,9 +172,8 @@ class _Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._is_new:
-            # Java's client offers HTTP/2 with its first request. The parser would take its body for another protocol.
-            self._is_new = False
+        if self._is_between_requests:
+            # Java's client offers HTTP/2 with every request. The parser would take its body for another protocol.
             data = _HTTP2_OFFER.sub(rb"\1\r\nx-declined-upgrade: h2c", data, count=1)
         if self._head_bytes is not None:
             self._head_bytes += len(data)
@@ -184,6 +183,7 @@ class _Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self._is_between_requests = False
         if self._head_bytes is None:
             # What came together with the end of the message before is not counted; it is one read at most.
             self._head_bytes = 0
@@ -204,6 +204,7 @@ class _Protocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
+        self._is_between_requests = True
         if self.cycle is not None:  # there is none yet for a WebSocket
             self.cycle.more_body = False
         self._clear_deadline()

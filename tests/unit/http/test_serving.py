@@ -183,7 +183,7 @@ def test_a_client_that_offers_http2_keeps_its_body_and_its_connection(header: st
     )
     offer = ("connection: Upgrade, HTTP2-Settings", header, "http2-settings: AAEAAEAAAAIAAAAB")
     with serving(app) as server, server.connect() as client:
-        for headers in (offer, ()):
+        for headers in (offer, offer, (), offer):
             client.request("POST", "/", "content-length: 5", *headers)
             client.send(b"12345")
             assert client.head()[0] == 200
