@@ -131,7 +131,8 @@ class HttpApp:
             return answer
         response = _response(answer, call.media_type, is_head=False)
         if response.status_code == 200 and endpoint.state_token() == state_token:
-            self._cache.store(request, CachedAnswer(state_token, response), len(content) + len(response.body))
+            size = len(path) + len(query) + len(content) + len(response.body)
+            self._cache.store(request, CachedAnswer(state_token, response), size)
         return response
 
     def error_answer(self, error: Exception) -> Answer:

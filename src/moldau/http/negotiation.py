@@ -14,7 +14,8 @@ from moldau.http.errors import HttpError
 
 __all__ = ["JSON", "MediaTypes", "negotiate"]
 
-MAX_CACHED = 256
+MAX_CACHED, MAX_CACHED_LENGTH = 256, 512
+"""How many Accept headers are remembered, and up to which length: clients make them up."""
 
 
 class _Range(NamedTuple):
@@ -63,11 +64,14 @@ class MediaTypes:
         """The type to answer with and how welcome it is, or `None` where none would be accepted."""
         if not accept or accept == "*/*":
             return self.default, self.produced[self.default]
-        if accept not in self._choices:
+        if accept in self._choices:
+            return self._choices[accept]
+        best = self._find_best(list(_ranges(accept)))
+        if len(accept) <= MAX_CACHED_LENGTH:
             if len(self._choices) >= MAX_CACHED:
                 self._choices.clear()
-            self._choices[accept] = self._find_best(list(_ranges(accept)))
-        return self._choices[accept]
+            self._choices[accept] = best
+        return best
 
     def choose(self, accept: str | None) -> str | None:
         """The type to answer with, or `None` where none would be accepted."""

@@ -6,7 +6,6 @@ found. Every mistake is an `InvalidConfigError` that names the file. Start at `L
 
 from __future__ import annotations
 
-import os
 import ssl
 import tempfile
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from moldau.core.errors import InvalidConfigError
+from moldau.core.errors import InvalidConfigError, StartupError
 
 __all__ = ["ClientCertificates", "Listener", "TlsFiles", "server_context", "server_context_of_pem"]
 
@@ -85,13 +84,13 @@ def server_context_of_pem(
     certificate_chain: str, key: str, *, clients: ClientCertificates | None = None
 ) -> ssl.SSLContext:
     """The same from PEM text. Python reads keys from files alone, so the text is in a private file for a moment."""
-    descriptor, name = tempfile.mkstemp(suffix=".pem")
     try:
-        with os.fdopen(descriptor, "w") as file:
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
             file.write(f"{key}\n{certificate_chain}")
-        return server_context(TlsFiles(Path(name), clients=clients))
-    finally:
-        os.unlink(name)
+            file.flush()
+            return server_context(TlsFiles(Path(file.name), clients=clients))
+    except OSError as error:
+        raise StartupError(f"the TLS key cannot be loaded: no temporary file for it: {error.strerror}") from None
 
 
 def _trust_clients(context: ssl.SSLContext, clients: ClientCertificates) -> None:

@@ -113,6 +113,40 @@ def test_bodies_tell_requests_apart() -> None:
     assert [it.client.post("/it", json=body).json() for body in (1, 1, 2, 1)] == [1, 1, 2, 1]
 
 
+def test_long_queries_count_as_memory_too() -> None:
+    it = Remembering()
+    for number in range(3):
+        it.client.get(f"/it?{number}{'x' * 30_000}")
+    assert it.app._cache._bytes > 90_000
+
+
+def test_one_path_has_a_handler_for_each_type_and_refuses_in_the_services_shape() -> None:
+    def row(name: str, consumed: str, produced: str) -> Endpoint:
+        async def handle(call: Call) -> Answer:
+            return Answer([name, await call.document()])
+
+        types = MediaTypes({produced: 1.0}, frozenset({consumed}))
+        return Endpoint(method="POST", path="/topics/{topic}", handle=handle, summary="", body={}, media_types=types)
+
+    v1, v2 = "application/vnd.kafka.v1+json", "application/vnd.kafka.v2+json"
+    app = HttpApp(
+        [row("v1", v1, v1), row("avro", "application/vnd.kafka.avro.v2+json", v2), row("json", "a/json", v2)],
+        media_types=MediaTypes.of("application/json"),
+        render_error=render_error,
+    )
+    client = TestClient(app)
+
+    def post(content_type: str, accept: str = "*/*") -> tuple[int, object, str]:
+        answer = client.post("/topics/t", content="1", headers={"content-type": content_type, "accept": accept})
+        return answer.status_code, answer.json(), answer.headers["content-type"]
+
+    assert post(v1) == (200, ["v1", 1], v1)
+    assert post("application/vnd.kafka.avro.v2+json") == (200, ["avro", 1], v2)
+    assert post("a/json", f"{v2}, {v1};q=0.5") == (200, ["json", 1], v2)
+    assert post(v2) == (415, {"status": 415}, "application/json")
+    assert post("a/json", v1) == (406, {"status": 406}, "application/json")
+
+
 def test_what_changed_something_and_what_was_refused_is_asked_again() -> None:
     it = Remembering()
     it.status = 404
