@@ -108,6 +108,7 @@ class Metrics:
                 name = _mbean(family, sample.tags)
                 if mbean_matches(pattern, name):
                     yield name, _attributes(family, sample, self._rates, name, now_s)
+        self._rates.drop_unseen(now_s)
 
 
 # --- Prometheus -------------------------------------------------------------------------------------
@@ -221,6 +222,13 @@ class _Rates:
 
     def __init__(self) -> None:
         self._seen: dict[str, list[tuple[float, float]]] = {}
+        self._dropped_s = 0.0
+
+    def drop_unseen(self, now_s: float) -> None:
+        """Drop series nobody asked for since the longest window, such as those of deleted topics."""
+        if now_s - self._dropped_s >= self.LONGEST_S:
+            self._dropped_s = now_s
+            self._seen = {name: seen for name, seen in self._seen.items() if seen[-1][0] > now_s - self.LONGEST_S}
 
     def attributes(self, series: str, count: float, now_s: float) -> dict[str, float]:
         seen = self._seen.setdefault(series, [])

@@ -96,6 +96,16 @@ def test_rates_come_from_the_counts_of_earlier_scrapes() -> None:
     }
 
 
+def test_rates_of_deleted_topics_take_no_memory_for_ever() -> None:
+    topic = ""
+    metrics = Metrics()
+    metrics.add_source(lambda: [Family("d:T", "XPerSec", Kind.METER, "", [Sample((("topic", topic),), 1)])])
+    for number in range(1000):
+        topic = str(number)
+        dict(metrics.jmx(now_s=number * 10.0))
+    assert len(metrics._rates._seen) <= 2 * 90
+
+
 @pytest.mark.parametrize(
     ("pattern", "matches"),
     [
