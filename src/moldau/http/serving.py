@@ -205,9 +205,12 @@ class _Protocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._is_between_requests = True
+        self._clear_deadline()
         if self.cycle is not None:  # there is none yet for a WebSocket
             self.cycle.more_body = False
-        self._clear_deadline()
+            if self.cycle.response_complete:
+                # The body ended after its answer, and uvicorn has forgotten to wait for the next request.
+                self._set_deadline(IDLE_S)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle

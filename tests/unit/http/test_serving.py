@@ -154,6 +154,15 @@ def test_a_client_that_goes_on_sending_after_its_answer_is_cut_off(monkeypatch: 
         assert client.read() == b'"hello"', "and then the end of the connection"
 
 
+def test_a_connection_that_is_silent_after_a_late_body_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving_module, "IDLE_S", 0.5)
+    with serving(echo_app()) as server, server.connect() as client:
+        client.request("GET", "/", "content-length: 4")
+        assert client.head()[0] == 200
+        client.send(b"late")
+        assert client.read() == b'"hello"'
+
+
 def test_a_connection_goes_on_after_a_body_that_nobody_read() -> None:
     with serving(echo_app()) as server, server.connect() as client:
         for _ in range(3):
