@@ -1,7 +1,7 @@
 """The metrics registry: families keyed by Kafka's MBean names, rendered as Prometheus text or JMX-like JSON.
 
 Nothing is counted here. Families are gathered from plain counters when somebody asks
-(`broker.metric_sources`), so the hot paths pay for an addition and no more. Rendering comes in small
+(`broker.metric_sources`), so the hot paths pay for an addition and no more. `core.prometheus` writes them in small
 pieces, so that a broker with thousands of partitions can serve requests between them.
 Start at `Metrics.render_prometheus`.
 
@@ -12,12 +12,13 @@ Start at `Metrics.render_prometheus`.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
+
+from moldau.core.prometheus import Labels, MetricFamily, MetricType, Series, metric_name, render
 
 __all__ = ["Distribution", "Family", "Kind", "Metrics", "Sample", "Tags", "mbean_matches"]
 
@@ -34,7 +35,6 @@ QUANTILE_ATTRIBUTES = (
     "99thPercentile",
     "999thPercentile",
 )
-LINES_PER_PIECE = 200
 
 
 class Kind(Enum):
@@ -96,9 +96,8 @@ class Metrics:
             yield from source()
 
     def render_prometheus(self) -> Iterator[str]:
-        """Text format 0.0.4 in pieces of a few hundred lines."""
-        for family in self.families():
-            yield from _prometheus_pieces(family)
+        """The text for Prometheus, in pieces of a few hundred lines."""
+        return render(made for family in self.families() for made in _prometheus_families(family))
 
     def jmx(self, pattern: str = "*:*", *, now_s: float = 0.0) -> Iterator[tuple[str, dict[str, Any]]]:
         """MBeans that match a JMX object name pattern, with their attributes; a name may come in parts."""
@@ -109,53 +108,46 @@ class Metrics:
                 name = _mbean(family, sample.tags)
                 if mbean_matches(pattern, name):
                     yield name, _attributes(family, sample, self._rates, name, now_s)
+        self._rates.drop_unseen(now_s)
 
 
 # --- Prometheus -------------------------------------------------------------------------------------
 
 
-def _prometheus_pieces(family: Family) -> Iterator[str]:
+def _prometheus_families(family: Family) -> Iterator[MetricFamily]:
     if family.kind is Kind.HISTOGRAM:
-        yield from _histogram_pieces(family)
+        yield from _distribution_families(family)
         return
-    name, kind = _prometheus_name(family), _prometheus_type(family.kind)
-    lines = [f"# HELP {name} {_escape_help(family.help)}\n# TYPE {name} {kind}\n"]
-    for sample in family.samples:
-        lines.append(_line(name, family, sample))
-        if len(lines) == LINES_PER_PIECE:
-            yield "".join(lines)
-            lines.clear()
-    if lines:
-        yield "".join(lines)
+    series = (_series(family, sample) for sample in family.samples)
+    yield MetricFamily(_prometheus_name(family), _prometheus_type(family.kind), family.help, series)
 
 
-def _line(name: str, family: Family, sample: Sample) -> str:
+def _series(family: Family, sample: Sample) -> Series:
     tags, value = sample
     if family.kind is Kind.TEXT:
-        return f"{name}{_labels((*tags, (family.name, str(value))))} 1\n"
+        return Series((*_labels(tags), (family.name, str(value))), 1)
     if isinstance(value, Mapping):
-        return f"{name}{_labels((*tags, *value.items()))} 1\n"
-    return f"{name}{_labels(tags)} {_number(value)}\n"
+        return Series((*_labels(tags), *value.items()), 1)
+    assert isinstance(value, (int, float))
+    return Series(_labels(tags), value)
 
 
-def _histogram_pieces(family: Family) -> Iterator[str]:
-    name = _prometheus_name(family)
-    counts = [f"# HELP {name}_count {_escape_help(family.help)}\n# TYPE {name}_count counter\n"]
-    quantiles = [f"# HELP {name} {_escape_help(family.help)}\n# TYPE {name} gauge\n"]
-    largest = [f"# TYPE {name}_max gauge\n"]
-    means = [f"# TYPE {name}_mean gauge\n"]
+def _distribution_families(family: Family) -> Iterator[MetricFamily]:
+    """Kafka's histograms have quantiles instead of buckets; in Prometheus' words these are a counter and gauges."""
+    name, text = _prometheus_name(family), family.help
+    counts, quantiles, largest, means = (list[Series]() for _ in range(4))
     for tags, value in family.samples:
         assert isinstance(value, Distribution)
         ordered, labels = sorted(value.recent), _labels(tags)
-        counts.append(f"{name}_count{labels} {value.count}\n")
-        largest.append(f"{name}_max{labels} {_number(ordered[-1] if ordered else 0)}\n")
-        means.append(f"{name}_mean{labels} {_number(_mean(ordered))}\n")
+        counts.append(Series(labels, value.count))
+        largest.append(Series(labels, ordered[-1] if ordered else 0))
+        means.append(Series(labels, _mean(ordered)))
         for q, shown in zip(QUANTILES, QUANTILE_LABELS, strict=True):
-            quantiles.append(f"{name}{_labels((*tags, ('quantile', shown)))} {_number(_quantile(ordered, q))}\n")
-    yield "".join(counts)
-    yield "".join(quantiles)
-    yield "".join(largest)
-    yield "".join(means)
+            quantiles.append(Series((*labels, ("quantile", shown)), _quantile(ordered, q)))
+    yield MetricFamily(f"{name}_count", MetricType.COUNTER, text, counts)
+    yield MetricFamily(name, MetricType.GAUGE, text, quantiles)
+    yield MetricFamily(f"{name}_max", MetricType.GAUGE, text, largest)
+    yield MetricFamily(f"{name}_mean", MetricType.GAUGE, text, means)
 
 
 def _prometheus_name(family: Family) -> str:
@@ -167,38 +159,16 @@ def _prometheus_name(family: Family) -> str:
         name = f"{name.removesuffix('PerSec')}_total"
     elif family.kind is Kind.PERCENT:
         name = f"{name.removesuffix('Percent')}_percent"
-    parts = (domain, kind, name) if name else (domain, kind)
-    return re.sub(r"[^a-z0-9_]", "_", "_".join(parts).lower())
+    return metric_name("_".join((domain, kind, name) if name else (domain, kind)))
 
 
 def _prometheus_type(kind: Kind) -> str:
-    return "counter" if kind in (Kind.METER, Kind.PLAIN_COUNTER) else "gauge"
+    return MetricType.COUNTER if kind in (Kind.METER, Kind.PLAIN_COUNTER) else MetricType.GAUGE
 
 
-def _labels(tags: Iterable[tuple[str, str]]) -> str:
-    rendered = ",".join(
-        f'{key.lower().replace("-", "_")}="{_escape_label(value.strip(chr(34)))}"' for key, value in tags
-    )
-    return f"{{{rendered}}}" if rendered else ""
-
-
-def _escape_label(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _escape_help(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", " ")
-
-
-def _number(value: Value) -> str:
-    assert isinstance(value, (int, float))
-    if isinstance(value, float):
-        if math.isnan(value):
-            return "NaN"
-        if value.is_integer() and abs(value) < 1e15:
-            return str(int(value))
-        return repr(round(value, 6))
-    return str(value)
+def _labels(tags: Tags) -> Labels:
+    """MBeans quote values that hold special characters; labels need no such quotes."""
+    return tuple((key, value.strip('"')) for key, value in tags)
 
 
 # --- JMX --------------------------------------------------------------------------------------------
@@ -252,6 +222,13 @@ class _Rates:
 
     def __init__(self) -> None:
         self._seen: dict[str, list[tuple[float, float]]] = {}
+        self._dropped_s = 0.0
+
+    def drop_unseen(self, now_s: float) -> None:
+        """Drop series nobody asked for since the longest window, such as those of deleted topics."""
+        if now_s - self._dropped_s >= self.LONGEST_S:
+            self._dropped_s = now_s
+            self._seen = {name: seen for name, seen in self._seen.items() if seen[-1][0] > now_s - self.LONGEST_S}
 
     def attributes(self, series: str, count: float, now_s: float) -> dict[str, float]:
         seen = self._seen.setdefault(series, [])

@@ -6,7 +6,10 @@ from http import HTTPStatus
 
 from moldau.core.errors import MoldauError
 
-__all__ = ["HttpError", "MalformedBodyError"]
+__all__ = ["ClientGoneError", "HttpError", "MalformedBodyError"]
+
+CLIENT_GONE_STATUS = 499
+"""Only seen in metrics: nobody is left to read an answer."""
 
 
 class HttpError(MoldauError):
@@ -23,3 +26,10 @@ class MalformedBodyError(HttpError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(400, f"Malformed JSON: {reason}")
+
+
+class ClientGoneError(HttpError):
+    """The client closed the connection before its request was answered."""
+
+    def __init__(self) -> None:
+        super().__init__(CLIENT_GONE_STATUS, "The client closed the connection")

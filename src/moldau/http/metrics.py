@@ -1,59 +1,70 @@
-"""Counts and times of requests, and what a service tells about itself, in Prometheus' text form.
-
-Start at `HttpMetrics`.
-"""
+"""Counts and times of requests, and what a service tells about itself, for Prometheus. Start at `HttpMetrics`."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["PROMETHEUS_TEXT", "HttpMetrics"]
+from moldau.core.prometheus import Histogram, MetricFamily, MetricType, Series, render
 
-PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+__all__ = ["HttpMetrics"]
+
 BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 Gauges = Callable[[], Mapping[str, float]]
+Families = Callable[[], Iterable[MetricFamily]]
 
 
 class HttpMetrics:
-    """One service's numbers. `prefix` begins every name; `gauges` are asked when somebody looks."""
+    """One service's numbers. `prefix` begins every name; `gauges` and `families` are asked when somebody looks."""
 
-    def __init__(self, prefix: str, gauges: Gauges = dict) -> None:
+    def __init__(self, prefix: str, gauges: Gauges = dict, families: Families = tuple) -> None:
+        """`gauges` are numbers by name, without prefix; `families` whatever needs labels or another type."""
         self._prefix = prefix
         self._gauges = gauges
+        self._families = families
         self._requests: dict[tuple[str, str, int], int] = {}
-        self._times: dict[tuple[str, str], list[float]] = {}
+        self._times: dict[tuple[str, str], _Times] = {}
 
     def count(self, method: str, path: str, status: int, seconds: float) -> None:
+        """Count one request by the path of its endpoint; its time ends where its answer begins."""
         key = (method, path, status)
         self._requests[key] = self._requests.get(key, 0) + 1
         times = self._times.get((method, path))
         if times is None:
-            times = self._times[method, path] = [0.0] * (len(BOUNDS_S) + 2)
-        times[bisect_left(BOUNDS_S, seconds)] += 1
-        times[-1] += seconds
+            times = self._times[method, path] = _Times()
+        times.add(seconds)
 
     def render(self) -> str:
-        return "\n".join(self._lines()) + "\n"
+        return "".join(render(self.families()))
 
-    def _lines(self) -> Iterator[str]:
-        name = f"{self._prefix}_http_requests_total"
-        yield f"# TYPE {name} counter"
-        for (method, path, status), count in sorted(self._requests.items()):
-            yield f'{name}{{method="{method}",path="{path}",status="{status}"}} {count}'
-        yield from self._histograms(f"{self._prefix}_http_request_seconds")
+    def families(self) -> Iterator[MetricFamily]:
+        requests = [
+            Series((("method", method), ("path", path), ("status", str(status))), count)
+            for (method, path, status), count in sorted(self._requests.items())
+        ]
+        times = [
+            Series((("method", method), ("path", path)), times.histogram())
+            for (method, path), times in sorted(self._times.items())
+        ]
+        name = f"{self._prefix}_http_request"
+        yield MetricFamily(f"{name}s_total", MetricType.COUNTER, "Requests answered, by status.", requests)
+        yield MetricFamily(f"{name}_seconds", MetricType.HISTOGRAM, "Time until an answer begins.", times)
         for gauge, value in self._gauges().items():
-            yield f"# TYPE {self._prefix}_{gauge} gauge"
-            yield f"{self._prefix}_{gauge} {value:g}"
+            yield MetricFamily(f"{self._prefix}_{gauge}", MetricType.GAUGE, "", [Series((), value)])
+        yield from self._families()
 
-    def _histograms(self, name: str) -> Iterator[str]:
-        yield f"# TYPE {name} histogram"
-        for (method, path), times in sorted(self._times.items()):
-            labels = f'method="{method}",path="{path}"'
-            total = 0.0
-            for bound, count in zip((*map(str, BOUNDS_S), "+Inf"), times, strict=False):
-                total += count
-                yield f'{name}_bucket{{{labels},le="{bound}"}} {total:g}'
-            yield f"{name}_sum{{{labels}}} {times[-1]:.6f}"
-            yield f"{name}_count{{{labels}}} {total:g}"
+
+class _Times:
+    __slots__ = ("_counts", "_sum")
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(BOUNDS_S) + 1)
+        self._sum = 0.0
+
+    def add(self, seconds: float) -> None:
+        self._counts[bisect_left(BOUNDS_S, seconds)] += 1
+        self._sum += seconds
+
+    def histogram(self) -> Histogram:
+        return Histogram(BOUNDS_S, tuple(self._counts), self._sum)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from moldau.http.endpoints import Endpoint, Parameter
+from moldau.http.endpoints import AnyEndpoint, Endpoint, Parameter, WebSocketEndpoint
+from moldau.http.negotiation import MediaTypes
 
 __all__ = ["openapi_document"]
 
@@ -15,21 +16,29 @@ _ANY_TEXT = {"type": "string", "minLength": 1}
 
 
 def openapi_document(
-    endpoints: Iterable[Endpoint],
+    endpoints: Iterable[AnyEndpoint],
     *,
     title: str,
     version: str,
     description: str,
     schemas: Mapping[str, Any],
     error: Mapping[str, Any],
-    produced: Iterable[str],
-    consumed: Iterable[str],
+    media_types: MediaTypes,
 ) -> dict[str, Any]:
-    """Describe all endpoints. `schemas` are the documents they name, `error` is what every refusal looks like."""
+    """Describe all endpoints. `schemas` are the documents they name, `error` is what every refusal looks like.
+
+    Endpoints that share a method and a path become one operation with the content types of all.
+    """
     paths: dict[str, dict[str, Any]] = {}
-    formats = _Formats(tuple(produced), tuple(consumed), error)
+    formats = _Formats(media_types, error)
     for endpoint in endpoints:
-        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = formats.operation(endpoint)
+        path = paths.setdefault(endpoint.path, {})
+        if isinstance(endpoint, WebSocketEndpoint):
+            path.setdefault("get", _socket_operation(endpoint))
+        elif endpoint.method.lower() in path:
+            _merge(path[endpoint.method.lower()], formats.operation(endpoint))
+        else:
+            path[endpoint.method.lower()] = formats.operation(endpoint)
     return {
         "openapi": "3.0.3",
         "info": {"title": title, "version": version, "description": description},
@@ -39,12 +48,12 @@ def openapi_document(
 
 
 class _Formats:
-    def __init__(self, produced: tuple[str, ...], consumed: tuple[str, ...], error: Mapping[str, Any]) -> None:
-        self._produced, self._consumed, self._error = produced, consumed, error
+    def __init__(self, media_types: MediaTypes, error: Mapping[str, Any]) -> None:
+        self._media_types, self._error = media_types, error
 
     def operation(self, endpoint: Endpoint) -> dict[str, Any]:
         operation: dict[str, Any] = {
-            "operationId": _operation_id(endpoint),
+            "operationId": _operation_id(endpoint.method.lower(), endpoint.path),
             "summary": endpoint.summary,
             "parameters": [*_parts(endpoint), *(_parameter(one, "query") for one in endpoint.parameters)],
             "responses": self._responses(endpoint),
@@ -52,23 +61,54 @@ class _Formats:
         if endpoint.tag:
             operation["tags"] = [endpoint.tag]
         if endpoint.body is not None:
-            content = {media_type: {"schema": endpoint.body} for media_type in self._consumed}
+            content = {
+                media_type: {"schema": endpoint.body}
+                for media_type in _consumed(endpoint.media_types or self._media_types)
+            }
             operation["requestBody"] = {"required": True, "content": content}
         return operation
 
     def _responses(self, endpoint: Endpoint) -> dict[str, Any]:
         good: dict[str, Any] = {"description": HTTPStatus(endpoint.status).phrase}
         if endpoint.reply is not None:
-            media_types = endpoint.media_types or self._produced
-            good["content"] = {media_type: {"schema": endpoint.reply} for media_type in media_types}
+            produced = (endpoint.media_types or self._media_types).produced
+            good["content"] = {media_type: {"schema": endpoint.reply} for media_type in produced}
         responses = {str(endpoint.status): good}
         for status, reasons in sorted(endpoint.refusals.items()):
-            content = {media_type: {"schema": self._error} for media_type in self._produced}
+            content = {media_type: {"schema": self._error} for media_type in self._media_types.produced}
             responses[str(status)] = {"description": reasons, "content": content}
         return responses
 
 
-def _parts(endpoint: Endpoint) -> list[dict[str, Any]]:
+def _consumed(media_types: MediaTypes) -> list[str]:
+    """Types of bodies worth telling; octets are read as JSON too, but nobody has to know."""
+    return sorted(media_types.consumed - {"application/octet-stream"})
+
+
+def _socket_operation(endpoint: WebSocketEndpoint) -> dict[str, Any]:
+    return {
+        "operationId": _operation_id("websocket", endpoint.path),
+        "summary": f"{endpoint.summary} (WebSocket)",
+        "parameters": [*_parts(endpoint), *(_parameter(one, "query") for one in endpoint.parameters)],
+        "responses": {"101": {"description": HTTPStatus.SWITCHING_PROTOCOLS.phrase}},
+        **({"tags": [endpoint.tag]} if endpoint.tag else {}),
+    }
+
+
+def _merge(operation: dict[str, Any], other: Mapping[str, Any]) -> None:
+    """Add what another row of the same path takes and gives in other content types."""
+    if "requestBody" in other:
+        body = operation.setdefault("requestBody", {"required": True, "content": {}})
+        body["content"] = {**other["requestBody"]["content"], **body["content"]}
+    for status, response in other["responses"].items():
+        had = operation["responses"].setdefault(status, response)
+        if "content" in response:
+            had["content"] = {**response["content"], **had.get("content", {})}
+    names = {parameter["name"] for parameter in operation["parameters"]}
+    operation["parameters"] += [parameter for parameter in other["parameters"] if parameter["name"] not in names]
+
+
+def _parts(endpoint: AnyEndpoint) -> list[dict[str, Any]]:
     names = re.findall(r"\{(\w+)\}", endpoint.path)
     return [_parameter(endpoint.parts.get(name, Parameter(name, "", _ANY_TEXT)), "path") for name in names]
 
@@ -79,6 +119,6 @@ def _parameter(parameter: Parameter, place: str) -> dict[str, Any]:
     return {**described, "required": True} if place == "path" else described
 
 
-def _operation_id(endpoint: Endpoint) -> str:
-    words = re.findall(r"\w+", endpoint.path)
-    return "_".join([endpoint.method.lower(), *words]) if words else f"{endpoint.method.lower()}_root"
+def _operation_id(method: str, path: str) -> str:
+    words = re.findall(r"\w+", path)
+    return "_".join([method, *words]) if words else f"{method}_root"

@@ -7,25 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-import moldau
+from moldau.http import service
 from moldau.http.app import HttpApp
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint
 from moldau.http.errors import HttpError
 from moldau.http.metrics import HttpMetrics
 from moldau.http.negotiation import MediaTypes
-from moldau.http.openapi import openapi_document
 from moldau.registry import schemas_of_documents as documents
 from moldau.registry.errors import ForwardingError, RegistryError
 from moldau.registry.forwarding import Forward
 from moldau.registry.registry import Registry
 from moldau.registry.routes.compatibility import Compatibility
 from moldau.registry.routes.contexts import Contexts
-from moldau.registry.routes.declarations import refusals
 from moldau.registry.routes.resource import within_contexts
 from moldau.registry.routes.schemas import Schemas
-from moldau.registry.routes.server import Health, Server
+from moldau.registry.routes.server import Server
 from moldau.registry.routes.settings import Config, Mode
 from moldau.registry.routes.subjects import Subjects
 from moldau.registry.routes.versions import Versions
@@ -56,33 +55,33 @@ INCOMPATIBLE, OLD_INCOMPATIBLE = 40901, 409
 
 def build_app(registry: Registry, *, forward: Forward | None = None) -> HttpApp:
     """The registry as an ASGI app. `forward` sends writes to the leader where this instance is not it."""
-    metrics = HttpMetrics("moldau_registry", lambda: _gauges(registry))
-    endpoints = _endpoints(registry, forward or _no_way, metrics)
-    return HttpApp(
-        [*endpoints, _openapi(endpoints)],
+    return service.build_app(
+        _endpoints(registry, forward or _refuse_to_forward),
+        title="moldau schema registry",
+        description="Schemas with ids, versions and compatibility, as every Kafka client expects them.",
         media_types=MEDIA_TYPES,
-        word_error=_Wording(registry.settings.dialect),
-        metrics=metrics,
+        render_error=_ErrorAnswers(registry.settings.dialect),
+        health=lambda: _health(registry),
+        metrics=HttpMetrics("moldau_registry", lambda: _gauges(registry)),
+        schemas=documents.DEFINITIONS,
+        error_schema=documents.ERROR,
         max_body_bytes=registry.settings["size.limit.filter.max.request.body.size"],
     )
 
 
-def _endpoints(registry: Registry, forward: Forward, metrics: HttpMetrics) -> list[Endpoint]:
-    remembered = [
-        _remembered(endpoint, registry)
-        for resource in IN_CONTEXTS
-        for endpoint in resource(registry, forward).endpoints()
+def _endpoints(registry: Registry, forward: Forward) -> list[Endpoint]:
+    cached = [
+        _cached(endpoint, registry) for resource in IN_CONTEXTS for endpoint in resource(registry, forward).endpoints()
     ]
     return [
-        *remembered,
-        *within_contexts(remembered),
+        *cached,
+        *within_contexts(cached),
         *Server(registry, forward).endpoints(),
         *Contexts(registry, forward).endpoints(),
-        *Health(registry, forward, metrics).endpoints(),
     ]
 
 
-class _Wording:
+class _ErrorAnswers:
     """Errors as clients expect them: a number, a text, and the status that the number begins with."""
 
     def __init__(self, dialect: Dialect) -> None:
@@ -101,36 +100,17 @@ def _refusal(error_code: int, message: str) -> Answer:
     return Answer({"error_code": error_code, "message": message}, status=int(str(error_code)[:3]))
 
 
-def _remembered(endpoint: Endpoint, registry: Registry) -> Endpoint:
+def _cached(endpoint: Endpoint, registry: Registry) -> Endpoint:
     """What is read, looked up, tested or registered already depends on the state alone, which counts its changes."""
     is_read = endpoint.method == "GET" or (endpoint.method == "POST" and not endpoint.path.endswith("/tags"))
-    return replace(endpoint, moment=lambda: registry.state.generation) if is_read else endpoint
+    return replace(endpoint, state_token=lambda: registry.state.generation) if is_read else endpoint
 
 
-def _openapi(endpoints: list[Endpoint]) -> Endpoint:
-    document = openapi_document(
-        endpoints,
-        title="moldau schema registry",
-        version=moldau.__version__,
-        description="Schemas with ids, versions and compatibility, as every Kafka client expects them.",
-        schemas=documents.DEFINITIONS,
-        error=documents.ERROR,
-        produced=MEDIA_TYPES.produced,
-        consumed=sorted(MEDIA_TYPES.consumed - {"application/octet-stream"}),
-    )
-
-    async def show(_call: Call) -> Answer:
-        return Answer(document)
-
-    return Endpoint(
-        method="GET",
-        path="/openapi.json",
-        handle=show,
-        summary="This description.",
-        reply=documents.EMPTY_OBJECT,
-        media_types=("application/json",),
-        refusals=refusals(),
-    )
+def _health(registry: Registry) -> Mapping[str, Any]:
+    """Healthy is whoever can answer reads; who leads is told beside it."""
+    leadership = registry.leadership
+    leader = leadership.own_url if leadership.is_leader else leadership.leader_url
+    return {"healthy": registry.store.is_ready, "is_leader": leadership.is_leader, "leader": leader}
 
 
 def _gauges(registry: Registry) -> Mapping[str, float]:
@@ -145,5 +125,5 @@ def _gauges(registry: Registry) -> Mapping[str, float]:
     }
 
 
-async def _no_way(_call: Call, url: str) -> Answer:
+async def _refuse_to_forward(_call: Call, url: str) -> Answer:
     raise ForwardingError(f"The leader is at {url}, and this instance has no way to it")

@@ -1,8 +1,8 @@
-"""The operators' port: /metrics for Prometheus, /jmx for the JMX-like tool, /healthz for supervisors.
+"""The operators' port of a broker: /metrics for Prometheus, /jmx for JMX tools, /healthz for supervisors.
 
-A responder of its own rather than a web framework: three fixed answers, importing nothing a broker does not
-have. It listens in a thread of its own, so that /healthz can tell of a broker whose loop hangs; metrics are
-looked at on the broker's loop, piece by piece, and clients get their turn in between. Start at `MetricsServer`.
+It does not use `moldau.http`, for two reasons: a broker should not import a web framework for three fixed answers, and
+the port has a thread with an event loop of its own, so that /healthz answers while the broker's event loop hangs.
+Metrics are collected on the broker's loop, in short turns between the requests of clients. Start at `MetricsServer`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 from moldau.broker.metrics import Metrics
+from moldau.core import prometheus
 
 if TYPE_CHECKING:
     from moldau.broker.watchdog import Stall
@@ -24,41 +25,40 @@ if TYPE_CHECKING:
 __all__ = ["MetricsServer"]
 
 REQUEST_LIMIT_BYTES = 8192
-PATIENCE_S = 10.0
-LOOP_PATIENCE_S = 5.0
-"""How long the broker's loop may take for its metrics."""
+REQUEST_TIMEOUT_S = 10.0
+BROKER_LOOP_TIMEOUT_S = 5.0
+"""How long the broker's loop may take to collect its metrics."""
 TURN_S = 0.002
-"""The longest an answer is worked on before requests of clients get their turn."""
+"""How long metrics are collected before the requests of clients get their turn."""
 
-PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
 
 RUNNING = 3
-MOST_CONNECTIONS = 16
-"""At a time; the descriptors for them come out of what is kept for the broker's own work."""
-NAMED_PARTITIONS = 100
-"""How many offline partitions /healthz names with their reasons; it counts them all."""
+MAX_CONNECTIONS = 16
+"""Open at the same time; their descriptors come out of those reserved for the broker's own work."""
+MAX_LISTED_PARTITIONS = 100
+"""How many offline partitions /healthz lists with their reasons; it counts all of them."""
 
 T = TypeVar("T")
 
 
-def _nothing_stalls() -> tuple[bool, Sequence[Stall]]:
+def _no_stalls() -> tuple[bool, Sequence[Stall]]:
     return False, ()
 
 
 class MetricsServer:
-    """Started and closed on the broker's loop. Everything with an underscore runs in the server's own thread, but for
-    what `_on_broker_loop` is given."""
+    """Started and closed on the broker's loop. Methods with an underscore run in the server's own thread, except for
+    the coroutines that `_run_on_broker_loop` is given."""
 
     def __init__(
         self,
         metrics: Metrics,
         broker_state: Callable[[], int],
-        stalls: Callable[[], tuple[bool, Sequence[Stall]]] = _nothing_stalls,
+        stalls: Callable[[], tuple[bool, Sequence[Stall]]] = _no_stalls,
         offline: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """Both are asked in the server's thread: `stalls` whether the broker's loop hangs, and for all that does;
-        `offline` for the partitions that cannot be used, each with its reason."""
+        """All functions are called in the server's thread. `stalls` returns whether the broker's loop hangs, and
+        everything that hangs; `offline` the partitions that cannot be used, each with its reason."""
         self._metrics = metrics
         self._broker_state = broker_state
         self._stalls = stalls
@@ -88,11 +88,11 @@ class MetricsServer:
     async def _in_own_thread(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
-    async def _on_broker_loop(self, work: Coroutine[Any, Any, bytes]) -> bytes | None:
-        """What comes of it, or `None` from a loop that hangs."""
+    async def _run_on_broker_loop(self, work: Coroutine[Any, Any, bytes]) -> bytes | None:
+        """The result, or `None` if the loop hangs."""
         future = asyncio.run_coroutine_threadsafe(work, self._broker_loop)
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(future), LOOP_PATIENCE_S)
+            return await asyncio.wait_for(asyncio.wrap_future(future), BROKER_LOOP_TIMEOUT_S)
         except TimeoutError:
             return None
 
@@ -111,28 +111,28 @@ class MetricsServer:
             await self._server.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._connections) >= MOST_CONNECTIONS:
-            # The oldest has had most time to ask; a probe that comes now must not be kept out by it.
+        if len(self._connections) >= MAX_CONNECTIONS:
+            # The oldest connection has had the most time for its request; it must not keep a new probe out.
             self._drop(next(iter(self._connections)))
         connection = asyncio.ensure_future(self._serve(reader, writer))
         self._connections[connection] = writer
         connection.add_done_callback(lambda done: self._connections.pop(done, None))
 
     def _drop(self, connection: asyncio.Task[None]) -> None:
-        """Close it here too: a task that is cancelled before its first step does not even come to its `finally`."""
+        """Close the connection here too: a task that is cancelled before its first step never reaches its `finally`."""
         self._connections.pop(connection).close()
         connection.cancel()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request and close: scrapers come every few seconds, a kept connection saves nothing."""
+        """Answer one request and close: scrapers come every few seconds, and keeping their connection saves nothing."""
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
                 status, content_type, body = await self._answer(head.split(b"\r\n", 1)[0].decode("latin-1"))
                 writer.write(_response(status, content_type, body, with_body=not head.startswith(b"HEAD ")))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # a client that is gone, too slow or too talkative gets no answer
+            pass  # a client that is gone, too slow, or sends too much gets no answer
         finally:
             writer.close()
 
@@ -144,16 +144,16 @@ class MetricsServer:
             return 405, "text/plain", b"only GET\n"
         target = urlsplit(parts[1])
         if target.path == "/metrics":
-            return self._if_answered(PROMETHEUS_TEXT, await self._on_broker_loop(self._prometheus()))
+            return self._answer_with(prometheus.CONTENT_TYPE, await self._run_on_broker_loop(self._prometheus()))
         if target.path == "/jmx":
             pattern = parse_qs(target.query).get("object-name", ["*:*"])[0]
-            return self._if_answered("application/json", await self._on_broker_loop(self._jmx(pattern)))
+            return self._answer_with("application/json", await self._run_on_broker_loop(self._jmx(pattern)))
         if target.path == "/healthz":
             return self._health()
         return 404, "text/plain", b"/metrics, /jmx and /healthz are here\n"
 
     def _health(self) -> tuple[int, str, bytes]:
-        """A loop that hangs answers nobody; a disk that hangs keeps only writers waiting, and no restart helps it."""
+        """A hanging loop makes a broker unhealthy. A hanging disk does not: only writes wait, and no restart helps."""
         state = self._broker_state()
         is_loop_stuck, stalls = self._stalls()
         offline = self._offline()
@@ -161,20 +161,20 @@ class MetricsServer:
         facts: dict[str, object] = {"broker_state": state, "healthy": is_healthy}
         if offline:
             facts["offline_partition_count"] = len(offline)
-            facts["offline_partitions"] = dict(islice(offline.items(), NAMED_PARTITIONS))
+            facts["offline_partitions"] = dict(islice(offline.items(), MAX_LISTED_PARTITIONS))
         if stalls:
             facts["stalls"] = [
                 {"what": one.name, "where": one.where, "seconds": round(one.seconds, 1)} for one in stalls
             ]
         return (200 if is_healthy else 503), "application/json", json.dumps(facts).encode() + b"\n"
 
-    def _if_answered(self, content_type: str, body: bytes | None) -> tuple[int, str, bytes]:
+    def _answer_with(self, content_type: str, body: bytes | None) -> tuple[int, str, bytes]:
         if body is None:
             return 503, "text/plain", b"the broker's event loop hangs, see /healthz\n"
         return 200, content_type, body
 
     async def _prometheus(self) -> bytes:
-        return await _joined(self._metrics.render_prometheus())
+        return await _join_in_turns(self._metrics.render_prometheus())
 
     async def _jmx(self, pattern: str) -> bytes:
         mbeans: dict[str, dict[str, object]] = {}
@@ -187,11 +187,12 @@ class MetricsServer:
         return json.dumps(mbeans).encode() + b"\n"
 
 
-async def _joined(pieces: Iterator[str]) -> bytes:
+async def _join_in_turns(pieces: Iterator[str]) -> bytes:
     body = bytearray()
     turn_ends = time.monotonic() + TURN_S
     for piece in pieces:
-        body += piece.encode()
+        # Names of folders may hold bytes that are not UTF-8.
+        body += piece.encode(errors="replace")
         if time.monotonic() > turn_ends:
             await asyncio.sleep(0)
             turn_ends = time.monotonic() + TURN_S

@@ -75,7 +75,7 @@ def test_quoted_mbean_values_lose_their_quotes_in_labels() -> None:
 
 def test_large_families_come_in_pieces() -> None:
     samples = [Sample((("partition", str(n)),), n) for n in range(1000)]
-    pieces = list(metrics_of(Family("", "kafka_x", Kind.PLAIN_GAUGE, "", samples)).render_prometheus())
+    pieces = list(metrics_of(Family("", "kafka_x", Kind.PLAIN_GAUGE, "Many.", samples)).render_prometheus())
     assert len(pieces) > 4
     assert "".join(pieces).count("\n") == 1002
 
@@ -94,6 +94,16 @@ def test_rates_come_from_the_counts_of_earlier_scrapes() -> None:
         "FifteenMinuteRate": 10.0,
         "MeanRate": 10.0,
     }
+
+
+def test_rates_of_deleted_topics_take_no_memory_for_ever() -> None:
+    topic = ""
+    metrics = Metrics()
+    metrics.add_source(lambda: [Family("d:T", "XPerSec", Kind.METER, "", [Sample((("topic", topic),), 1)])])
+    for number in range(1000):
+        topic = str(number)
+        dict(metrics.jmx(now_s=number * 10.0))
+    assert len(metrics._rates._seen) <= 2 * 90
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from moldau.broker.metrics import Family, Kind, Metrics, Sample
 from moldau.broker.watchdog import Stall
 from moldau.server import http
-from moldau.server.http import MOST_CONNECTIONS, MetricsServer
+from moldau.server.http import MAX_CONNECTIONS, MetricsServer
 
 
 async def ask(port: int, request: bytes) -> bytes:
@@ -97,10 +97,10 @@ def test_those_who_connect_and_say_nothing_do_not_keep_others_out() -> None:
     async def run() -> tuple[bytes, list[bytes]]:
         server = MetricsServer(Metrics(), lambda: 3)
         port = await server.start("127.0.0.1", 0)
-        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3 * MOST_CONNECTIONS)]
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3 * MAX_CONNECTIONS)]
         try:
             answer = await ask(port, b"GET /healthz HTTP/1.1\r\n\r\n")
-            ended = [await reader.read() for reader, _ in silent[: 2 * MOST_CONNECTIONS]]
+            ended = [await reader.read() for reader, _ in silent[: 2 * MAX_CONNECTIONS]]
             return answer, ended
         finally:
             for _, writer in silent:
@@ -110,11 +110,11 @@ def test_those_who_connect_and_say_nothing_do_not_keep_others_out() -> None:
 
     answer, ended = asyncio.run(run())
     assert answer.startswith(b"HTTP/1.1 200 ")
-    assert ended == [b""] * (2 * MOST_CONNECTIONS)
+    assert ended == [b""] * (2 * MAX_CONNECTIONS)
 
 
 def test_health_is_told_while_the_brokers_loop_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "LOOP_PATIENCE_S", 0.1)
+    monkeypatch.setattr(http, "BROKER_LOOP_TIMEOUT_S", 0.1)
     answered: list[tuple[int, bytes]] = []
 
     async def run() -> None:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import moldau
 from moldau.core.errors import MoldauError, ServiceError
+from moldau.core.prometheus import CONTENT_TYPE, MetricFamily, MetricType, Series, metric_name, render
+from moldau.http import service
 from moldau.http.app import HttpApp
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint, Parameter, number, text
 from moldau.http.errors import HttpError
 from moldau.http.negotiation import MediaTypes
-from moldau.http.openapi import openapi_document
 from moldau.pipeline.runtime.errors import StreamsError
 from moldau.pipeline.runtime.metrics import MetricsSnapshot
 from moldau.pipeline.runtime.queryable_stores import Shape
@@ -31,7 +31,6 @@ from moldau.serdes.windowed import Windowed
 __all__ = ["Application", "build_app"]
 
 DEFAULT_LIMIT = 1000
-PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,12 @@ class Application:
 def build_app(application: Application) -> HttpApp:
     """The ASGI app of one pipeline."""
     endpoints = _endpoints(_Answers(application))
-    return HttpApp(
-        [_index(application, endpoints), *endpoints, _openapi(endpoints)],
-        media_types=MediaTypes({"application/json": 1.0}, frozenset({"application/json"})),
-        word_error=_worded,
+    return service.build_app(
+        [_index(application, endpoints), *endpoints],
+        title="moldau streams",
+        description="The stores of a running application.",
+        render_error=_render_error,
+        error_schema={"type": "object", "properties": {"error": {"type": "string"}}},
     )
 
 
@@ -69,15 +70,20 @@ class _Answers:
         return Answer({"healthy": healthy, "state": state.value}, status=200 if healthy else 503)
 
     async def metrics(self, call: Call) -> Answer:
-        label = f'{{application_id="{self._application.application_id}"}}'
         # The lag is asked of the cluster, which may take its time.
-        numbers = await asyncio.to_thread(self._application.metrics)
-        lines = [
-            f"moldau_streams_{name.replace('-', '_')}{label} {value}\n"
-            for name, value in numbers.as_dict().items()
+        snapshot = await asyncio.to_thread(self._application.metrics)
+        labels = (("application_id", self._application.application_id),)
+        families = (
+            MetricFamily(
+                metric_name(f"moldau_streams_{name}"),
+                MetricType.COUNTER if name.endswith("-total") else MetricType.GAUGE,
+                "",
+                [Series(labels, value)],
+            )
+            for name, value in snapshot.as_dict().items()
             if value is not None
-        ]
-        return Answer(content="".join(lines).encode(), media_type=PROMETHEUS_TEXT)
+        )
+        return Answer(content="".join(render(families)).encode())
 
     async def stores(self, call: Call) -> Answer:
         views = [self._views.store(name) for name in self._views.names]
@@ -167,7 +173,7 @@ def _shown(value: Any) -> Any:
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 
-def _worded(error: Exception) -> Answer:
+def _render_error(error: Exception) -> Answer:
     if isinstance(error, HttpError):
         return Answer({"error": str(error)}, status=error.status, headers=error.headers)
     if isinstance(error, UnknownStoreError):
@@ -224,7 +230,7 @@ def _endpoints(answers: _Answers) -> list[Endpoint]:
             path="/metrics",
             handle=answers.metrics,
             summary="Rates, lag and state for Prometheus",
-            media_types=(PROMETHEUS_TEXT,),
+            media_types=MediaTypes.always(CONTENT_TYPE),
         ),
     ]
 
@@ -238,21 +244,3 @@ def _index(application: Application, endpoints: list[Endpoint]) -> Endpoint:
         return Answer({"application.id": application.application_id, "state": state.value, "paths": paths})
 
     return Endpoint(method="GET", path="/", handle=show, summary="What can be asked")
-
-
-def _openapi(endpoints: list[Endpoint]) -> Endpoint:
-    document = openapi_document(
-        endpoints,
-        title="moldau streams",
-        version=moldau.__version__,
-        description="The stores of a running application.",
-        schemas={},
-        error={"type": "object", "properties": {"error": {"type": "string"}}},
-        produced=["application/json"],
-        consumed=["application/json"],
-    )
-
-    async def show(call: Call) -> Answer:
-        return Answer(document)
-
-    return Endpoint(method="GET", path="/openapi.json", handle=show, summary="This description")

@@ -11,6 +11,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 from moldau.http.calls import Answer
 from moldau.http.endpoints import Endpoint, Handle, Parameter
+from moldau.http.negotiation import MediaTypes
 from moldau.registry.routes.parameters import parts_of
 
 __all__ = ["Description", "Handler", "Served", "refusals", "served_by", "serves"]
@@ -37,7 +38,7 @@ class Description(TypedDict, total=False):
     body: Mapping[str, Any]
     reply: Mapping[str, Any]
     status: int
-    media_types: tuple[str, ...]
+    media_types: MediaTypes
     refuses: tuple[int, ...]
     """Statuses of refusals beside those that any endpoint may answer with."""
     by_leader: bool
@@ -69,7 +70,7 @@ class Served:
             status=said.get("status", 200),
             refusals=refusals(*said.get("refuses", ())),
             tag=tag,
-            media_types=said.get("media_types", ()),
+            media_types=said.get("media_types"),
         )
 
 

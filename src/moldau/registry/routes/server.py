@@ -1,18 +1,15 @@
-"""What the registry tells about itself: liveness, versions, health, metrics. Start at `Server`."""
+"""What the registry tells about itself: liveness, clusters, versions. Start at `Server`."""
 
 from __future__ import annotations
 
 import moldau
 from moldau.http.calls import Answer, Call
-from moldau.http.metrics import PROMETHEUS_TEXT, HttpMetrics
 from moldau.registry import schemas_of_documents as documents
-from moldau.registry.forwarding import Forward
-from moldau.registry.registry import Registry
 from moldau.registry.routes.declarations import serves
 from moldau.registry.routes.resource import Resource
 from moldau.registry.settings import Dialect
 
-__all__ = ["Health", "Server"]
+__all__ = ["Server"]
 
 SPOKEN = {Dialect.V7: "7.9.0", Dialect.V8: "8.2.0"}
 """The releases whose answers the dialects are."""
@@ -41,29 +38,3 @@ class Server(Resource):
     @serves("GET", "/v1/metadata/deployment", "Attributes of the deployment.", reply=documents.EMPTY_OBJECT)
     async def deployment(self, _call: Call) -> Answer:
         return Answer({"attributes": []})
-
-
-class Health(Resource):
-    tag = "Server"
-
-    def __init__(self, registry: Registry, forward: Forward, metrics: HttpMetrics) -> None:
-        super().__init__(registry, forward)
-        self._metrics = metrics
-
-    @serves(
-        "GET",
-        "/healthz",
-        "Whether reads can be answered.",
-        reply=documents.EMPTY_OBJECT,
-        media_types=("application/json",),
-    )
-    async def health(self, _call: Call) -> Answer:
-        """Healthy is whoever can answer reads; who leads is told beside it."""
-        is_ready, leadership = self.registry.store.is_ready, self.registry.leadership
-        leader = leadership.own_url if leadership.is_leader else leadership.leader_url
-        document = {"healthy": is_ready, "is_leader": leadership.is_leader, "leader": leader}
-        return Answer(document, status=200 if is_ready else 503)
-
-    @serves("GET", "/metrics", "Numbers for Prometheus.", reply={"type": "string"}, media_types=(PROMETHEUS_TEXT,))
-    async def metrics(self, _call: Call) -> Answer:
-        return Answer(content=self._metrics.render().encode())

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from moldau.http.calls import Answer, Call
-from moldau.http.endpoints import Endpoint
+from moldau.http.endpoints import Endpoint, Routes, WebSocketEndpoint
 from moldau.http.errors import HttpError
-from moldau.http.routing import Routes
+from moldau.http.sockets import Socket
 
 
 async def nothing(_call: Call) -> Answer:
@@ -38,8 +38,8 @@ TABLE = routes("/", "/a", "/a/{x}", "/a/{x}/b", "/a/fixed", "/a/{x}/{y}/c")
 )
 def test_paths_lead_to_endpoints_by_their_encoded_parts(path: bytes, found: str, parts: dict[str, str]) -> None:
     answer = TABLE.find("GET", path)
-    assert (answer.endpoint.path, answer.parts) == (found, parts)
-    assert TABLE.find("HEAD", path).endpoint.path == found
+    assert (answer.endpoints[0].path, answer.parts) == (found, parts)
+    assert TABLE.find("HEAD", path).endpoints[0].path == found
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,24 @@ def test_what_is_not_there_is_told_from_what_may_not_be_done(method: str, path: 
     with pytest.raises(HttpError) as caught:
         TABLE.find(method, path)
     assert caught.value.status == status
+
+
+def test_a_socket_and_an_endpoint_may_share_a_path() -> None:
+    async def talk(_socket: Socket) -> None:
+        return None
+
+    table = Routes(
+        [
+            Endpoint(method="POST", path="/a/{x}", handle=nothing, summary=""),
+            WebSocketEndpoint(path="/a/{x}", handle=talk, summary=""),
+        ]
+    )
+    assert table.find_socket(b"/a/1").parts == table.find("POST", b"/a/1").parts == {"x": "1"}
+    with pytest.raises(HttpError) as caught:
+        table.find("GET", b"/a/1")
+    assert caught.value.status == 426
+
+
+def test_one_path_has_one_set_of_names() -> None:
+    with pytest.raises(ValueError, match="other names for its parts"):
+        routes("/a/{x}", "/a/{y}")

@@ -1,0 +1,79 @@
+"""Server-sent events: a stream of small messages that a browser's `EventSource` reads and resumes by itself.
+
+A client that was cut off comes back with the id of the last event it saw: `Call.last_event_id`. Start at
+`event_stream`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, AsyncIterable
+from dataclasses import dataclass
+
+from moldau.http.calls import Answer
+from moldau.http.streaming import with_heartbeats
+
+__all__ = ["Event", "encode_event", "event_stream"]
+
+MEDIA_TYPE = "text/event-stream"
+HEARTBEAT = b":\n\n"
+"""A comment, which clients skip."""
+DEFAULT_HEARTBEAT_S = 15.0
+_LINE_ENDS = re.compile(r"\r\n|\r|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    data: str
+    id: str | None = None
+    """What the client sends as `Last-Event-ID` when it comes back."""
+    event: str | None = None
+    """The event's name; clients call an event without one `message`."""
+    retry_ms: int | None = None
+    """How long the client waits before it comes back."""
+
+
+def encode_event(event: Event) -> bytes:
+    """Write one event. Any text is fine as data; ids and names must fit on their line (`ValueError` otherwise)."""
+    lines = []
+    if event.event is not None:
+        lines.append(f"event: {_one_line(event.event)}")
+    if event.id is not None:
+        # Clients ignore an id that holds NUL, and would resume in the wrong place.
+        lines.append(f"id: {_one_line(event.id, forbidden=chr(0))}")
+    if event.retry_ms is not None:
+        lines.append(f"retry: {event.retry_ms:d}")
+    # The only line ends the format knows; `splitlines` knows more and would change the text.
+    lines.extend(f"data: {line}" for line in _LINE_ENDS.split(event.data))
+    return ("\n".join(lines) + "\n\n").encode()
+
+
+def event_stream(
+    events: AsyncIterable[Event], *, retry_ms: int | None = None, heartbeat_s: float = DEFAULT_HEARTBEAT_S
+) -> Answer:
+    """An answer that sends events as they come, and comments while there are none.
+
+    `retry_ms` tells the client how long to wait before it comes back. The source is closed when the client is gone.
+    """
+    stream = with_heartbeats(_encoded(events, retry_ms), HEARTBEAT, every_s=heartbeat_s)
+    # Proxies would otherwise collect events before they pass them on.
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return Answer(stream=stream, media_type=MEDIA_TYPE, headers=headers, is_endless=True)
+
+
+async def _encoded(events: AsyncIterable[Event], retry_ms: int | None) -> AsyncGenerator[bytes, None]:
+    source = aiter(events)
+    try:
+        if retry_ms is not None:
+            yield f"retry: {retry_ms:d}\n\n".encode()
+        async for event in source:
+            yield encode_event(event)
+    finally:
+        if isinstance(source, AsyncGenerator):
+            await source.aclose()
+
+
+def _one_line(text: str, forbidden: str = "") -> str:
+    if _LINE_ENDS.search(text) or (forbidden and forbidden in text):
+        raise ValueError(f"{text!r} does not fit on one line of an event")
+    return text

@@ -1,0 +1,90 @@
+"""JSON objects out of a stream of bytes: `{"a":1} {"a":2}` cut anywhere becomes one piece of bytes per object.
+
+Pure. Objects follow each other with any whitespace between them, or none; newline-delimited JSON is a special case.
+Only the object under way is kept, and every byte is looked at once, however the stream is cut. What is between the
+braces is not checked here: `calls.decode_json` does that. Start at `JsonObjectSplitter.feed`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from moldau.http.errors import HttpError, MalformedBodyError
+
+__all__ = ["JsonObjectSplitter"]
+
+_WHITESPACE = b" \t\r\n"
+_NOT_WHITESPACE = re.compile(rb"[^ \t\r\n]")
+_OUTSIDE_STRING = re.compile(rb'["{}\[\]]')
+_INSIDE_STRING = re.compile(rb'["\\]')
+_OPENING, _CLOSING = b"{[", b"}]"
+
+
+class JsonObjectSplitter:
+    def __init__(self, max_object_bytes: int) -> None:
+        self._max_object_bytes = max_object_bytes
+        self._object = bytearray()
+        """The object under way, up to where it was cut."""
+        self._depth = 0
+        self._is_in_string = False
+        self._is_escaped = False
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """Yield every object that ends in `piece`; consume the iterator whole before the next call.
+
+        Raises `MalformedBodyError` for anything that is not an object, and a 413 for an object over the limit, in both
+        cases after the objects before it. The splitter is of no use after that.
+        """
+        position = 0
+        while position < len(piece):
+            if not self._depth:
+                start = _NOT_WHITESPACE.search(piece, position)
+                if start is None:
+                    return
+                position = start.start()
+                if piece[position] != b"{"[0]:
+                    raise MalformedBodyError(f"expected an object, found {_quote(piece[position : position + 1])}")
+            end = self._end_of_object(piece, position)
+            self._object += piece[position : len(piece) if end is None else end]
+            if len(self._object) > self._max_object_bytes:
+                raise HttpError(413, f"An object is larger than {self._max_object_bytes} bytes")
+            if end is None:
+                return
+            position = end
+            whole = bytes(self._object)
+            self._object.clear()
+            yield whole
+
+    def finish(self) -> None:
+        """Raise `MalformedBodyError` if the stream ended in the middle of an object."""
+        if self._depth:
+            raise MalformedBodyError("the stream ended in the middle of an object")
+
+    def _end_of_object(self, piece: bytes, position: int) -> int | None:
+        """Where the object under way ends, or `None` if it goes on after `piece`."""
+        if self._is_escaped:
+            self._is_escaped = False
+            position += 1
+        while True:
+            found = (_INSIDE_STRING if self._is_in_string else _OUTSIDE_STRING).search(piece, position)
+            if found is None:
+                return None
+            position, mark = found.end(), found.group()
+            if mark == b'"':
+                self._is_in_string = not self._is_in_string
+            elif mark == b"\\":
+                if position == len(piece):
+                    self._is_escaped = True
+                    return None
+                position += 1
+            elif mark in _OPENING:
+                self._depth += 1
+            elif mark in _CLOSING:
+                self._depth -= 1
+                if not self._depth:
+                    return position
+
+
+def _quote(byte: bytes) -> str:
+    return repr(byte.decode("latin-1"))
