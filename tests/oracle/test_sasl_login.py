@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from tests.oracle.apache_kafka import ApacheKafka, free_port, needs_apache_kafka
 
 from moldau.client.admin import Admin
 from moldau.client.errors import ClientError
+from moldau.client.membership import GroupMember
 from moldau.client.scram import alter_credentials
 from moldau.client.wire import WireClient
 from moldau.client.wire_admin import describe_log_dirs
@@ -26,6 +28,11 @@ USER, PASSWORD = "alice,=x", "secret"
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";'
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 REAUTHENTICATION_MS = 3_600_000
+NOT_YET = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_COORDINATOR,
+)
 
 
 class SaslKafka(NamedTuple):
@@ -93,12 +100,32 @@ def test_the_client_of_other_brokers_logs_in(kafka: SaslKafka, mechanism: str) -
 
 
 def test_what_librdkafka_does_not_offer_is_asked_with_the_properties_of_the_others(kafka: SaslKafka) -> None:
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     properties = {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": (
-            'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="secret";'
-        ),
+        "sasl.jaas.config": f'{module} required username="alice" password="secret";',
     }
-    with Admin(f"127.0.0.1:{kafka.sasl_port}", properties).wire() as client:
+    admin = Admin(f"127.0.0.1:{kafka.sasl_port}", properties)
+    with admin.wire() as client:
         assert describe_log_dirs(client)
+    member = GroupMember(
+        lambda: admin,
+        "schema-registry",
+        protocol_type="sr",
+        protocol="v0",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+    )
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            joined = member.join(b"here")
+            break
+        except ClientError as error:
+            # The topic of the groups is made when first asked for.
+            if error.error_code not in NOT_YET or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+    assert list(joined.members.values()) == [b"here"]
+    member.leave()

@@ -13,13 +13,14 @@ from typing import NamedTuple
 from moldau.client.admin import Admin
 from moldau.client.errors import ClientError
 from moldau.client.wire import WireClient
-from moldau.client.wire_admin import CoordinatorKey, find_coordinator, raise_for
+from moldau.client.wire_admin import raise_for
 from moldau.core.errors import ErrorCode
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
 
 __all__ = ["GroupMember", "Joined", "RejoinNeededError"]
 
+GROUP_COORDINATOR = 0
 LEAVE_ATTEMPTS = 2
 _REJOIN = frozenset(
     {
@@ -150,15 +151,18 @@ class GroupMember:
 
     def _send(self, api_key: ApiKey, request: Message) -> Message:
         if self._client is None:
-            self._client = self._connect()
+            self._client = self._connected()
         try:
             return self._client.send(api_key, request)
         except ClientError:
             self.close()
             raise
 
-    def _connect(self) -> WireClient:
+    def _connected(self) -> WireClient:
         admin = self._open_admin()
         with admin.wire() as client:
-            node_id = find_coordinator(client, self._group_id, CoordinatorKey.GROUP)
-        return admin.wire(node_id)
+            request = Message(key=self._group_id, key_type=GROUP_COORDINATOR, coordinator_keys=[self._group_id])
+            answer = client.send(ApiKey.FIND_COORDINATOR, request)
+        found = answer.coordinators[0] if answer.coordinators else answer
+        raise_for(found.error_code, found.error_message)
+        return admin.wire(found.node_id)

@@ -25,7 +25,7 @@ BROKERS = 1
 def brokers_behind(written: str, *, patience_s: float = 5.0) -> str:
     """Bootstrap servers for `host:port[,host:port][/chroot]`; raises `ClientError` with advice.
 
-    A broker that has just started, or whose registration point has, reports within seconds: so long is it waited for.
+    A broker that has just started, or whose registration point has, reports within seconds: `patience_s` waits for it.
     """
     servers = [_with_port(one) for one in written.partition("/")[0].split(",") if one.strip()]
     deadline = time.monotonic() + patience_s

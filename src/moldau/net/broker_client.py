@@ -178,6 +178,8 @@ class BrokerClient:
         error = opening.exception()
         if error is None:
             self._connection, self._failure = opening.result(), None
+            if self._is_closed:
+                self.close()
         elif isinstance(error, Exception):
             self._failure = error
             self._wait_before_next()
@@ -200,10 +202,10 @@ class BrokerClient:
             ) from None
         try:
             transport = self._transport(loop, sock)
+            connection = _Connection(transport, self.address, self._client_id, self._response_limit_bytes)
         except BaseException:
             sock.close()
             raise
-        connection = _Connection(transport, self.address, self._client_id, self._response_limit_bytes)
         try:
             connection.offered = await self._negotiate(connection, deadline)
             await self._log_in(connection, deadline)
@@ -303,10 +305,14 @@ class _Connection:
 
     def _note_overdue(self, correlation_id: int, api_key: ApiKey, timeout_s: float) -> None:
         """A broker answers in order: whatever was asked after this request waits behind it. So start over."""
+        # Where the loop itself was late, the answer may be here already.
+        self._on_readable()
+        late = self._pending.pop(correlation_id, None)
+        if late is None:
+            return
         what = f"{self._address} did not answer {api_key.display_name} within {timeout_s:g} s"
-        late = self._pending.pop(correlation_id).answer
-        if not late.done():
-            late.set_exception(TimeoutError(what))
+        if not late.answer.done():
+            late.answer.set_exception(TimeoutError(what))
         self.fail(ConnectionAbortedError, what)
 
     # Bytes

@@ -183,8 +183,9 @@ class Server:
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if self.limits.send_buffer_bytes > 0:
             accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.limits.send_buffer_bytes)
-        local_host: str = accepted.getsockname()[0]
-        session = Session(listener.name, peer[0], peer[1], local_host.removeprefix("::ffff:"))
+        # Interned, because thousands of connections share a few addresses.
+        local_host = sys.intern(accepted.getsockname()[0].removeprefix("::ffff:"))
+        session = Session(listener.name, sys.intern(peer[0]), peer[1], local_host)
         return Connection(self, listener.transport(self.loop, accepted, session), session)
 
     def _stop_accepting(self, reason: str | None) -> None:

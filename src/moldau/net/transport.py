@@ -11,7 +11,6 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable
-from functools import partial
 from typing import Protocol
 
 from moldau.net.session import Session
@@ -68,7 +67,7 @@ ClientTransportFactory = Callable[[asyncio.AbstractEventLoop, socket.socket], Tr
 class PlainTransport:
     """The socket itself: what moves bytes are its own methods, so that nothing stands between them and their caller."""
 
-    __slots__ = ("_fd", "_loop", "_socket", "recv_into", "send", "send_file")
+    __slots__ = ("_fd", "_loop", "_socket", "recv_into", "send")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
         """Take over a connected, non-blocking socket."""
@@ -77,7 +76,9 @@ class PlainTransport:
         self._fd = sock.fileno()
         self.recv_into: Callable[[memoryview], int] = sock.recv_into
         self.send = sock.send
-        self.send_file = partial(os.sendfile, self._fd)
+
+    def send_file(self, file_fd: int, position: int, count: int, /) -> int:
+        return os.sendfile(self._fd, file_fd, position, count)
 
     def start_reading(self, on_readable: Callable[[], None]) -> None:
         self._loop.add_reader(self._fd, on_readable)

@@ -247,6 +247,14 @@ def test_a_server_that_does_not_know_the_password_is_not_trusted(broker: Scripte
         )
 
 
+def test_a_broker_too_old_for_our_login_is_told_apart_from_a_refusal(broker: ScriptedBroker) -> None:
+    old = Message(api_keys=[Message(api_key=key, min_version=0, max_version=0) for key in (18, 17)])
+    broker.answer = lambda frame: framed(frame, old)
+    with pytest.raises(ClientError, match="offers SaslHandshake 0-0, we know 1-1") as refused:
+        WireClient("127.0.0.1", broker.port, timeout=5, mechanism=PlainMechanism("a", "b"))
+    assert refused.value.error_code is ErrorCode.UNSUPPORTED_VERSION
+
+
 def test_tls_and_a_login_go_together() -> None:
     broker = ScriptedBroker(tls().server_context)
     broker.answer = accept_logins("PLAIN", {b"\0alice\0secret": b""})

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
+from tests.unit.net.tls_transport import make_certificate
 
 from moldau.client.wire_security import wire_security
 from moldau.core.errors import InvalidConfigError
@@ -51,6 +54,32 @@ def test_host_names_are_checked_unless_told_otherwise() -> None:
     assert unchecked is not None
     assert (checked.check_hostname, unchecked.check_hostname) == (True, False)
     assert unchecked.verify_mode is ssl.CERT_REQUIRED
+
+
+def test_a_certificate_given_as_text_is_shown_to_the_server(tmp_path: Path) -> None:
+    key, certificate = make_certificate(tmp_path)
+    client_context = wire_security(
+        {
+            "security.protocol": "SSL",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.key": key.read_text(),
+            "ssl.keystore.certificate.chain": certificate.read_text(),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.certificates": certificate.read_text(),
+        }
+    ).tls
+    assert client_context is not None
+    server_context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificate))
+    server_context.load_cert_chain(certificate, key)
+    server_context.verify_mode = ssl.CERT_REQUIRED
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = client_context.wrap_bio(to_client, to_server, server_hostname="127.0.0.1")
+    server = server_context.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(4):
+        for side in (client, server):
+            with suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+    assert (server.getpeercert() or {})["subject"] == ((("commonName", "alice"),),)
 
 
 @pytest.mark.parametrize(

@@ -441,6 +441,36 @@ def test_answers_find_their_request_however_the_bytes_are_cut(data: st.DataObjec
     asyncio.run(story())
 
 
+def test_an_answer_that_came_while_the_loop_was_busy_is_not_overdue() -> None:
+    async def story() -> None:
+        transport = MemoryTransport()
+        connection = _Connection(transport, "peer", "c", 1000)
+        transport.incoming = [frame((1).to_bytes(4, "big"))]
+        assert await connection.ask(ApiKey.HEARTBEAT, 0, b"", asyncio.get_running_loop().time(), 0) == bytes(
+            [0, 0, 0, 1]
+        )
+        assert not transport.is_closed
+
+    asyncio.run(story())
+
+
+def test_a_connection_that_opens_while_the_client_is_closed_does_not_stay() -> None:
+    async def story() -> None:
+        client = BrokerClient("peer", 1, client_id="c")
+        transport = MemoryTransport()
+
+        async def open_connection() -> _Connection:
+            return _Connection(transport, "peer", "c", 1000)
+
+        opening = asyncio.ensure_future(open_connection())
+        await opening
+        client.close()
+        client._opened(opening)
+        assert transport.is_closed
+
+    asyncio.run(story())
+
+
 @given(st.lists(st.binary(min_size=1, max_size=30), min_size=1, max_size=5))
 @settings(max_examples=200, deadline=None)
 def test_noise_from_a_peer_is_an_answer_nobody_sent_or_waits_for_more(pieces: list[bytes]) -> None:

@@ -26,7 +26,7 @@ from moldau.net.transport import (
     plain_server_transport,
 )
 
-__all__ = ["Security", "TlsTransport", "plain", "tls"]
+__all__ = ["Security", "TlsTransport", "make_certificate", "plain", "tls"]
 
 RECEIVE_BYTES = 64 * 1024
 SEND_BYTES = 64 * 1024
@@ -205,16 +205,22 @@ def plain() -> Security:
     return Security("PLAINTEXT", plain_server_transport, PlainTransport, None)
 
 
+def make_certificate(folder: Path) -> tuple[Path, Path]:
+    """A new key and its certificate, for 127.0.0.1 and for a client named alice, as PEM files."""
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    command = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=alice "
+        f"-addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {certificate}"
+    )
+    subprocess.run(command.split(), check=True, capture_output=True)
+    return key, certificate
+
+
 @cache
 def tls() -> Security:
     """With a certificate of its own, and client certificates wanted: the client's name becomes the principal."""
     with tempfile.TemporaryDirectory() as folder:
-        key, certificate = Path(folder) / "key.pem", Path(folder) / "certificate.pem"
-        command = (
-            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=alice "
-            f"-addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {certificate}"
-        )
-        subprocess.run(command.split(), check=True, capture_output=True)
+        key, certificate = make_certificate(Path(folder))
         server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificate))
         server.verify_mode = ssl.CERT_OPTIONAL
         server.load_cert_chain(certificate, key)
