@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Final, NamedTuple
 
 from moldau.core.activity import Activity
-from moldau.log.log_state import LogState
+from moldau.log.partition_log import PartitionLog
 
 __all__ = ["Stall", "StallReport", "Watchdog"]
 
@@ -186,7 +186,7 @@ def _place_in(frame: FrameType | None) -> Place:
         if frame.f_globals.get("__name__", "").startswith("moldau."):
             innermost = innermost or frame
             owner = frame.f_locals.get("self")
-            if isinstance(owner, LogState):
+            if isinstance(owner, PartitionLog):
                 where = f"in {frame.f_code.co_qualname} on {owner.topic_partition}"
                 return Place(f"{where} ({owner.segments[-1].path('.log')})", is_log=True)
         frame = frame.f_back

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from moldau.log.batch_scan import WINDOW_BYTES, Window
 from moldau.log.errors import DamagedLogError
-from moldau.log.log_state import base_offset_of
+from moldau.log.log_segments import base_offset_of
 from moldau.log.partition_log import PartitionLog
 from moldau.log.segment import Segment
 from moldau.protocol.record_batch import BATCH_OVERHEAD, MAGIC, BatchHeader

@@ -20,7 +20,7 @@ from moldau.core.ids import TopicPartition
 from moldau.log.config import LogConfig
 from moldau.log.files import Files
 from moldau.log.leader_epochs import LeaderEpochs
-from moldau.log.log_state import LogEvents
+from moldau.log.log_events import LogEvents
 from moldau.log.manifest import MANIFEST, NO_TXN_INDEX, PartitionEntry, TxnMark, loss
 from moldau.log.partition_files import EpochFile, Snapshots, track_batch
 from moldau.log.partition_log import PartitionLog

@@ -20,13 +20,12 @@ from moldau.core.clock import Clock, SystemClock
 from moldau.core.errors import StartupError
 from moldau.core.ids import TopicPartition
 from moldau.log.config import LogConfig
-from moldau.log.errors import StorageError
+from moldau.log.errors import PASSING, StorageError
 from moldau.log.files import Files
 from moldau.log.flush_policy import is_flush_due
 from moldau.log.loading import LastRun, create_log, missing_log, open_log
 from moldau.log.log_directory import LogDirectory
-from moldau.log.log_state import LogEvents
-from moldau.log.log_upkeep import PASSING
+from moldau.log.log_events import LogEvents
 from moldau.log.manifest import Manifest, PartitionEntry
 from moldau.log.manifest_keeper import MetadataMark
 from moldau.log.open_files import OPEN_FILES
@@ -176,7 +175,7 @@ class LogManager:
             if not directory.save_manifest(self._logs_in(directory), self.metadata_mark()):
                 raise StorageError(f"{directory.manifest.path} cannot be written, so no segment may be replaced")
 
-        opened.save_manifest = save_manifest
+        opened.list_in_manifest(save_manifest)
 
     def partition_folders(self) -> list[str]:
         """The names of all folders that look like a partition's."""

@@ -1,7 +1,7 @@
 """Keeping a log directory's manifest in step with its partitions, and on disk before files go away.
 
 `log.manifest` says what the file means and why a crash never looks like a loss. The maintenance thread saves it in
-rounds; segments that retention lets go wait in their log (`LogUpkeep.retire_leaving`) until that is done. Lines are
+rounds; segments that retention lets go wait in their log (`PartitionLog.retire_leaving`) until that is done. Lines are
 rendered again only where a log's segments have changed, so a round over thousands of quiet partitions costs little.
 Start at `ManifestKeeper.save`.
 """

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
 from moldau.log.batch_scan import headers
+from moldau.log.config import LogConfig
 from moldau.log.errors import CorruptIndexError
 from moldau.log.files import Files, SegmentFile
 from moldau.log.manifest import TxnMark
@@ -372,6 +373,24 @@ class Segment:
         for _, header in self.headers():
             self.first_timestamp = header.max_timestamp
             break
+
+    def set_roll_limits(self, config: LogConfig, jitter_ms: int) -> None:
+        """Turn configuration into numbers that an append can compare with.
+
+        An empty segment never rolls by size or time. One without a usable timestamp is asked every time.
+        """
+        if self.first_timestamp is None:
+            self.roll_above_size = self.roll_above_timestamp = NEVER
+            return
+        self.roll_above_size = -1 if self.is_index_full(config.segment_index_bytes) else config.segment_bytes
+        if self.first_timestamp < 0:
+            self.roll_above_timestamp = -2
+        else:
+            self.roll_above_timestamp = self.first_timestamp + config.max_segment_ms - jitter_ms
+
+    def is_index_full(self, limit_bytes: int) -> bool:
+        """One time entry stays free for the one that closing the segment forces in."""
+        return (len(self.offset_index) + 1) * 8 > limit_bytes or (len(self.time_index) + 2) * 12 > limit_bytes
 
     def free_preallocated(self) -> None:
         """Free the room that was preallocated behind the last batch."""

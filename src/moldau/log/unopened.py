@@ -15,7 +15,7 @@ from moldau.log.config import LogConfig
 from moldau.log.errors import StorageError
 from moldau.log.files import Files
 from moldau.log.loading import LastRun, open_log
-from moldau.log.log_state import LogEvents
+from moldau.log.log_events import LogEvents
 from moldau.log.partition_files import PartitionMetadata
 from moldau.log.partition_log import PartitionLog
 from moldau.log.segment import Segment
@@ -54,7 +54,8 @@ def unopened_log(
     )
     stand_in.offline_error = StorageError(reason)
     # The manifest goes on asking for what it asked for, and never for the segment that stands in for the others.
-    stand_in.recorded, stand_in.withheld = last_run.entry, frozenset({segment.base_offset})
+    stand_in.recorded = last_run.entry
+    stand_in.withhold_all()
     # Only the recovery point of an orderly end may be written again as if it were the log's end.
     stand_in.needs_recovery = not last_run.is_clean or last_run.recovery_point is None
     return stand_in

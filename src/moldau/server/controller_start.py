@@ -27,7 +27,7 @@ from moldau.log.config import LogConfig
 from moldau.log.errors import StorageError
 from moldau.log.files import Files
 from moldau.log.loading import LastRun, create_log, open_log
-from moldau.log.log_state import LogEvents
+from moldau.log.log_events import LogEvents
 from moldau.log.manifest import Manifest
 from moldau.log.manifest_keeper import MetadataMark
 from moldau.log.partition_log import PartitionLog

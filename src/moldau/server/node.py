@@ -33,7 +33,7 @@ from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError
 from moldau.log.errors import FatalDiskError, StorageError
 from moldau.log.files import Files
-from moldau.log.log_state import LogEvents
+from moldau.log.log_events import LogEvents
 from moldau.log.manager import LogManager
 from moldau.net.limits import Limits
 from moldau.net.replies import CloseConnectionError, Handled

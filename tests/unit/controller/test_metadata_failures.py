@@ -30,7 +30,7 @@ from moldau.log.config import LogConfig
 from moldau.log.errors import FatalDiskError, StorageError
 from moldau.log.files import Files
 from moldau.log.loading import create_log, open_log
-from moldau.log.log_state import LogEvents
+from moldau.log.log_events import LogEvents
 from moldau.testing.failing_files import FailingFiles, Fault, KilledError
 
 

@@ -117,7 +117,7 @@ import sys
 from moldau.log.cleaner_worker import CleanerWorker
 from moldau.log.cleaning_job import CleaningJob
 worker = CleanerWorker()
-process = worker._started()
+process = worker._start_process()
 print(process.pid, flush=True)
 worker.run(CleaningJob.from_json(sys.argv[1]), print)
 """

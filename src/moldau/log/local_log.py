@@ -1,37 +1,244 @@
-"""A partition's log apart from appending and reading: flushing, saving, deleting, truncating, closing.
+"""A partition's log as it lies on this disk: opening, flushing, saving, deleting, truncating, closing.
 
-Not used on its own: `log.partition_log` builds on it and says which thread may do what.
-Start at `LogUpkeep.flush`.
+Everything but appending and reading, which `log.partition_log` adds; it also says which thread may do what. The list of
+segments is `log.log_segments`, the files beside them are `log.partition_files`. Start at `LocalLog.flush`.
 """
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
+import threading
 import uuid
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
 
-from moldau.log.errors import FatalDiskError, OffsetOutOfRangeError, StorageError
+from moldau.core.chance import CHANCE
+from moldau.core.clock import Clock, SystemClock
+from moldau.core.ids import TopicPartition
+from moldau.log.config import LogConfig
+from moldau.log.errors import (
+    OUT_OF_FILES,
+    PASSING,
+    DamagedLogError,
+    FatalDiskError,
+    OffsetOutOfRangeError,
+    StorageError,
+)
+from moldau.log.files import Files
 from moldau.log.leader_epochs import LeaderEpochs
-from moldau.log.log_state import LogState, base_offset_of
+from moldau.log.log_events import LogEvents
+from moldau.log.log_segments import LogSegments, base_offset_of
+from moldau.log.manifest import PartitionEntry
+from moldau.log.partition_files import EpochFile, PartitionMetadata, Snapshots
 from moldau.log.producer_state import ProducerStates
 from moldau.log.retention import Deletable, SegmentFacts, deletable
-from moldau.log.segment import DELETED_SUFFIX, Segment
+from moldau.log.segment import Segment
 
-__all__ = ["PASSING", "LogUpkeep"]
-
-_OUT_OF_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
-PASSING: Final = _OUT_OF_FILES | {errno.ENOSPC, errno.EDQUOT}
-"""Errors that go away again when somebody makes room."""
+__all__ = ["LocalLog"]
 
 log = logging.getLogger("moldau.log")
 
 
-class LogUpkeep(LogState):
-    __slots__ = ()
+class LocalLog:
+    __slots__ = (
+        "_active",
+        "_config",
+        "_epoch_file",
+        "_flush_at",
+        "_flush_lock",
+        "_is_directory_synced",
+        "_latest_epoch",
+        "_metadata",
+        "_producers",
+        "_roll_jitter_ms",
+        "_segments",
+        "_snapshots",
+        "_truncations",
+        "_write",
+        "clock",
+        "directory",
+        "events",
+        "files",
+        "high_watermark",
+        "is_closed",
+        "last_flush_ms",
+        "log_end_offset",
+        "log_start_offset",
+        "needs_recovery",
+        "offline_error",
+        "recorded",
+        "recovery_point",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        directory: str,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        segments: Sequence[Segment],
+        *,
+        log_start_offset: int,
+        log_end_offset: int,
+        recovery_point: int = 0,
+        high_watermark: int | None = None,
+        snapshot_offsets: Sequence[int] = (),
+        files: Files | None = None,
+        clock: Clock | None = None,
+        events: LogEvents | None = None,
+    ) -> None:
+        self.directory = directory
+        self.topic_partition = topic_partition
+        self.files = files or Files()
+        self.clock = clock or SystemClock()
+        self.events = events or LogEvents()
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self.high_watermark = log_start_offset if high_watermark is None else high_watermark
+        self.recovery_point = recovery_point
+        """The first offset not known to be on disk."""
+        self.last_flush_ms = self.clock.monotonic_ms()
+        self.offline_error: StorageError | None = None
+        """Why this partition takes no requests; names the file and the position."""
+        self.is_closed = False
+        self.needs_recovery = False
+        """Whether the next start must not trust the files although this run ended in order."""
+        self.recorded: PartitionEntry | None = None
+        """What the manifest asks for, where this log was opened without all of it."""
+        self._write = self.files.write
+        self._active: Segment | None = None
+        """The last segment once it is open for appending; `None` before, and again when offline or closed."""
+        self._latest_epoch = -2
+        self._flush_lock = threading.Lock()
+        self._truncations = 0
+        self._roll_jitter_ms = 0
+        self._is_directory_synced = True
+        self._producers: ProducerStates | None = None
+        self._snapshots = Snapshots(self.files, directory, snapshot_offsets)
+        self._segments = LogSegments(self.files, topic_partition, segments, self._snapshots)
+        self._epoch_file = EpochFile(self.files, directory)
+        self._metadata = PartitionMetadata(self.files, directory)
+        self.config = config
+
+    def __repr__(self) -> str:
+        return f"PartitionLog({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset})"
+
+    # --- facts ------------------------------------------------------------------------------------------
+
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        """Take a new configuration at once, for the segment in use too."""
+        self._config = config
+        self._flush_at = self.recovery_point + config.flush_messages
+        self._roll_jitter_ms = min(self._roll_jitter_ms, max(0, config.segment_jitter_ms))
+        if self._active is not None:
+            self._active.set_roll_limits(config, self._roll_jitter_ms)
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """All of them, oldest first; the tuple is replaced and never changed."""
+        return self._segments.all
+
+    @property
+    def withheld(self) -> frozenset[int]:
+        """Base offsets of segments that the manifest must not list, because they are about to be replaced or cut."""
+        return self._segments.withheld
+
+    @property
+    def topic_id(self) -> uuid.UUID | None:
+        return self._metadata.topic_id
+
+    @property
+    def producers(self) -> ProducerStates:
+        """What is known of producers; loaded from the newest snapshot when first asked for."""
+        states = self._producers
+        if states is None:
+            try:
+                states = self._snapshots.load(self.segments, self.log_end_offset, self.clock.now_ms())
+            except OSError as error:
+                raise self._unreadable(self.directory, error) from error
+            self._producers = states
+        return states
+
+    @property
+    def loaded_producers(self) -> ProducerStates | None:
+        """The same without ever reading the disk: `None` until somebody needed it. For metrics."""
+        return self._producers
+
+    @property
+    def leader_epochs(self) -> LeaderEpochs:
+        try:
+            return self._epoch_file.epochs
+        except OSError as error:
+            raise self._unreadable(self._epoch_file.path, error) from error
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it, every transaction is decided."""
+        high_watermark = self.high_watermark
+        first_unstable = self.producers.first_unstable_offset(high_watermark)
+        return high_watermark if first_unstable is None else min(first_unstable, high_watermark)
+
+    @property
+    def size_in_bytes(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def unflushed_messages(self) -> int:
+        return self.log_end_offset - self.recovery_point
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
+        """The largest known epoch up to this one, and where it ends; (-1, -1) when nothing is known."""
+        return self.leader_epochs.end_offset_of(leader_epoch, self.log_end_offset)
+
+    def segment_of(self, offset: int) -> Segment:
+        """The segment that `offset` falls into."""
+        return self._segments.of(offset)
+
+    def withhold_all(self) -> None:
+        """Never list a segment of this log in the manifest: it stands in for a log that could not be opened."""
+        self._segments.withheld = frozenset(segment.base_offset for segment in self.segments)
+
+    def _unreadable(self, path: str, error: OSError) -> StorageError:
+        return StorageError(f"{self.topic_partition}: cannot read {path}: {error.strerror}")
+
+    # --- going offline ----------------------------------------------------------------------------------
+
+    def check_online(self) -> None:
+        if self.offline_error is not None:
+            raise self.offline_error
+        if self.is_closed:
+            raise StorageError(f"{self.topic_partition}: the log is closed")
+
+    def take_offline(self, reason: str, *, is_damaged: bool = False) -> None:
+        """Refuse everything from now on, with `reason`. Damage stays until an operator has dealt with it."""
+        error = DamagedLogError if is_damaged else StorageError
+        self.offline_error = error(f"{self.topic_partition} is offline: {reason}")
+        self.needs_recovery = True
+        self._active = None
+        log.error("%s", self.offline_error)
+
+    def _begin_segment(self, base_offset: int, now_ms: int) -> Segment:
+        try:
+            segment = Segment.create(self.files, self.directory, base_offset, now_ms=now_ms)
+        except OSError as error:
+            raise StorageError(
+                f"{self.topic_partition}: cannot begin a segment in {self.directory}: {error.strerror}"
+            ) from error
+        self._roll_jitter_ms = CHANCE.randint(0, max(0, self._config.segment_jitter_ms))
+        self._get_ready(segment)
+        return segment
+
+    def _get_ready(self, active: Segment) -> None:
+        """Prepare a segment that is open for appending."""
+        active.set_roll_limits(self._config, self._roll_jitter_ms)
+        if self._config.preallocate:
+            self.files.preallocate(active.fd, self._config.segment_bytes)
 
     # --- opening ----------------------------------------------------------------------------------------
 
@@ -76,13 +283,13 @@ class LogUpkeep(LogState):
             except OSError as error:
                 if self.is_closed:  # deleted meanwhile, and its files moved away
                     return self.recovery_point
-                if error.errno in _OUT_OF_FILES:
+                if error.errno in OUT_OF_FILES:
                     self._flush_at = end + self._config.flush_messages
                     raise StorageError(f"{self.topic_partition}: cannot open a file to sync: {error}") from error
                 raise self._fatal(error) from error
             if not self._save("the leader epochs", self._epoch_file.save):
                 described = self.recovery_point
-            with self._lock:
+            with self._segments.lock:
                 if truncations == self._truncations:
                     self.recovery_point = max(self.recovery_point, described)
                     self._flush_at = synced + self._config.flush_messages
@@ -234,7 +441,7 @@ class LogUpkeep(LogState):
 
     def _move_start(self, offset: int) -> None:
         """Producers stay until they expire: a resend is recognised even after its original was deleted."""
-        with self._lock:
+        with self._segments.lock:
             if offset <= self.log_start_offset:
                 return
             self.log_start_offset = offset
@@ -267,10 +474,7 @@ class LogUpkeep(LogState):
         With a manifest, they wait until it does not list them any more; what cannot be renamed is tried again.
         """
         _ = self.leader_epochs  # read now what the new start changes
-        with self._lock:
-            count = min(count, len(self.segments) - 1)
-            gone, self.segments = self.segments[:count], self.segments[count:]
-            first_offset = self.segments[0].base_offset
+        gone, first_offset = self._segments.take_first(count)
         if gone:
             log.info(
                 "%s: deleting %s (%d bytes) below offset %d: %s",
@@ -281,91 +485,35 @@ class LogUpkeep(LogState):
                 reason,
             )
             self._move_start(first_offset)
-            with self._lock:
-                self._leaving += gone
-            if self.save_manifest is None:
+            self._segments.delete_later(gone)
+            if self._segments.save_manifest is None:
                 self.retire_leaving(self.leaving, now_ms)
 
-    def retire_leaving(self, count: int, now_ms: int) -> None:
-        """Let the first `count` of the deleted segments go, which the manifest on disk does not list any more."""
-        for segment in self._leaving[:count]:
-            if not self.is_closed:
-                self._retire([segment], now_ms)
-                with self._lock:
-                    self._leaving.remove(segment)
+    def list_in_manifest(self, save_manifest: Callable[[], None]) -> None:
+        """Files go or change only after `save_manifest`, which raises where it fails, has put that on disk."""
+        self._segments.save_manifest = save_manifest
 
     @property
     def leaving(self) -> int:
         """How many deleted segments wait for the manifest."""
-        return len(self._leaving)
+        return self._segments.leaving
 
-    def _withhold(self, segments: Sequence[Segment]) -> None:
-        """Have a manifest on disk that does not ask for these segments, before their files change."""
-        if self.save_manifest is not None:
-            self.withheld = frozenset(segment.base_offset for segment in segments)
-            try:
-                self.save_manifest()
-            except BaseException as error:
-                self.withheld = frozenset()
-                if isinstance(error, OSError):
-                    raise StorageError(f"{self.topic_partition}: cannot write the manifest: {error}") from error
-                raise
+    def retire_leaving(self, count: int, now_ms: int) -> None:
+        """Let the first `count` of the deleted segments go, which the manifest on disk does not list any more."""
+        for _ in range(count):
+            if not self.is_closed:
+                self._segments.retire_leaving(self._deletion_time(now_ms))
 
-    def _retire(self, segments: Iterable[Segment], now_ms: int) -> None:
-        """Rename files out of the way, in an order in which a crash leaves no hole."""
-        for segment in segments:
-            segment.rename(DELETED_SUFFIX)
-            self._retired.append((now_ms + self._config.file_delete_delay_ms, segment))
-            self._snapshots.discard([segment.base_offset])
+    def _deletion_time(self, now_ms: int) -> int:
+        return now_ms + self._config.file_delete_delay_ms
 
     def delete_retired(self, now_ms: int) -> int:
         """Unlink the files of segments whose delay has passed; return how many segments went."""
-        due = [entry for entry in list(self._retired) if entry[0] <= now_ms]
-        for entry in due:
-            entry[1].delete()
-            self._retired.remove(entry)
-        return len(due)
+        return self._segments.delete_retired(now_ms)
 
     def replace_segments(self, cleaned: Segment, replaced: Sequence[Segment], now_ms: int) -> None:
-        """Swap a compacted segment in for the ones it was made of.
-
-        `cleaned` is complete and synced under the suffix `.cleaned`. From the rename to `.swap` on, a crash
-        is finished by the next start, and an error is undone. None of `replaced` is the last segment.
-        """
-        self._withhold(replaced)
-        try:
-            cleaned.rename(".swap")
-            self.files.sync_directory(self.directory)
-            for segment in replaced:
-                segment.rename(DELETED_SUFFIX)
-            cleaned.rename("")
-        except OSError:
-            self._undo_replacement(cleaned, replaced)
-            raise
-        names = set(map(id, replaced))
-        with self._lock:
-            kept = [segment for segment in self.segments if id(segment) not in names]
-            kept.append(cleaned)
-            self.segments = tuple(sorted(kept, key=lambda segment: segment.base_offset))
-        due_ms = now_ms + self._config.file_delete_delay_ms
-        self._retired += [(due_ms, segment) for segment in replaced]
-        self.files.sync_directory(self.directory)
-        self._snapshots.discard([segment.base_offset for segment in replaced[1:]])
-        self.withheld = frozenset()
-
-    def _undo_replacement(self, cleaned: Segment, replaced: Sequence[Segment]) -> None:
-        """Give the originals their names back; the cleaned files go only when all have, in case of a crash."""
-        try:
-            for segment in replaced:
-                if segment.suffix == DELETED_SUFFIX:
-                    segment.rename("")
-            cleaned.delete()
-            self.withheld = frozenset()
-        except OSError as error:
-            self.take_offline(
-                f"replacing segments of {self.directory} by compacted ones was interrupted and could not be undone: "
-                f"{error}; the next start completes it"
-            )
+        """Swap a compacted segment in for the ones it was made of."""
+        self._segments.replace(cleaned, replaced, self._deletion_time(now_ms), self.take_offline)
 
     def expire_producers(self, now_ms: int, max_age_ms: int) -> None:
         """Forget silent producers, where any are in memory."""
@@ -375,8 +523,7 @@ class LogUpkeep(LogState):
     @property
     def has_moved_start(self) -> bool:
         """Whether the log starts above its first file's base offset, which only a checkpoint can remember."""
-        first = next(iter(self._leaving), self.segments[0])
-        return self.log_start_offset > first.base_offset
+        return self.log_start_offset > self._segments.oldest.base_offset
 
     # --- truncating -------------------------------------------------------------------------------------
 
@@ -393,15 +540,15 @@ class LogUpkeep(LogState):
         except OSError as error:
             raise self._unreadable(cut.path(".log"), error) from error
         _ = self.leader_epochs
-        self._withhold(self.segments)
-        with self._lock:
+        self._segments.withhold(self.segments)
+        with self._segments.lock:
             self._truncations += 1
             kept = tuple(segment for segment in self.segments if segment.base_offset <= offset)
-            gone, self.segments = self.segments[len(kept) :], kept
+            gone, self._segments.all = self.segments[len(kept) :], kept
             self.recovery_point = min(self.recovery_point, offset)
         self._active = None
         try:
-            self._retire(reversed(gone), self.clock.now_ms())
+            self._segments.retire(reversed(gone), self._deletion_time(self.clock.now_ms()))
             cut.truncate(offset)
             self._end_at(offset)
         except OSError as error:
@@ -409,14 +556,14 @@ class LogUpkeep(LogState):
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove everything and go on at `offset`."""
-        self._withhold(self.segments)
+        self._segments.withhold(self.segments)
         try:
             # Out of the way first: the new segment may want a name that an old one has.
-            self._retire(reversed(self.segments), self.clock.now_ms())
+            self._segments.retire(reversed(self.segments), self._deletion_time(self.clock.now_ms()))
             fresh = self._begin_segment(offset, self.clock.now_ms())
-            with self._lock:
+            with self._segments.lock:
                 self._truncations += 1
-                self.segments = (fresh,)
+                self._segments.all = (fresh,)
                 self.recovery_point = min(self.recovery_point, offset)
             self._active = None
             self.log_start_offset = offset
@@ -431,7 +578,7 @@ class LogUpkeep(LogState):
         return StorageError(str(self.offline_error))
 
     def _end_at(self, offset: int) -> None:
-        self.withheld = frozenset()
+        self._segments.withheld = frozenset()
         self.log_end_offset = offset
         self.high_watermark = min(self.high_watermark, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
