@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from moldau.coordinator.runtime.outcome import CoordinatorRecord, Producer
 from moldau.core.errors import ErrorCode, MoldauError
-from moldau.log.batch_scan import WINDOW_BYTES
 from moldau.log.checked_read import LogExtent, checked_batches
 from moldau.log.errors import DamagedLogError
+from moldau.log.segments.batch_scan import WINDOW_BYTES
 from moldau.protocol.record_batch import HEADER, TRANSACTIONAL_BIT, BatchHeader
 from moldau.protocol.records import (
     ControlType,

@@ -1,7 +1,7 @@
 """A partition's log as it lies on this disk: opening, flushing, saving, deleting, truncating, closing.
 
 Everything but appending and reading, which `log.partition_log` adds; it also says which thread may do what. The list of
-segments is `log.log_segments`, the files beside them are `log.partition_files`. Start at `LocalLog.flush`.
+segments is `log.segments.log_segments`, the files beside them are `log.partition_files`. Start at `LocalLog.flush`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from moldau.core.chance import CHANCE
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.ids import TopicPartition
 from moldau.log.config import LogConfig
+from moldau.log.directories.manifest import PartitionEntry
 from moldau.log.errors import (
     OUT_OF_FILES,
     PASSING,
@@ -28,12 +29,11 @@ from moldau.log.errors import (
 from moldau.log.files import Files
 from moldau.log.leader_epochs import LeaderEpochs
 from moldau.log.log_events import LogEvents
-from moldau.log.log_segments import LogSegments, base_offset_of
-from moldau.log.manifest import PartitionEntry
 from moldau.log.partition_files import EpochFile, PartitionMetadata, Snapshots
 from moldau.log.producer_state import ProducerStates
 from moldau.log.retention import Deletable, SegmentFacts, deletable
-from moldau.log.segment import Segment
+from moldau.log.segments.log_segments import LogSegments, base_offset_of
+from moldau.log.segments.segment import Segment
 
 __all__ = ["LocalLog"]
 

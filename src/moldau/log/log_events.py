@@ -11,7 +11,7 @@ from moldau.log.errors import FatalDiskError, StorageError
 
 if TYPE_CHECKING:
     from moldau.log.partition_log import PartitionLog
-    from moldau.log.segment import Segment
+    from moldau.log.segments.segment import Segment
 
 __all__ = ["LogEvents"]
 

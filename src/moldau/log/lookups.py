@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.log.errors import StorageError
-from moldau.log.segment import Segment
+from moldau.log.segments.segment import Segment
 from moldau.protocol.record_batch import NO_TIMESTAMP, BatchHeader
 
 if TYPE_CHECKING:

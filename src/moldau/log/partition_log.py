@@ -2,8 +2,8 @@
 
 An append is one `write` of the bytes the producer sent, with base offset and leader epoch stamped into
 them; everything else it does is a handful of comparisons. It is all or nothing: whatever can fail happens before the
-write, and a write that fails is cut off again. Flushing, deleting and truncating are `log.local_log`; `log.loading`
-opens a log, `log.recovery` mends it, `log.lookups` finds offsets by time, `log.manager` looks after all of them. Start
+write, and a write that fails is cut off again. Flushing, deleting and truncating are `log.local_log`;
+`log.recovery` opens and mends a log, `log.lookups` finds offsets by time, `log.manager` looks after all of them. Start
 at `PartitionLog.append`.
 
 Who may touch what:
@@ -38,12 +38,12 @@ from moldau.log.errors import (
 from moldau.log.files import SegmentFile
 from moldau.log.local_log import LocalLog
 from moldau.log.log_events import LogEvents
-from moldau.log.log_segments import base_offset_of
 from moldau.log.lookups import FoundOffset, max_timestamp_offset, offset_for_timestamp
 from moldau.log.partition_files import track_marker
 from moldau.log.producer_state import read_marker
-from moldau.log.segment import NEVER, Segment
-from moldau.log.txn_index import AbortedTransaction
+from moldau.log.segments.log_segments import base_offset_of
+from moldau.log.segments.segment import NEVER, Segment
+from moldau.log.segments.txn_index import AbortedTransaction
 from moldau.protocol.record_batch import CONTROL_BIT, LOG_OVERHEAD, BatchHeader
 
 __all__ = ["LogEvents", "LogSlice", "PartitionLog"]

@@ -11,8 +11,13 @@ from collections.abc import Sequence
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError
 from moldau.core.ids import random_uuid, render_uuid
+from moldau.log.directories.meta_properties import (
+    MetaProperties,
+    check_agreement,
+    load_meta_properties,
+    save_meta_properties,
+)
 from moldau.log.files import Files
-from moldau.log.meta_properties import MetaProperties, check_agreement, load_meta_properties, save_meta_properties
 
 __all__ = ["adopt", "log_directories", "metadata_directory", "node_id_for"]
 

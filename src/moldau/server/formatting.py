@@ -16,8 +16,8 @@ from moldau.controller.snapshots import encode_snapshot
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import InvalidConfigError, MoldauError
+from moldau.log.directories.meta_properties import META_FILE, MetaProperties, load_meta_properties, save_meta_properties
 from moldau.log.files import Files
-from moldau.log.meta_properties import META_FILE, MetaProperties, load_meta_properties, save_meta_properties
 from moldau.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
 from moldau.server.directories import log_directories, metadata_directory
 from moldau.server.metadata_versions import default_level, features_at, name_of

@@ -48,8 +48,8 @@ from moldau.server.topic_changes import log_topic_changes
 
 if TYPE_CHECKING:
     from moldau.broker.watchdog import Stall
-    from moldau.log.cleaner import Cleaner, CleanerSettings
-    from moldau.log.meta_properties import MetaProperties
+    from moldau.log.cleaning.cleaner import Cleaner, CleanerSettings
+    from moldau.log.directories.meta_properties import MetaProperties
     from moldau.log.partition_log import PartitionLog
     from moldau.net.connection import Connection
     from moldau.server.http import MetricsServer
@@ -308,7 +308,7 @@ class Node:
 
     def _start_upkeep(self, logs: LogManager, started: StartedController) -> None:
         """Rounds at Kafka's intervals, in the maintenance thread, and the cleaner in threads of its own."""
-        from moldau.log.cleaner import Cleaner
+        from moldau.log.cleaning.cleaner import Cleaner
 
         value, clock, every = self._config.value, self._clock, self._maintenance.every
         first_ms = value("log.initial.task.delay.ms")
@@ -334,7 +334,7 @@ class Node:
         self._cleaner.start()
 
     def _cleaner_settings(self) -> CleanerSettings:
-        from moldau.log.cleaner import CleanerSettings
+        from moldau.log.cleaning.cleaner import CleanerSettings
 
         value = self._current_config().value
         return CleanerSettings(

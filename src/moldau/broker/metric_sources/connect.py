@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from moldau.broker.loop_monitor import LoopMonitor
     from moldau.broker.watchdog import Watchdog
     from moldau.controller.metadata_log import MetadataLog
-    from moldau.log.cleaner import Cleaner
+    from moldau.log.cleaning.cleaner import Cleaner
     from moldau.net.server import Server
 
 __all__ = ["Parts", "connect_metrics"]
