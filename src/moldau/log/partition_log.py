@@ -9,7 +9,7 @@ at `PartitionLog.append`.
 Who may touch what:
 
 - The *loop thread* owns the log: it alone appends, rolls, truncates and moves the log start. While the disk is slow
-  a thread does so in its place (`broker.slow_appends`); never both at once, so an append takes no lock.
+  a thread does so in its place (`broker.data.slow_appends`); never both at once, so an append takes no lock.
 - *Any thread* may read. `segments` is a tuple that is only ever replaced, under a lock, so whoever took
   it sees a consistent list. An open file outlives its segment (`files.SegmentFile`).
 - The *maintenance thread* flushes, saves indexes and checkpoints, and deletes segments: it replaces

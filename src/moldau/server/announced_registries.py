@@ -12,7 +12,7 @@ from moldau.core.errors import ErrorCode
 from moldau.registry.identity import PROTOCOL_TYPE, InstanceIdentity
 
 if TYPE_CHECKING:
-    from moldau.broker.coordinators import Coordinators
+    from moldau.broker.coordination.coordinators import Coordinators
 
 __all__ = ["GROUP_ID", "announced_registries"]
 

@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 from moldau.broker.metrics import Metrics
 
 if TYPE_CHECKING:
-    from moldau.broker.watchdog import Stall
+    from moldau.broker.health.watchdog import Stall
 
 __all__ = ["MetricsServer"]
 

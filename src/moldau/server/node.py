@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 
 import moldau
 from moldau.broker.context import Broker
-from moldau.broker.coordinators import Coordinators
-from moldau.broker.data_plane import DataPlane
-from moldau.broker.loop_monitor import LoopMonitor
-from moldau.broker.metadata_publisher import MetadataPublisher
+from moldau.broker.coordination.coordinators import Coordinators
+from moldau.broker.data.data_plane import DataPlane
+from moldau.broker.health.loop_monitor import LoopMonitor
+from moldau.broker.health.watchdog import Watchdog
+from moldau.broker.metadata.metadata_publisher import MetadataPublisher
+from moldau.broker.metadata.offline_partitions import OfflinePartitions
+from moldau.broker.metadata.topic_configs import TopicConfigs
 from moldau.broker.metric_sources import Parts, connect_metrics
 from moldau.broker.metrics import Metrics
-from moldau.broker.offline_partitions import OfflinePartitions
 from moldau.broker.partitions import Partitions
-from moldau.broker.topic_configs import TopicConfigs
-from moldau.broker.watchdog import Watchdog
 from moldau.core.addresses import is_loopback
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.config import BrokerConfig
@@ -47,7 +47,7 @@ from moldau.server.schema_ids import RegistryAddress, RegistrySchemaIds
 from moldau.server.topic_changes import log_topic_changes
 
 if TYPE_CHECKING:
-    from moldau.broker.watchdog import Stall
+    from moldau.broker.health.watchdog import Stall
     from moldau.log.cleaning.cleaner import Cleaner, CleanerSettings
     from moldau.log.directories.meta_properties import MetaProperties
     from moldau.log.partition_log import PartitionLog

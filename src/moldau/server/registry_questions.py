@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.broker.schema_rules import RegisteredSchema, RegistryUnreachableError, SchemaId
+from moldau.broker.data.schema_rules import RegisteredSchema, RegistryUnreachableError, SchemaId
 from moldau.client.registry_http import RegistryHttp, RegistryRefusalError, RegistryServers
 from moldau.core.errors import MoldauError
 from moldau.schemas.parsed_schema import SchemaType

@@ -1,7 +1,7 @@
 """What a schema registry said of the ids in records, remembered.
 
-The broker's check of ids (`broker.schema_rules`) relies on what is remembered here and has only unknown ids asked for,
-by `server.registry_questions`, from one thread. Start at `RegistrySchemaIds`.
+The broker's check of ids (`broker.data.schema_rules`) relies on what is remembered here and has only unknown ids asked
+for, by `server.registry_questions`, from one thread. Start at `RegistrySchemaIds`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from moldau.broker.schema_rules import Question, RegisteredSchema, RegistryUnreachableError, SchemaId
+from moldau.broker.data.schema_rules import Question, RegisteredSchema, RegistryUnreachableError, SchemaId
 from moldau.core.config import BrokerConfig
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Cleaner", "CleanerSettings", "LastRound"]
 
-log = logging.getLogger("moldau.log.cleaning.cleaner")
+log = logging.getLogger("moldau.log.cleaner")
 
 HAND_OVER_CHECK_S = 0.2
 

@@ -1,8 +1,8 @@
 """Produce, the careful way: any number of partitions, any kind of topic, and every reason to refuse.
 
 A request becomes items, one for each partition. Items are checked, their bodies opened where the topic wants that
-(`broker.batch_bodies`), appended in order, and answered when the disk has what it must have. The short way that most
-requests take is `broker.handlers.api_00_produce`. Start at `CarefulProduce.handle`.
+(`broker.data.batch_bodies`), appended in order, and answered when they are as safe as `acks` asks for. The short
+way that most requests take is `broker.handlers.api_00_produce`. Start at `CarefulProduce.handle`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from moldau.broker.batch_bodies import BodyOpening, Refusals
-from moldau.broker.batch_rules import RefusedBatchError, checked_header, stamp_append_time
 from moldau.broker.context import Broker
+from moldau.broker.data.batch_bodies import BodyOpening, Refusals
+from moldau.broker.data.batch_rules import RefusedBatchError, checked_header, stamp_append_time
+from moldau.broker.data.slow_appends import SlowAppends, failure_of, sleeps
 from moldau.broker.leaders import leader_endpoints
 from moldau.broker.partition import NotLeaderError, Partition, Topic, when_all_committed, when_all_flushed
-from moldau.broker.slow_appends import SlowAppends, failure_of, sleeps
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.net.replies import CloseConnectionError, Handled, ReplySlot
 from moldau.protocol.produce import (
@@ -32,7 +32,7 @@ from moldau.protocol.produce import (
 from moldau.protocol.record_batch import TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
-    from moldau.broker.schema_rules import SchemaClaims
+    from moldau.broker.data.schema_rules import SchemaClaims
     from moldau.net.connection import Connection
 
 __all__ = ["CarefulProduce", "LateProduce", "ProduceItem"]
@@ -423,7 +423,7 @@ def _append(item: ProduceItem, call: _Call) -> None:
     partition_log, uses_append_time = partition.log, partition.topic.rules.uses_append_time
     if header[5] & TRANSACTIONAL_BIT:
         # Imported here: a broker without transactions starts without their code.
-        from moldau.broker.transaction_checks import check_first_sequence
+        from moldau.broker.coordination.transaction_checks import check_first_sequence
 
         check_first_sequence(partition_log, header, call.version)
     duplicate = partition_log.producers.check(header) if header[9] >= 0 else None

@@ -1,8 +1,9 @@
 """The transaction coordinator as this broker runs it: requests go to the shard of their transactional id, decided
 transactions get their markers.
 
-What is decided and why is `coordinator.transaction`; how one marker gets into a log is `broker.transaction_markers`;
-how the shards come and go is `broker.coordinators`. Start at `Transactions.end_transaction`.
+What is decided and why is `coordinator.transaction`; how one marker gets into a log is
+`broker.coordination.transaction_markers`; how the shards come and go is `broker.coordination.coordinators`. Start at
+`Transactions.end_transaction`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from moldau.broker.internal_topics import TRANSACTION_STATE
-from moldau.broker.transaction_markers import Marker, Markers
+from moldau.broker.coordination.internal_topics import TRANSACTION_STATE
+from moldau.broker.coordination.transaction_markers import Marker, Markers
 from moldau.coordinator.runtime.outcome import Outcome, Ticket
 from moldau.coordinator.transaction.core import Granted, TransactionCore, TransactionSettings
 from moldau.coordinator.transaction.requests import Owner
@@ -23,7 +24,7 @@ from moldau.core.ids import TopicPartition
 
 if TYPE_CHECKING:
     from moldau.broker.context import Broker
-    from moldau.broker.coordinators import Coordinators
+    from moldau.broker.coordination.coordinators import Coordinators
     from moldau.coordinator.runtime.shard import Shard
 
     TransactionShard: TypeAlias = Shard[TransactionCore]

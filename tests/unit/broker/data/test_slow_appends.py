@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from moldau.broker.slow_appends import SlowAppends
+from moldau.broker.data.slow_appends import SlowAppends
 from moldau.log.errors import StorageError, UnexpectedAppendError
 
 

@@ -2,7 +2,7 @@
 
 A marker goes into the log behind everything of its transaction, readers of committed data get past it, and the
 coordinator of groups hears of those in `__consumer_offsets`. Which markers are due is the transaction coordinator's
-business (`broker.transactions`) or an operator's (WriteTxnMarkers). Start at `Markers.write`.
+business (`broker.coordination.transactions`) or an operator's (WriteTxnMarkers). Start at `Markers.write`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from moldau.broker.internal_topics import CONSUMER_OFFSETS
+from moldau.broker.coordination.internal_topics import CONSUMER_OFFSETS
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.core.ids import TopicPartition
 from moldau.log.errors import InvalidProducerEpochError

@@ -13,9 +13,14 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from uuid import uuid4
 
-from moldau.broker.coordinator_log import PartitionAppender, replay_log
-from moldau.broker.coordinator_timers import CoordinatorTimers
-from moldau.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE, InternalTopic, create_internal_topic
+from moldau.broker.coordination.coordinator_log import PartitionAppender, replay_log
+from moldau.broker.coordination.coordinator_timers import CoordinatorTimers
+from moldau.broker.coordination.internal_topics import (
+    CONSUMER_OFFSETS,
+    TRANSACTION_STATE,
+    InternalTopic,
+    create_internal_topic,
+)
 from moldau.coordinator.runtime.outcome import Outcome
 from moldau.coordinator.runtime.shard import CoordinatorCore, Decide, Shard
 from moldau.core.errors import ErrorCode, MoldauError
@@ -25,9 +30,9 @@ from moldau.log.errors import DamagedLogError, StorageError
 
 if TYPE_CHECKING:
     from moldau.broker.context import Broker
+    from moldau.broker.coordination.transaction_checks import TransactionChecks
+    from moldau.broker.coordination.transactions import Transactions
     from moldau.broker.partition import Partition
-    from moldau.broker.transaction_checks import TransactionChecks
-    from moldau.broker.transactions import Transactions
     from moldau.controller.replay import ImageDelta
     from moldau.coordinator.group.group_core import GroupCore
     from moldau.coordinator.transaction.core import TransactionCore
@@ -289,7 +294,7 @@ class Coordinators:
 
     def _group_core(self) -> GroupCore:
         # Imported here: a broker without groups starts without their code.
-        from moldau.broker.consumer_groups import consumer_facts
+        from moldau.broker.coordination.consumer_groups import consumer_facts
         from moldau.coordinator.group.group_core import GroupCore
         from moldau.coordinator.group.settings import GroupSettings
 
@@ -299,13 +304,13 @@ class Coordinators:
     @cached_property
     def transactions(self) -> Transactions:
         # Imported here: a broker without transactions starts without their code.
-        from moldau.broker.transactions import Transactions
+        from moldau.broker.coordination.transactions import Transactions
 
         return Transactions(self._broker, self)
 
     @cached_property
     def transaction_checks(self) -> TransactionChecks:
-        from moldau.broker.transaction_checks import TransactionChecks
+        from moldau.broker.coordination.transaction_checks import TransactionChecks
 
         return TransactionChecks(self._broker, self)
 

@@ -8,7 +8,7 @@ import pytest
 
 from moldau.broker.context import RequestContext
 from moldau.broker.handlers.api_03_metadata import _partitions
-from moldau.broker.topic_views import any_alive_broker, partition_view
+from moldau.broker.metadata.topic_views import any_alive_broker, partition_view
 from moldau.controller.image import BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage
 from moldau.core.errors import ErrorCode
 

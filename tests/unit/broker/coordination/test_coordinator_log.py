@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.broker.coordinator_log import replay_log
+from moldau.broker.coordination.coordinator_log import replay_log
 from moldau.coordinator.group.group_core import GroupCore
 from moldau.coordinator.group.offsets import OffsetToCommit, commit_record
 from moldau.coordinator.group.settings import GroupSettings

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from moldau.broker.offline_partitions import REMIND_S, OfflinePartitions, Reports
+from moldau.broker.metadata.offline_partitions import REMIND_S, OfflinePartitions, Reports
 from moldau.broker.partitions import Partitions
 from moldau.controller.image import PartitionImage, TopicImage
 from moldau.core.ids import TopicPartition

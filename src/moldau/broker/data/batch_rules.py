@@ -1,7 +1,7 @@
 """What a topic asks of a batch before it may be appended.
 
-Judged by the 61 bytes of the header alone; `broker.batch_bodies` opens the batch where a topic asks for more. Pure.
-Start at `checked_header`.
+Judged by the 61 bytes of the header alone; `broker.data.batch_bodies` opens the batch where a topic asks for more.
+Pure. Start at `checked_header`.
 """
 
 from __future__ import annotations

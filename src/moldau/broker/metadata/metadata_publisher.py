@@ -15,8 +15,8 @@ from functools import partial
 from typing import TypeVar
 
 from moldau.broker.context import Broker
-from moldau.broker.offline_partitions import OfflinePartitions
-from moldau.broker.topic_configs import TopicConfigs
+from moldau.broker.metadata.offline_partitions import OfflinePartitions
+from moldau.broker.metadata.topic_configs import TopicConfigs
 from moldau.controller.image import CLUSTER_DEFAULT, ConfigResource, MetadataImage, ResourceType
 from moldau.controller.replay import ImageDelta
 from moldau.core.config import BrokerConfig

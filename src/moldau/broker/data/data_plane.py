@@ -8,17 +8,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from moldau.broker.cold_reads import ColdReads
 from moldau.broker.context import Broker
-from moldau.broker.fetch_session import FetchSessions
-from moldau.broker.group_commit import GroupCommit
+from moldau.broker.coordination.producer_ids import ProducerIds
+from moldau.broker.data.cold_reads import ColdReads
+from moldau.broker.data.fetch_session import FetchSessions
+from moldau.broker.data.group_commit import GroupCommit
+from moldau.broker.data.parked_fetches import ParkedFetches
+from moldau.broker.data.produce import CarefulProduce
+from moldau.broker.data.slow_appends import SlowAppends
 from moldau.broker.handlers.api_00_produce import ProduceHandler
 from moldau.broker.handlers.api_01_fetch import FetchHandler
-from moldau.broker.parked_fetches import ParkedFetches
-from moldau.broker.produce import CarefulProduce
-from moldau.broker.producer_ids import ProducerIds
 from moldau.broker.router import Router
-from moldau.broker.slow_appends import SlowAppends
 
 __all__ = ["DataPlane"]
 

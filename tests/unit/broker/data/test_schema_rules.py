@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.batch_rules import RefusedBatchError
-from moldau.broker.schema_rules import (
+from moldau.broker.data.batch_rules import RefusedBatchError
+from moldau.broker.data.schema_rules import (
     Question,
     RegisteredSchema,
     RegistryUnreachableError,

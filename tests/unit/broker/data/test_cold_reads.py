@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from moldau.broker import cold_reads
-from moldau.broker.cold_reads import is_page_resident, is_resident, read_now, touch
+from moldau.broker.data import cold_reads
+from moldau.broker.data.cold_reads import is_page_resident, is_resident, read_now, touch
 
 
 class File(NamedTuple):

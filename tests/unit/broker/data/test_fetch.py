@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from tests.unit.log.batches import append, data_batch, marker, new_log
 
-from moldau.broker.fetch import aborted_within
+from moldau.broker.data.fetch import aborted_within
 from moldau.log.partition_log import LogSlice, PartitionLog
 
 

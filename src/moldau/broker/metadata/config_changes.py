@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from moldau.broker.context import Broker
-from moldau.broker.loggers import altered_loggers, apply_levels
+from moldau.broker.health.loggers import altered_loggers, apply_levels
 from moldau.controller.configs import ConfigResult, ResourceChange
 from moldau.controller.errors import RefusedError
 from moldau.controller.image import ConfigResource, MetadataImage, ResourceType

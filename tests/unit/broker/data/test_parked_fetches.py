@@ -5,7 +5,7 @@ from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Any
 
-from moldau.broker.parked_fetches import STALE_DEADLINES_KEPT, ParkedFetch, ParkedFetches
+from moldau.broker.data.parked_fetches import STALE_DEADLINES_KEPT, ParkedFetch, ParkedFetches
 
 
 def partition() -> Any:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 from uuid import UUID
 
-from moldau.broker.batch_rules import RefusedBatchError, record_errors
+from moldau.broker.data.batch_rules import RefusedBatchError, record_errors
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.log.config import LogConfig
 

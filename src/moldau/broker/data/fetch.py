@@ -11,8 +11,8 @@ from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from moldau.broker.cold_reads import is_page_resident
-from moldau.broker.fetch_session import Wanted
+from moldau.broker.data.cold_reads import is_page_resident
+from moldau.broker.data.fetch_session import Wanted
 from moldau.broker.leaders import leader_error
 from moldau.broker.partition import Partition, Topic
 from moldau.core.errors import ErrorCode, MoldauError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from moldau.broker.coordinator_timers import CoordinatorTimers
+from moldau.broker.coordination.coordinator_timers import CoordinatorTimers
 from moldau.coordinator.runtime.shard import Shard
 
 

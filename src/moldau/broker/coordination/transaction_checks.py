@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from moldau.broker.batch_rules import RefusedBatchError
+from moldau.broker.data.batch_rules import RefusedBatchError
 from moldau.coordinator.transaction.requests import Owner
 from moldau.coordinator.transaction.transaction import EPOCH_BUMPED_AT_END
 from moldau.core.errors import ErrorCode, MoldauError
@@ -19,7 +19,7 @@ from moldau.log.errors import OutOfOrderSequenceError
 
 if TYPE_CHECKING:
     from moldau.broker.context import Broker
-    from moldau.broker.coordinators import Coordinators
+    from moldau.broker.coordination.coordinators import Coordinators
     from moldau.broker.partition import Partition
     from moldau.log.partition_log import PartitionLog
 

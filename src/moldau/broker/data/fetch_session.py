@@ -1,6 +1,6 @@
 """Fetch sessions: a reader names its partitions once and from then on only what changed (KIP-227).
 
-Pure: sessions decide what a request means and which partitions its answer has to name; reading is `broker.fetch`.
+Pure: sessions decide what a request means and which partitions its answer has to name; reading is `broker.data.fetch`.
 Start at `FetchSessions.begin`.
 
     session id, epoch   meaning

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from crc32c import crc32c
 
-from moldau.broker.batch_bodies import open_batch
-from moldau.broker.batch_rules import BatchRules, RefusedBatchError, checked_header, stamp_append_time
+from moldau.broker.data.batch_bodies import open_batch
+from moldau.broker.data.batch_rules import BatchRules, RefusedBatchError, checked_header, stamp_append_time
 from moldau.core.errors import ErrorCode
 from moldau.log.config import LogConfig
 from moldau.protocol.record_batch import HEADER, BatchHeader

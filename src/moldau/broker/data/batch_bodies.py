@@ -13,13 +13,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from moldau.broker.batch_rules import BatchRules, RefusedBatchError, record_errors
-from moldau.broker.schema_rules import SchemaClaims, SchemaIds, SchemaRules, claims_of, look_up, settle, verdict
+from moldau.broker.data.batch_rules import BatchRules, RefusedBatchError, record_errors
+from moldau.broker.data.schema_rules import SchemaClaims, SchemaIds, SchemaRules, claims_of, look_up, settle, verdict
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.protocol.record_batch import CODEC_MASK, HEADER, BatchHeader
 
 if TYPE_CHECKING:
-    from moldau.broker.produce import ProduceItem
+    from moldau.broker.data.produce import ProduceItem
     from moldau.protocol.records import Record
 
 __all__ = ["BodyOpening", "OpenedBatch", "Refusals", "open_batch"]

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from moldau.broker.fetch_session import EVICTABLE_AFTER_MS, INT32_MAX, FetchContext, FetchSessions, SessionError
+from moldau.broker.data.fetch_session import EVICTABLE_AFTER_MS, INT32_MAX, FetchContext, FetchSessions, SessionError
 from moldau.core.errors import ErrorCode
 from moldau.protocol.fetch import FetchedPartition, FetchPartition, FetchRequest
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.broker.watchdog import Place, StallReport, Watchdog
+from moldau.broker.health.watchdog import Place, StallReport, Watchdog
 from moldau.core.activity import Activity
 from moldau.core.ids import TopicPartition
 from moldau.log.config import LogConfig

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from typing import Any
 
-from moldau.broker.group_commit import GroupCommit
+from moldau.broker.data.group_commit import GroupCommit
 from moldau.log.errors import StorageError
 
 
