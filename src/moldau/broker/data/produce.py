@@ -99,8 +99,8 @@ class _Call:
     is_admin: bool
     now_ms: int
     transactional_id: bytes | None
-    deadline: float | None = None
-    """When the loop's clock says so, acks=all waits for other replicas no longer."""
+    timeout_ms: int = 30_000
+    """How long acks=all waits for other replicas."""
     items: list[ProduceItem] = field(default_factory=list)
 
     def pending(self) -> list[ProduceItem]:
@@ -159,7 +159,7 @@ class CarefulProduce:
         is_admin = _client_id(view, start) == ADMIN_CLIENT_ID
         now_ms = self._broker.clock.now_ms()
         call = _Call(version, correlation_id, acks, connection.listener_name, is_admin, now_ms, transactional_id)
-        call.deadline = self._loop.time() + timeout_ms / 1000
+        call.timeout_ms = timeout_ms
         partitions = self._broker.partitions
         by_key = partitions.by_id if version >= FIRST_WITH_TOPIC_IDS else partitions.by_name
         for topic_key, batches in topics:
@@ -293,7 +293,7 @@ class CarefulProduce:
 
         waits = [(partition, end_offset) for _, partition, end_offset in uncommitted]
         if call.acks == -1:
-            when_all_committed(waits, call.deadline, answer)
+            when_all_committed(waits, self._loop.time() + call.timeout_ms / 1000, answer)
         else:
             when_all_flushed(waits, answer)
         return waiting

@@ -23,7 +23,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from time import perf_counter
-from typing import Final, NamedTuple, ParamSpec, TypeVar
+from typing import Final, NamedTuple, TypeVar, TypeVarTuple
 
 from moldau.core.activity import Activity
 from moldau.core.errors import MoldauError
@@ -58,7 +58,7 @@ PATIENCE_S: Final = 0.5
 """An append that takes longer is worth a log line."""
 
 T = TypeVar("T")
-P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
 
 
 class _Job(NamedTuple):
@@ -71,10 +71,10 @@ def _nothing() -> None:
     """Nobody has to hear of it."""
 
 
-def failure_of(append: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> MoldauError | None:
+def failure_of(append: Callable[[*Ts], None], *args: *Ts) -> MoldauError | None:
     """Append, and return why that failed; a defect of ours is logged, and its writer is told all the same."""
     try:
-        append(*args, **kwargs)
+        append(*args)
     except MoldauError as error:
         return error
     except Exception as error:
