@@ -18,16 +18,16 @@ from tests.property.protocol_schemas import api_versions, entity_class, example,
 from moldau.controller.snapshots import decode_snapshot
 from moldau.core.ids import TopicPartition, parse_uuid
 from moldau.core.properties import parse_properties
-from moldau.log.checkpoints import parse_checkpoint, render_checkpoint
-from moldau.log.dump_coordinators import decoded
+from moldau.log.directories.checkpoints import parse_checkpoint, render_checkpoint
+from moldau.log.directories.meta_properties import MetaProperties
+from moldau.log.dump.dump_coordinators import decoded
 from moldau.log.errors import CorruptIndexError, CorruptSnapshotError
 from moldau.log.leader_epochs import LeaderEpochs
-from moldau.log.meta_properties import MetaProperties
-from moldau.log.offset_index import OffsetIndex
 from moldau.log.producer_state import ProducerStates, read_marker
-from moldau.log.record_spans import record_spans, unpacked_body
-from moldau.log.time_index import TimeIndex
-from moldau.log.txn_index import TxnIndex
+from moldau.log.segments.offset_index import OffsetIndex
+from moldau.log.segments.record_spans import record_spans, unpacked_body
+from moldau.log.segments.time_index import TimeIndex
+from moldau.log.segments.txn_index import TxnIndex
 from moldau.protocol.api import (
     APIS,
     ApiKey,

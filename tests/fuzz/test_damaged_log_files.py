@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.core.errors import MoldauError
-from moldau.log.cleaning_job import CleaningJob, Source
-from moldau.log.dump import DumpOptions, Problems, dump_file
-from moldau.log.dump_batches import RecordText, plain_text
-from moldau.log.dump_metadata import metadata_text
-from moldau.log.segment_cleaner import clean
+from moldau.log.cleaning.cleaning_job import CleaningJob, Source
+from moldau.log.cleaning.segment_cleaner import clean
+from moldau.log.dump.dump import DumpOptions, Problems, dump_file
+from moldau.log.dump.dump_batches import RecordText, plain_text
+from moldau.log.dump.dump_metadata import metadata_text
 from moldau.protocol.metadata_records import ConfigRecord, TopicRecord, encode_metadata_record
 from moldau.protocol.record_batch import TRANSACTIONAL_BIT
 from moldau.protocol.records import ControlType, Record, control_batch, crc_of, encode_batch, end_transaction_marker

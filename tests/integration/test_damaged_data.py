@@ -12,7 +12,7 @@ from tests.integration.stranger import Stranger, batch_of
 from tests.integration.transaction_client import TransactionClient
 
 from moldau.core.errors import ErrorCode, StartupError
-from moldau.log.manifest import MANIFEST
+from moldau.log.directories.manifest import MANIFEST
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
 from moldau.protocol.records import decode_records, split_batches

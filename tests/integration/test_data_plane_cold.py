@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.integration.raw_client import RawClient, batch_of
 
-from moldau.broker.cold_reads import is_page_resident
+from moldau.broker.data.cold_reads import is_page_resident
 from moldau.protocol.records import decode_records, split_batches
 from moldau.testing.broker import Broker
 

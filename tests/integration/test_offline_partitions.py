@@ -115,7 +115,7 @@ def is_back(stranger: Stranger, topic: str) -> bool:
 def test_a_topic_without_a_folder_is_offline_until_there_is_room(
     broker: Broker, disk: Refusing, stranger: Stranger, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "moldau.broker.offline_partitions")
+    caplog.set_level(logging.INFO, "moldau.broker.metadata.offline_partitions")
     disk.words.add("/roomless-")
     stranger.create_topic("roomless", partitions=3)
     assert views(stranger, "roomless") == [OFFLINE] * 3

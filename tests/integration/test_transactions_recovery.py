@@ -15,7 +15,7 @@ from tests.integration.server_process import wait_until
 from tests.integration.test_transactions import create, read_from
 from tests.integration.transaction_client import TransactionClient
 
-from moldau.broker import transaction_markers
+from moldau.broker.coordination import transaction_markers
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
 from moldau.protocol.records import split_batches

@@ -10,13 +10,13 @@ from tests.oracle.conftest import KafkaWritten
 from tests.oracle.dumping import assert_same_dump, log_files
 
 from moldau.core.ids import TopicPartition
-from moldau.log.cleaning_job import CleanedGroup, CleaningJob, Source
+from moldau.log.cleaning.cleaning_job import CleanedGroup, CleaningJob, Source
+from moldau.log.cleaning.segment_cleaner import clean
 from moldau.log.config import LogConfig
 from moldau.log.files import Files
-from moldau.log.loading import open_log
 from moldau.log.manager import LogManager
 from moldau.log.partition_log import PartitionLog
-from moldau.log.segment_cleaner import clean
+from moldau.log.recovery.loading import open_log
 from moldau.protocol.records import decode_records, split_batches
 
 pytestmark = pytest.mark.java

@@ -9,7 +9,7 @@ from tests.oracle.apache_kafka import needs_apache_kafka
 from tests.oracle.dumping import EXTENSIONS, Dumped, assert_same_dump, log_files
 
 from moldau.core.ids import TopicPartition
-from moldau.log.cleaner import Cleaner
+from moldau.log.cleaning.cleaner import Cleaner
 from moldau.log.config import LogConfig
 from moldau.log.manager import LogManager
 from moldau.log.partition_log import PartitionLog

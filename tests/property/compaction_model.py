@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from moldau.log.cleaned_transactions import AbortedRange
-from moldau.log.cleaning_job import CleaningJob, Source
+from moldau.log.cleaning.cleaned_transactions import AbortedRange
+from moldau.log.cleaning.cleaning_job import CleaningJob, Source
+from moldau.log.cleaning.segment_cleaner import CLEANED_SUFFIX
 from moldau.log.files import Files
-from moldau.log.segment import Segment, parse_base_offset
-from moldau.log.segment_cleaner import CLEANED_SUFFIX
+from moldau.log.segments.segment import Segment, parse_base_offset
 from moldau.protocol.record_batch import TRANSACTIONAL_BIT, BatchHeader
 from moldau.protocol.records import (
     ControlType,

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.property.compaction_model import START_MS, Model, World, batches_on_disk, on_disk, segment_bases, swap
 
-from moldau.log.cleaning_job import CleanedGroup, CleaningJob
-from moldau.log.segment_cleaner import clean
+from moldau.log.cleaning.cleaning_job import CleanedGroup, CleaningJob
+from moldau.log.cleaning.segment_cleaner import clean
 from moldau.protocol.record_batch import DELETE_HORIZON_BIT
 from moldau.protocol.records import ControlType, control_type, crc_of
 

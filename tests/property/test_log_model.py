@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.log.batches import NOW_MS, append, base_offsets, data_batch, new_log, reopened
 
-from moldau.log.loading import LastRun
 from moldau.log.partition_log import LogEvents
+from moldau.log.recovery.loading import LastRun
 
 STAMPS = st.lists(st.integers(0, 300), min_size=1, max_size=4)
 FRACTION = st.floats(0, 1)

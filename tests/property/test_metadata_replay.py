@@ -21,7 +21,7 @@ from moldau.controller.topics import MorePartitions, NewTopic, TopicRef
 from moldau.core.clock import SystemClock
 from moldau.core.config import BrokerConfig
 from moldau.log.config import LogConfig
-from moldau.log.loading import create_log, open_log
+from moldau.log.recovery.loading import create_log, open_log
 
 NAMES = st.sampled_from(["a", "b", "c.d", "c_d", "no good"])
 SETTINGS = st.sampled_from(

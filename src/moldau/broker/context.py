@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from moldau.broker.stats import BrokerStats
 
 if TYPE_CHECKING:
-    from moldau.broker.coordinators import Coordinators
-    from moldau.broker.data_plane import DataPlane
+    from moldau.broker.coordination.coordinators import Coordinators
+    from moldau.broker.coordination.producer_ids import ProducerIds
+    from moldau.broker.data.data_plane import DataPlane
+    from moldau.broker.data.schema_rules import SchemaIds
     from moldau.broker.metrics import Metrics
     from moldau.broker.partitions import Partitions
-    from moldau.broker.producer_ids import ProducerIds
-    from moldau.broker.schema_rules import SchemaIds
     from moldau.controller.controller import Controller
     from moldau.controller.image import MetadataImage
     from moldau.core.clock import Clock

@@ -3,7 +3,7 @@
 The log keeps the bytes; here is what replication and clients add to them. Every append, whoever makes it, is three
 steps:
 
-1. `Partition.append` writes the batch: on the loop, or on the thread for slow appends (`broker.slow_appends`);
+1. `Partition.append` writes the batch: on the loop, or on the thread for slow appends (`broker.data.slow_appends`);
 2. `Partition.publish` counts it, moves the high watermark and wakes readers: on the loop;
 3. `Partition.when_committed` calls back when the batch is committed, which is when its writer may be answered.
 
@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from moldau.broker.batch_rules import BatchRules
-from moldau.broker.schema_rules import SchemaRules
+from moldau.broker.data.batch_rules import BatchRules
+from moldau.broker.data.schema_rules import SchemaRules
 from moldau.broker.stats import TopicStats
 from moldau.controller.image import INTERNAL_TOPICS
 from moldau.core.errors import ErrorCode, MoldauError
@@ -29,7 +29,7 @@ from moldau.log.config import LogConfig
 from moldau.protocol.produce import OnePartitionReply
 
 if TYPE_CHECKING:
-    from moldau.broker.parked_fetches import ParkedFetch
+    from moldau.broker.data.parked_fetches import ParkedFetch
     from moldau.controller.image import PartitionImage
     from moldau.log.errors import StorageError
     from moldau.log.partition_log import PartitionLog
@@ -62,7 +62,7 @@ def _flush_now(logs: Iterable[PartitionLog], then: Callable[[], None]) -> None:
 
 @dataclass(slots=True)
 class PartitionEvents:
-    """What partitions ask of their broker. `broker.data_plane` sets it up; the defaults suit tests and tools."""
+    """What partitions ask of their broker. `broker.data.data_plane` sets it up; the defaults suit tests and tools."""
 
     wake_readers: Callable[[Partition], None] = lambda partition: None
     """Fetches that wait at this partition have to look again: for records, another leader, or its end."""
@@ -252,7 +252,7 @@ class Partition:
     def append(self, batch: memoryview | bytearray, header: tuple[int, ...], now_ms: int) -> int:
         """Write one batch that was checked before, and return its base offset; `publish` has to follow on the loop.
 
-        On the loop or on the thread for slow appends, as `broker.slow_appends` explains. Nothing was kept if this
+        On the loop or on the thread for slow appends, as `broker.data.slow_appends` explains. Nothing was kept if this
         raises: `NotLeaderError`, or whatever the log says.
         """
         if not self.is_leader:

@@ -39,7 +39,7 @@ class Partitions:
         self.deleted_topics = TopicStats()
         """Sum over topics that are gone, so that totals over all topics never fall."""
         self.events = PartitionEvents()
-        """What all partitions here ask of the broker; `broker.data_plane` fills it in."""
+        """What all partitions here ask of the broker; `broker.data.data_plane` fills it in."""
 
     def __iter__(self) -> Iterator[Partition]:
         for topic in list(self.by_name.values()):
@@ -90,7 +90,7 @@ class Partitions:
             topic.configure(self._config_of(topic.name))
 
     def _log_of(self, topic: Topic, index: int) -> PartitionLog:
-        """A log that cannot be made leaves its partition offline; `broker.offline_partitions` tries again."""
+        """A log that cannot be made leaves its partition offline; `broker.metadata.offline_partitions` tries again."""
         topic_partition = TopicPartition(topic.name, index)
         existing = self._logs.get(topic_partition)
         if existing is not None:

@@ -69,7 +69,7 @@ class RequestStats:
 
 
 class BrokerStats:
-    """All counters that belong to no single topic. What waits, and where, is asked of `broker.data_plane`."""
+    """All counters that belong to no single topic. What waits, and where, is asked of `broker.data.data_plane`."""
 
     def __init__(self) -> None:
         self.requests: dict[int, RequestStats] = {}

@@ -1,14 +1,14 @@
 """Whether the metadata log is all there: an empty or shortened one would turn every partition into a stray.
 
-Pure. The manifests of the log directories remember how far the log was on disk (`log.manifest`); partition folders
-prove that there was a cluster. Start at `metadata_loss`.
+Pure. The manifests of the log directories remember how far the log was on disk (`log.directories.manifest`); partition
+folders prove that there was a cluster. Start at `metadata_loss`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moldau.log.manifest import MANIFEST, Manifest
+from moldau.log.directories.manifest import MANIFEST, Manifest
 
 __all__ = ["metadata_loss", "recorded_end"]
 

@@ -1,7 +1,7 @@
 """What a thread is busy with, and since when: written by the thread, read by whoever watches over it.
 
-A call that may hang for as long as a disk does is made inside `with activity:`; `broker.watchdog` tells the operator
-when one takes too long. Start at `Activity`.
+A call that may hang for as long as a disk does is made inside `with activity:`; `broker.health.watchdog` tells the
+operator when one takes too long. Start at `Activity`.
 """
 
 from __future__ import annotations

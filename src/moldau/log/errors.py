@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+from typing import Final
+
 from moldau.core.errors import ErrorCode, MoldauError
 
 __all__ = [
+    "OUT_OF_FILES",
+    "PASSING",
     "CorruptIndexError",
     "CorruptSnapshotError",
     "DamagedLogError",
@@ -16,6 +21,10 @@ __all__ = [
     "StorageError",
     "UnexpectedAppendError",
 ]
+
+OUT_OF_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
+PASSING: Final = OUT_OF_FILES | {errno.ENOSPC, errno.EDQUOT}
+"""Errors that go away again when somebody makes room."""
 
 
 class StorageError(MoldauError):

@@ -5,12 +5,14 @@ Start at `offset_for_timestamp`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from moldau.log.errors import StorageError
-from moldau.log.log_state import LogState
-from moldau.log.segment import Segment
+from moldau.log.segments.segment import Segment
 from moldau.protocol.record_batch import NO_TIMESTAMP, BatchHeader
+
+if TYPE_CHECKING:
+    from moldau.log.local_log import LocalLog
 
 __all__ = ["FoundOffset", "max_timestamp_offset", "offset_for_timestamp"]
 
@@ -21,7 +23,7 @@ class FoundOffset(NamedTuple):
     leader_epoch: int
 
 
-def offset_for_timestamp(log: LogState, timestamp: int) -> FoundOffset | None:
+def offset_for_timestamp(log: LocalLog, timestamp: int) -> FoundOffset | None:
     """The first record, in offset order from the log start on, whose timestamp is at least `timestamp`."""
     log.check_online()
     try:
@@ -35,7 +37,7 @@ def offset_for_timestamp(log: LogState, timestamp: int) -> FoundOffset | None:
     return None
 
 
-def max_timestamp_offset(log: LogState) -> FoundOffset | None:
+def max_timestamp_offset(log: LocalLog) -> FoundOffset | None:
     """The first record with the newest timestamp of all; `None` while no record has one."""
     log.check_online()
     try:

@@ -3,7 +3,7 @@
 The loop thread opens, creates and deletes partitions; one maintenance thread calls the rounds
 (`retention_round`, `flush_round`, `checkpoint`, `delete_retired`) as `log.partition_log` explains. The
 metadata log `__cluster_metadata-0` lives in the same place but belongs to the controller and is left alone. What is
-kept once for each directory is `log.log_directory`. Start at `LogManager.open`.
+kept once for each directory is `log.directories.log_directory`. Start at `LogManager.open`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,18 @@ from moldau.core.clock import Clock, SystemClock
 from moldau.core.errors import StartupError
 from moldau.core.ids import TopicPartition
 from moldau.log.config import LogConfig
-from moldau.log.errors import StorageError
+from moldau.log.directories.log_directory import LogDirectory
+from moldau.log.directories.manifest import Manifest, PartitionEntry
+from moldau.log.directories.manifest_keeper import MetadataMark
+from moldau.log.errors import PASSING, StorageError
 from moldau.log.files import Files
 from moldau.log.flush_policy import is_flush_due
-from moldau.log.loading import LastRun, create_log, missing_log, open_log
-from moldau.log.log_directory import LogDirectory
-from moldau.log.log_state import LogEvents
-from moldau.log.log_upkeep import PASSING
-from moldau.log.manifest import Manifest, PartitionEntry
-from moldau.log.manifest_keeper import MetadataMark
+from moldau.log.log_events import LogEvents
 from moldau.log.open_files import OPEN_FILES
 from moldau.log.partition_files import PartitionMetadata
 from moldau.log.partition_log import PartitionLog
-from moldau.log.unopened import adopt_log, belongs_to_another_topic, unopened_log
+from moldau.log.recovery.loading import LastRun, create_log, missing_log, open_log
+from moldau.log.recovery.unopened import adopt_log, belongs_to_another_topic, unopened_log
 
 __all__ = ["LogManager", "aside_name"]
 
@@ -176,7 +175,7 @@ class LogManager:
             if not directory.save_manifest(self._logs_in(directory), self.metadata_mark()):
                 raise StorageError(f"{directory.manifest.path} cannot be written, so no segment may be replaced")
 
-        opened.save_manifest = save_manifest
+        opened.list_in_manifest(save_manifest)
 
     def partition_folders(self) -> list[str]:
         """The names of all folders that look like a partition's."""

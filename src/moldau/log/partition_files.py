@@ -18,8 +18,8 @@ from moldau.log.errors import CorruptSnapshotError
 from moldau.log.files import Files
 from moldau.log.leader_epochs import LeaderEpochs
 from moldau.log.producer_state import Marker, ProducerStates, read_marker
-from moldau.log.segment import Segment, file_name
-from moldau.log.txn_index import AbortedTransaction
+from moldau.log.segments.segment import Segment, file_name
+from moldau.log.segments.txn_index import AbortedTransaction
 from moldau.protocol.record_batch import CONTROL_BIT, BatchHeader
 
 __all__ = ["EPOCHS_FILE", "METADATA_FILE", "EpochFile", "PartitionMetadata", "Snapshots", "track_batch", "track_marker"]

@@ -1,21 +1,21 @@
-"""One partition's log: appends, reads, rolls, truncation, flushing.
+"""One partition's log: appends, rolls and reads.
 
-An append is one `write` of the bytes the producer sent, with base offset and leader epoch stamped into
-them; everything else it does is a handful of comparisons. It is all or nothing: whatever can fail happens before the
-write, and a write that fails is cut off again. `log.loading` opens a log, `log.recovery` mends
-it, `log.lookups` finds offsets by time, `log.manager` looks after all of them. Start at
-`PartitionLog.append`.
+An append is one `write` of the bytes the producer sent, with base offset and leader epoch stamped into them;
+everything else it does is a handful of comparisons. It is all or nothing: whatever can fail happens before the write,
+and a write that fails is cut off again. Flushing, deleting and truncating are `log.local_log`;
+`log.recovery.recovery` opens and mends a log, `log.lookups` finds offsets by time, `log.manager` looks after all of
+them. Start at `PartitionLog.append`.
 
 Who may touch what:
 
 - The *loop thread* owns the log: it alone appends, rolls, truncates and moves the log start. While the disk is slow
-  a thread does so in its place (`broker.slow_appends`); never both at once, so an append takes no lock.
-- *Any thread* may read. `segments` is a tuple that is only ever replaced, under `_lock`, so whoever took
+  a thread does so in its place (`broker.data.slow_appends`); never both at once, so an append takes no lock.
+- *Any thread* may read. `segments` is a tuple that is only ever replaced, under a lock, so whoever took
   it sees a consistent list. An open file outlives its segment (`files.SegmentFile`).
 - The *maintenance thread* flushes, saves indexes and checkpoints, and deletes segments: it replaces
-  `segments` under `_lock`, and leaves the last one alone. Nobody holds `_lock` while the disk works.
+  `segments` under that lock, and leaves the last one alone. Nobody holds it while the disk works.
 - Whoever writes index files or lets go of indexes holds `_flush_lock`, which the loop never takes.
-- The recovery point moves under `_lock`, and a flush that a truncation overtook does not move it.
+- The recovery point moves under the lock of `segments`, and a flush that a truncation overtook does not move it.
 
 What the disk holds after a crash: index files, producer snapshots and the epoch checkpoint are written
 behind, but never later than the recovery point passes what they describe; recovery scans from there on.
@@ -31,15 +31,19 @@ import struct
 from bisect import bisect_right
 from typing import Final, NamedTuple
 
-from moldau.log.errors import OffsetOutOfRangeError, StorageError
+from moldau.log.errors import (
+    OffsetOutOfRangeError,
+    StorageError,
+)
 from moldau.log.files import SegmentFile
-from moldau.log.log_state import LogEvents, base_offset_of
-from moldau.log.log_upkeep import LogUpkeep
+from moldau.log.local_log import LocalLog
+from moldau.log.log_events import LogEvents
 from moldau.log.lookups import FoundOffset, max_timestamp_offset, offset_for_timestamp
 from moldau.log.partition_files import track_marker
 from moldau.log.producer_state import read_marker
-from moldau.log.segment import NEVER, Segment
-from moldau.log.txn_index import AbortedTransaction
+from moldau.log.segments.log_segments import base_offset_of
+from moldau.log.segments.segment import NEVER, Segment
+from moldau.log.segments.txn_index import AbortedTransaction
 from moldau.protocol.record_batch import CONTROL_BIT, LOG_OVERHEAD, BatchHeader
 
 __all__ = ["LogEvents", "LogSlice", "PartitionLog"]
@@ -62,7 +66,7 @@ class LogSlice(NamedTuple):
     """The offset that was asked for; the first batch may begin before it."""
 
 
-class PartitionLog(LogUpkeep):
+class PartitionLog(LocalLog):
     __slots__ = ()
 
     # --- appending --------------------------------------------------------------------------------------
@@ -142,12 +146,12 @@ class PartitionLog(LogUpkeep):
         """The first batch's timestamp is what the segment's age is counted from."""
         active.first_timestamp = max_timestamp
         active.index_after = self._config.index_interval_bytes
-        self._set_roll_limits(active)
+        active.set_roll_limits(self._config, self._roll_jitter_ms)
 
     def _index(self, active: Segment, last_offset: int, position: int) -> None:
         config = self._config
         active.add_index_entry(last_offset, position, config.index_interval_bytes)
-        if self._is_index_full(active):
+        if active.is_index_full(config.segment_index_bytes):
             active.roll_above_size = -1
 
     def _note_epoch(self, leader_epoch: int, base_offset: int) -> None:
@@ -210,8 +214,7 @@ class PartitionLog(LogUpkeep):
         active.force_time_entry()
         fresh = self._begin_segment(self.log_end_offset, self.clock.now_ms() if now_ms is None else now_ms)
         self._snapshots.keep(self.log_end_offset, self.producers)
-        with self._lock:
-            self.segments = (*self.segments, fresh)
+        self._segments.add(fresh)
         self._active = fresh
         active.tail = []
         self.events.on_roll(self, active)
@@ -234,7 +237,7 @@ class PartitionLog(LogUpkeep):
             return LogSlice(_NO_FILE, 0, 0, offset)
         self.check_online()
         end_offset = self.log_end_offset
-        segments = self.segments
+        segments = self._segments.all
         index = len(segments) - 1
         if offset < segments[index].base_offset:
             index = max(0, bisect_right(segments, offset, key=base_offset_of) - 1)

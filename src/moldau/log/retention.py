@@ -1,6 +1,6 @@
 """Retention: which leading segments of a partition may go.
 
-Decisions only: `log.partition_log` carries them out, `log.compaction` is the other policy.
+Decisions only: `log.partition_log` carries them out, `log.cleaning.compaction` is the other policy.
 Start at `deletable`.
 """
 

@@ -2,7 +2,7 @@
 
 A response is a list of parts: bytes that we make, and ranges of log files that go to the socket untouched. Topics
 are named by their bytes, UTF-8 up to version 12 and the 16 bytes of the topic id from version 13 on. What the
-fields mean is `broker.fetch`. Start at `decode_fetch_request`.
+fields mean is `broker.data.fetch`. Start at `decode_fetch_request`.
 
     version  adds
     5        log start offset, both ways

@@ -2,7 +2,7 @@
 
 A request is read as positions into its frame: the batches stay where they are. Topics are named by their bytes,
 UTF-8 up to version 12 and the 16 bytes of the topic id from version 13 on. What the fields mean is
-`broker.produce`. Start at `decode_produce_request`.
+`broker.data.produce`. Start at `decode_produce_request`.
 
     version  adds
     5        log start offset in the response

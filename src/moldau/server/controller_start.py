@@ -25,13 +25,13 @@ from moldau.core.config import BrokerConfig
 from moldau.core.config.sections import MetadataLogSettings
 from moldau.core.errors import StartupError
 from moldau.log.config import LogConfig
+from moldau.log.directories.manifest import Manifest
+from moldau.log.directories.manifest_keeper import MetadataMark
 from moldau.log.errors import StorageError
 from moldau.log.files import Files
-from moldau.log.loading import LastRun, create_log, open_log
-from moldau.log.log_state import LogEvents
-from moldau.log.manifest import Manifest
-from moldau.log.manifest_keeper import MetadataMark
+from moldau.log.log_events import LogEvents
 from moldau.log.partition_log import PartitionLog
+from moldau.log.recovery.loading import LastRun, create_log, open_log
 from moldau.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
 from moldau.server.directories import metadata_directory
 from moldau.server.metadata_versions import features_at

@@ -18,14 +18,14 @@ from moldau.core.config import BrokerConfig
 from moldau.core.config.sections import StorageSettings
 from moldau.core.errors import InvalidConfigError, MoldauError, StartupError
 from moldau.core.ids import random_uuid, render_uuid
-from moldau.log.files import Files
-from moldau.log.meta_properties import (
+from moldau.log.directories.meta_properties import (
     META_FILE,
     MetaProperties,
     check_agreement,
     load_meta_properties,
     save_meta_properties,
 )
+from moldau.log.files import Files
 from moldau.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
 from moldau.server.metadata_versions import default_level, features_at, name_of
 

@@ -20,7 +20,7 @@ from moldau.broker.metrics import Metrics
 from moldau.core import prometheus
 
 if TYPE_CHECKING:
-    from moldau.broker.watchdog import Stall
+    from moldau.broker.health.watchdog import Stall
 
 __all__ = ["MetricsServer"]
 

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 
 import moldau
 from moldau.broker.context import Broker
-from moldau.broker.coordinators import Coordinators
-from moldau.broker.data_plane import DataPlane
-from moldau.broker.loop_monitor import LoopMonitor
-from moldau.broker.metadata_publisher import MetadataPublisher
+from moldau.broker.coordination.coordinators import Coordinators
+from moldau.broker.data.data_plane import DataPlane
+from moldau.broker.health.loop_monitor import LoopMonitor
+from moldau.broker.health.watchdog import Watchdog
+from moldau.broker.metadata.metadata_publisher import MetadataPublisher
+from moldau.broker.metadata.offline_partitions import OfflinePartitions
+from moldau.broker.metadata.topic_configs import TopicConfigs
 from moldau.broker.metric_sources import Parts, attach_metrics
 from moldau.broker.metrics import Metrics
-from moldau.broker.offline_partitions import OfflinePartitions
 from moldau.broker.partitions import Partitions
-from moldau.broker.topic_configs import TopicConfigs
-from moldau.broker.watchdog import Watchdog
 from moldau.core.addresses import is_loopback
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.config import BrokerConfig
@@ -34,7 +34,7 @@ from moldau.core.config.sections import NodeSettings, StorageSettings
 from moldau.core.errors import StartupError
 from moldau.log.errors import FatalDiskError, StorageError
 from moldau.log.files import Files
-from moldau.log.log_state import LogEvents
+from moldau.log.log_events import LogEvents
 from moldau.log.manager import LogManager
 from moldau.net.limits import Limits
 from moldau.net.replies import CloseConnectionError, Handled
@@ -48,9 +48,9 @@ from moldau.server.schema_ids import RegistryAddress, RegistrySchemaIds, announc
 from moldau.server.topic_changes import log_topic_changes
 
 if TYPE_CHECKING:
-    from moldau.broker.watchdog import Stall
-    from moldau.log.cleaner import Cleaner
-    from moldau.log.meta_properties import MetaProperties
+    from moldau.broker.health.watchdog import Stall
+    from moldau.log.cleaning.cleaner import Cleaner, CleanerSettings
+    from moldau.log.directories.meta_properties import MetaProperties
     from moldau.log.partition_log import PartitionLog
     from moldau.net.connection import Connection
     from moldau.server.http import MetricsServer
@@ -305,7 +305,7 @@ class Node:
 
     def _start_upkeep(self, logs: LogManager, started: StartedController) -> None:
         """Rounds at Kafka's intervals, in the maintenance thread, and the cleaner in threads of its own."""
-        from moldau.log.cleaner import Cleaner, CleanerSettings
+        from moldau.log.cleaning.cleaner import Cleaner, CleanerSettings
 
         storage, clock, every = self._config.section(StorageSettings), self._clock, self._maintenance.every
         every(
@@ -328,6 +328,17 @@ class Node:
             clock=clock,
         )
         self._cleaner.start()
+
+    def _cleaner_settings(self) -> CleanerSettings:
+        from moldau.log.cleaning.cleaner import CleanerSettings
+
+        value = self._current_config().value
+        return CleanerSettings(
+            threads=value("log.cleaner.threads"),
+            backoff_ms=value("log.cleaner.backoff.ms"),
+            dedupe_buffer_size=value("log.cleaner.dedupe.buffer.size"),
+            io_max_bytes_per_second=value("log.cleaner.io.max.bytes.per.second"),
+        )
 
     def _start_watchdog(self, started: StartedController) -> None:
         data_plane = self._data_plane

@@ -16,8 +16,8 @@ from moldau.controller.image import Endpoint
 from moldau.controller.registration import RegisteredBroker
 from moldau.core.errors import StartupError
 from moldau.core.ids import random_uuid, render_uuid
+from moldau.log.directories.meta_properties import load_meta_properties, save_meta_properties
 from moldau.log.files import FileLock, Files
-from moldau.log.meta_properties import load_meta_properties, save_meta_properties
 
 __all__ = ["NODE_ID", "RegistrationFiles"]
 

@@ -1,8 +1,8 @@
 """What a schema registry says of the ids in records: asked once, then remembered.
 
-The broker's check of ids (`broker.schema_rules`) relies on what is remembered and has only unknown ids asked for, by
-one thread. A broker that checks no ids must not load HTTP, schemas and groups for it, so those modules are imported
-where they are first used. Start at `RegistrySchemaIds`.
+The broker's check of ids (`broker.data.schema_rules`) relies on what is remembered and has only unknown ids asked
+for, by one thread. A broker that checks no ids must not load HTTP, schemas and groups for it, so those modules are
+imported where they are first used. Start at `RegistrySchemaIds`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from moldau.broker.schema_rules import Question, RegisteredSchema, RegistryUnreachableError, SchemaId
+from moldau.broker.data.schema_rules import Question, RegisteredSchema, RegistryUnreachableError, SchemaId
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import ErrorCode, MoldauError
 
 if TYPE_CHECKING:
-    from moldau.broker.coordinators import Coordinators
+    from moldau.broker.coordination.coordinators import Coordinators
     from moldau.client.registry_http import RegistryServers
 
 __all__ = ["RegistryAddress", "RegistryLookup", "RegistrySchemaIds", "announced_registries"]

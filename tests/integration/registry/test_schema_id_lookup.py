@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.integration.registry.stub_registry import StubRegistry
 
-from moldau.broker.schema_rules import RegisteredSchema, RegistryUnreachableError
+from moldau.broker.data.schema_rules import RegisteredSchema, RegistryUnreachableError
 from moldau.client.registry_http import RegistryServers
 from moldau.server.schema_ids import RegistryLookup
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.coordinator_log import PartitionAppender
-from moldau.broker.data_plane import DataPlane
+from moldau.broker.coordination.coordinator_log import PartitionAppender
+from moldau.broker.coordination.transaction_markers import Marker, Markers
+from moldau.broker.data.data_plane import DataPlane
 from moldau.broker.handlers.api_00_produce import ProduceHandler
 from moldau.broker.partition import NotLeaderError, Partition, PartitionEvents, Topic, when_all_committed
 from moldau.broker.partitions import Partitions
 from moldau.broker.stats import BrokerStats
-from moldau.broker.transaction_markers import Marker, Markers
 from moldau.controller.image import PartitionImage
 from moldau.coordinator.runtime.outcome import CoordinatorRecord
 from moldau.core.config import BrokerConfig
@@ -223,7 +223,7 @@ class Connection:
     def __init__(self) -> None:
         self.completed = 0
 
-    def slot_completed(self) -> None:
+    def on_slot_complete(self) -> None:
         self.completed += 1
 
 

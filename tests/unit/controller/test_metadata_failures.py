@@ -29,8 +29,8 @@ from moldau.core.config import BrokerConfig
 from moldau.log.config import LogConfig
 from moldau.log.errors import FatalDiskError, StorageError
 from moldau.log.files import Files
-from moldau.log.loading import create_log, open_log
-from moldau.log.log_state import LogEvents
+from moldau.log.log_events import LogEvents
+from moldau.log.recovery.loading import create_log, open_log
 from moldau.testing.failing_files import FailingFiles, Fault, KilledError
 
 

@@ -22,7 +22,7 @@ from moldau.core.clock import SystemClock
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import StartupError
 from moldau.log.config import LogConfig
-from moldau.log.loading import create_log, open_log
+from moldau.log.recovery.loading import create_log, open_log
 from moldau.protocol.control_records import encode_control
 from moldau.protocol.messages import Message
 from moldau.protocol.metadata_records import (

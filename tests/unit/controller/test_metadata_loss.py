@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moldau.controller.metadata_loss import metadata_loss, recorded_end
-from moldau.log.manifest import Manifest
+from moldau.log.directories.manifest import Manifest
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from moldau.core.config.sections import (
     TopicSettings,
 )
 from moldau.core.errors import InvalidConfigError
-from moldau.log.cleaner import CleanerSettings
+from moldau.log.cleaning.cleaner import CleanerSettings
 from moldau.log.config import LogConfig
 from moldau.net.limits import Limits
 

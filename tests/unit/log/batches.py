@@ -11,8 +11,8 @@ from typing import Any
 from moldau.core.ids import TopicPartition
 from moldau.log.config import LogConfig
 from moldau.log.files import Files
-from moldau.log.loading import LastRun, create_log, open_log
 from moldau.log.partition_log import PartitionLog
+from moldau.log.recovery.loading import LastRun, create_log, open_log
 from moldau.protocol.record_batch import TRANSACTIONAL_BIT, BatchHeader
 from moldau.protocol.records import ControlType, Record, encode_batch, end_transaction_marker, split_batches
 

@@ -67,7 +67,7 @@ def test_a_segment_replaced_on_the_way_costs_nothing(tmp_path: Path) -> None:
             with open(merged, "ab") as file:
                 file.write(Path(log.segments[1].path(".log")).read_bytes())
             replaced = type(log.segments[0])(log.files, log.directory, 0, size=Path(merged).stat().st_size)
-            log.segments = (replaced, *log.segments[2:])
+            log._segments.all = (replaced, *log.segments[2:])
             assert second > 0
     assert found == list(range(BATCHES))
 

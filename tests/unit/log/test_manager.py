@@ -13,8 +13,8 @@ from tests.unit.log.batches import NOW_MS, TP, FaultyFiles, append, base_offsets
 
 from moldau.core.errors import StartupError
 from moldau.core.ids import TopicPartition, random_uuid
-from moldau.log.checkpoints import CLEAN_SHUTDOWN, RECOVERY_POINTS, load_checkpoint
 from moldau.log.config import LogConfig
+from moldau.log.directories.checkpoints import CLEAN_SHUTDOWN, RECOVERY_POINTS, load_checkpoint
 from moldau.log.errors import StorageError
 from moldau.log.files import Files
 from moldau.log.manager import LogManager, aside_name

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from moldau.core.errors import StartupError
+from moldau.log.directories.meta_properties import save_meta_properties
 from moldau.log.files import Files
-from moldau.log.meta_properties import save_meta_properties
 from moldau.server.run import check
 
 OLD = {"zookeeper.connect": "localhost:2181"}

@@ -10,8 +10,8 @@ import urllib.request
 
 import pytest
 
+from moldau.broker.health.watchdog import Stall
 from moldau.broker.metrics import Family, Kind, Metrics, Sample
-from moldau.broker.watchdog import Stall
 from moldau.server import http
 from moldau.server.http import MAX_CONNECTIONS, MetricsServer
 

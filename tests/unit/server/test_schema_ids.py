@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.broker.schema_rules import RegisteredSchema, RegistryUnreachableError, SchemaId, SubjectRule
+from moldau.broker.data.schema_rules import RegisteredSchema, RegistryUnreachableError, SchemaId, SubjectRule
 from moldau.client.registry_http import RegistryServers
 from moldau.core.config import BrokerConfig
 from moldau.server.schema_ids import MISSING_S, PAUSE_S, SETTLED_S, RegistryAddress, RegistryLookup, RegistrySchemaIds

@@ -3,10 +3,10 @@
     versions 3 to 13; 0 to 2 are announced but close the connection, because only magic 2 is accepted
 
 Nearly every request takes the short way, `_append_plain`: one batch for a topic that asks for nothing special. While a
-thread appends in the loop's place (`broker.slow_appends`) that becomes `_append_plain_later`. The careful way,
-`broker.produce`, does the same for any number of partitions and for topics that want bodies opened or the broker's
+thread appends in the loop's place (`broker.data.slow_appends`) that becomes `_append_plain_later`. The careful way,
+`broker.data.produce`, does the same for any number of partitions and for topics that want bodies opened or the broker's
 time in the batch. All of them append, publish and wait for the commit as `broker.partition` says; what is checked is
-`broker.batch_rules`.
+`broker.data.batch_rules`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from moldau.broker.batch_rules import BatchRules, checked_header
 from moldau.broker.context import Broker
+from moldau.broker.data.batch_rules import BatchRules, checked_header
+from moldau.broker.data.produce import CarefulProduce, LateProduce
+from moldau.broker.data.slow_appends import LARGE_BYTES, SlowAppends, sleeps
 from moldau.broker.partition import Partition, when_all_flushed
-from moldau.broker.produce import CarefulProduce, LateProduce
-from moldau.broker.slow_appends import LARGE_BYTES, SlowAppends, sleeps
 from moldau.core.errors import MoldauError
 from moldau.log.errors import StorageError
 from moldau.net.replies import Handled, ReplySlot

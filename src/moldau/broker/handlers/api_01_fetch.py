@@ -4,7 +4,7 @@
 
 A fetch is answered at once when it has enough bytes or something to tell, and parked otherwise. Reads that would have
 to wait for the disk are done by a thread; meanwhile the connection waits and nobody else does. What is read is
-`broker.fetch`, what a session leaves out is `broker.fetch_session`.
+`broker.data.fetch`, what a session leaves out is `broker.data.fetch_session`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from moldau.broker.cold_reads import ColdReads, is_resident, read_now, touch
 from moldau.broker.context import Broker
-from moldau.broker.fetch import Fetched, Reader, ReadResult
-from moldau.broker.fetch_session import FetchContext, FetchSessions, SessionError
+from moldau.broker.data.cold_reads import ColdReads, is_resident, read_now, touch
+from moldau.broker.data.fetch import Fetched, Reader, ReadResult
+from moldau.broker.data.fetch_session import FetchContext, FetchSessions, SessionError
+from moldau.broker.data.parked_fetches import ParkedFetch, ParkedFetches
 from moldau.broker.leaders import leader_endpoints
-from moldau.broker.parked_fetches import ParkedFetch, ParkedFetches
 from moldau.broker.partition import Partition
 from moldau.core.config.sections import FetchSettings
 from moldau.net.replies import FileReply, Handled, ReplySlot

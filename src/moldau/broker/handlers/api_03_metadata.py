@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.topic_views import (
+from moldau.broker.metadata.topic_views import (
     CLUSTER_OPERATIONS,
     NOT_ASKED,
     TOPIC_OPERATIONS,

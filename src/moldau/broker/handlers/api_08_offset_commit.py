@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from typing import NamedTuple
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.coordinators import answered
+from moldau.broker.coordination.coordinators import answered
 from moldau.coordinator.group.group_core import CommitRequest
 from moldau.coordinator.group.offsets import OffsetToCommit
 from moldau.core.errors import ErrorCode

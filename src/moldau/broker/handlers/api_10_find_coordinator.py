@@ -9,8 +9,8 @@ from collections.abc import Awaitable
 from typing import Any
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.coordinators import Coordinator
-from moldau.broker.topic_views import partition_view, reachable_brokers
+from moldau.broker.coordination.coordinators import Coordinator
+from moldau.broker.metadata.topic_views import partition_view, reachable_brokers
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.coordinators import answered
+from moldau.broker.coordination.coordinators import answered
 from moldau.coordinator.group.classic.requests import JoinReply, JoinRequest, MemberProtocol
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message

@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from typing import Any
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.topic_views import GROUP_OPERATIONS, NOT_ASKED
+from moldau.broker.metadata.topic_views import GROUP_OPERATIONS, NOT_ASKED
 from moldau.coordinator.group.views import DescribedGroup, described_classic
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message

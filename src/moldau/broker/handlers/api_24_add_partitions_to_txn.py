@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.transactions import version_of
+from moldau.broker.coordination.transactions import version_of
 from moldau.coordinator.transaction.requests import Owner
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition

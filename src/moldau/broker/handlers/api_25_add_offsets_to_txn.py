@@ -8,7 +8,7 @@ The offsets themselves follow in TxnOffsetCommit, which goes to the group's coor
 from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.transactions import version_of
+from moldau.broker.coordination.transactions import version_of
 from moldau.coordinator.transaction.requests import Owner
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition

@@ -9,7 +9,7 @@ The answer comes when the decision is in the log; markers follow. Start at `hand
 from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.transactions import version_of
+from moldau.broker.coordination.transactions import version_of
 from moldau.coordinator.transaction.requests import Owner
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message

@@ -10,7 +10,7 @@ import asyncio
 from functools import partial
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.transaction_markers import Marker
+from moldau.broker.coordination.transaction_markers import Marker
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
 from moldau.protocol.messages import Message

@@ -12,7 +12,7 @@ import asyncio
 from typing import Any
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.transaction_checks import Writer
+from moldau.broker.coordination.transaction_checks import Writer
 from moldau.coordinator.group.group_core import CommitRequest
 from moldau.coordinator.group.offsets import OffsetToCommit
 from moldau.coordinator.runtime.outcome import Producer

@@ -6,7 +6,7 @@ v1 sources and synonyms, v3 types and documentation. Start at `handle`.
 from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.loggers import logger_levels
+from moldau.broker.health.loggers import logger_levels
 from moldau.controller.configs import check_group_name
 from moldau.controller.errors import RefusedError
 from moldau.controller.image import ConfigResource, ResourceType

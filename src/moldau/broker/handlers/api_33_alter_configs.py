@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from functools import partial
 
-from moldau.broker.config_changes import ChangeOf, alter
 from moldau.broker.context import Broker, RequestContext
+from moldau.broker.metadata.config_changes import ChangeOf, alter
 from moldau.controller.configs import replacement_of
 from moldau.controller.image import ConfigResource
 from moldau.protocol.messages import Message

@@ -11,7 +11,7 @@ from collections import defaultdict
 from moldau.broker.context import Broker, RequestContext
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
-from moldau.log.log_directory import LogDirectory
+from moldau.log.directories.log_directory import LogDirectory
 from moldau.log.partition_log import PartitionLog
 from moldau.protocol.messages import Message
 

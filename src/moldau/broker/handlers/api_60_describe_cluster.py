@@ -6,7 +6,7 @@ v1 tells brokers from controllers, v2 fenced brokers from others. Start at `hand
 from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.topic_views import CLUSTER_OPERATIONS, NOT_ASKED, any_alive_broker, reachable_brokers
+from moldau.broker.metadata.topic_views import CLUSTER_OPERATIONS, NOT_ASKED, any_alive_broker, reachable_brokers
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from moldau.broker.consumer_groups import offers_consumer_protocol, topic_partitions
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.coordinators import answered
+from moldau.broker.coordination.consumer_groups import offers_consumer_protocol, topic_partitions
+from moldau.broker.coordination.coordinators import answered
 from moldau.coordinator.group.consumer.assignment import assignment_of
 from moldau.coordinator.group.consumer.requests import ConsumerHeartbeat, ConsumerHeartbeatReply
 from moldau.core.errors import ErrorCode

@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
-from moldau.broker.consumer_groups import offers_consumer_protocol, topic_partitions
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.topic_views import GROUP_OPERATIONS, NOT_ASKED
+from moldau.broker.coordination.consumer_groups import offers_consumer_protocol, topic_partitions
+from moldau.broker.metadata.topic_views import GROUP_OPERATIONS, NOT_ASKED
 from moldau.controller.image import MetadataImage
 from moldau.coordinator.group.consumer.settings import ConsumerSettings
 from moldau.coordinator.group.consumer.views import (

@@ -7,7 +7,7 @@ begins. Start at `handle`.
 from __future__ import annotations
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.topic_views import NOT_ASKED, TOPIC_OPERATIONS, partition_view
+from moldau.broker.metadata.topic_views import NOT_ASKED, TOPIC_OPERATIONS, partition_view
 from moldau.controller.errors import RefusedError
 from moldau.controller.image import TopicImage
 from moldau.controller.topic_names import check_topic_name

@@ -10,10 +10,10 @@ from moldau.broker.metrics import Metrics
 
 if TYPE_CHECKING:
     from moldau.broker.context import Broker
-    from moldau.broker.loop_monitor import LoopMonitor
-    from moldau.broker.watchdog import Watchdog
+    from moldau.broker.health.loop_monitor import LoopMonitor
+    from moldau.broker.health.watchdog import Watchdog
     from moldau.controller.metadata_log import MetadataLog
-    from moldau.log.cleaner import Cleaner
+    from moldau.log.cleaning.cleaner import Cleaner
     from moldau.net.server import Server
 
 __all__ = ["Parts", "attach_metrics"]

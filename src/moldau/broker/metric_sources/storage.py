@@ -9,7 +9,7 @@ from moldau.broker.metric_sources.attach import Parts
 from moldau.broker.metric_sources.families import gauge, plain
 from moldau.broker.metrics import Family, Kind, Sample, Tags
 from moldau.broker.partition import Partition
-from moldau.log.cleaner import Cleaner
+from moldau.log.cleaning.cleaner import Cleaner
 from moldau.log.partition_log import PartitionLog
 
 __all__ = ["families"]

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from moldau.cli.console.formatter import Formatter, Message
-from moldau.log.dump_coordinators import Decoded, decoded
-from moldau.log.dump_metadata import json_text
+from moldau.log.dump.dump_coordinators import Decoded, decoded
+from moldau.log.dump.dump_metadata import json_text
 from moldau.protocol.coordinator_records import GROUP_KEYS, TRANSACTION_KEYS, RecordKey
 from moldau.protocol.record_schemas import MalformedRecordError
 

@@ -1,6 +1,6 @@
 """kafka-dump-log: what segments, indexes, snapshots and checkpoints hold.
 
-The words are `log.dump`'s; here are the options. Start at `main`.
+The words are `log.dump.dump`'s; here are the options. Start at `main`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from moldau.cli.options import Option, Parsed, Parser, UsageError
 from moldau.cli.tool import run
 from moldau.core.errors import MoldauError
-from moldau.log.dump import DumpError, DumpOptions, Problems, dump_file
-from moldau.log.dump_batches import NO_LIMIT, RecordText, plain_text
+from moldau.log.dump.dump import DumpError, DumpOptions, Problems, dump_file
+from moldau.log.dump.dump_batches import NO_LIMIT, RecordText, plain_text
 
 __all__ = ["main"]
 
@@ -84,11 +84,11 @@ def _text_of(parsed: Parsed) -> RecordText:
         if parsed.has(name) and parsed.value(name) not in STRING_DECODERS:
             raise UsageError(f"--{name} {parsed.value(name)}: no Java class can be loaded here; only strings are read")
     if parsed.has("cluster-metadata-decoder"):
-        from moldau.log.dump_metadata import metadata_text
+        from moldau.log.dump.dump_metadata import metadata_text
 
         return metadata_text
     if parsed.has("offsets-decoder") or parsed.has("transaction-log-decoder"):
-        from moldau.log.dump_coordinators import offsets_text, transactions_text
+        from moldau.log.dump.dump_coordinators import offsets_text, transactions_text
 
         return offsets_text if parsed.has("offsets-decoder") else transactions_text
     return plain_text

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import MoldauError
 from moldau.core.ids import render_uuid
+from moldau.log.directories.meta_properties import MetaProperties, load_meta_properties
 from moldau.log.files import Files
-from moldau.log.meta_properties import MetaProperties, load_meta_properties
 from moldau.server.directories import all_directories
 
 __all__ = ["describe"]

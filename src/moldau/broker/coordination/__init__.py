@@ -1,0 +1,1 @@
+"""Groups and transactions: the shards of the coordinators on this broker. Start at `coordinators`."""

@@ -1,0 +1,188 @@
+"""Whether a batch that claims to be part of a transaction is: what partition leaders ask the transaction coordinator.
+
+Older clients have added their partitions before they write, and the leader verifies that; newer ones leave the adding
+to the leader (KIP-890). Either way no transaction can begin in a partition without its coordinator knowing, so none
+is left hanging there. Codes are those a writer understands. Start at `TransactionChecks.check_then`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from moldau.broker.data.batch_rules import RefusedBatchError
+from moldau.coordinator.transaction.core import TransactionSettings
+from moldau.coordinator.transaction.requests import Owner
+from moldau.coordinator.transaction.transaction import EPOCH_BUMPED_AT_END
+from moldau.core.errors import ErrorCode, MoldauError
+from moldau.core.ids import TopicPartition
+from moldau.log.errors import OutOfOrderSequenceError
+
+if TYPE_CHECKING:
+    from moldau.broker.context import Broker
+    from moldau.broker.coordination.coordinators import Coordinators
+    from moldau.broker.partition import Partition
+    from moldau.log.partition_log import PartitionLog
+
+__all__ = ["TransactionChecks", "Writer", "check_first_sequence"]
+
+FIRST_WITH_ABORTABLE: Final = 11
+FIRST_THAT_JOINS: Final = 12
+"""From this version of Produce on a batch makes its partition part of the transaction."""
+
+_AWAY: Final = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+class Writer(NamedTuple):
+    """Who writes into a transaction, and what its version of the protocol lets it understand."""
+
+    transactional_id: str
+    owner: Owner
+    knows_abortable: bool
+    """Whether TRANSACTION_ABORTABLE tells it anything."""
+    joins: bool
+    """Whether partitions are added for it when it first writes to them."""
+
+
+def check_first_sequence(log: PartitionLog, header: tuple[int, ...], version: int) -> None:
+    """A producer that has its partitions added and is not known in one has to begin with its first sequence there.
+
+    Every end of a transaction leaves its epoch in the partition, so not to be known is to be new.
+    """
+    if version >= FIRST_THAT_JOINS and header[11] and log.producers.get(header[9]) is None:
+        raise OutOfOrderSequenceError(f"producer {header[9]} begins with sequence {header[11]}")
+
+
+def _has_open_transaction(log: PartitionLog, owner: Owner) -> bool:
+    """Whether this producer's transaction has begun here, so that nothing needs to be asked."""
+    producer = log.producers.get(owner.producer_id)
+    return (
+        producer is not None
+        and producer.txn_first_offset is not None
+        and producer.producer_epoch == owner.producer_epoch
+    )
+
+
+class TransactionChecks:
+    """Used on the loop only."""
+
+    def __init__(self, broker: Broker, coordinators: Coordinators) -> None:
+        self._broker = broker
+        self._coordinators = coordinators
+        self.failures = 0
+        """Partitions that turned out not to be part of a transaction somebody wrote to them in."""
+
+    def check_then(
+        self,
+        version: int,
+        transactional_id: str,
+        headers: Mapping[Partition, tuple[int, ...]],
+        refuse: Callable[[Partition, MoldauError], None],
+        then: Callable[[], None],
+    ) -> bool:
+        """Judge a produce request's transactional batches, all of one producer: refuse those that may not be appended.
+
+        True when that is done; false when the coordinator's log has to be waited for, and `then` is called
+        afterwards. Append at once: what was true now may not be true later.
+        """
+        # A marker may wait for the disk, in front of these batches: then the log is not the one to ask.
+        is_log_behind = self._broker.data_plane.slow_appends.pending > 0
+        unsure = {
+            partition.topic_partition: partition
+            for partition, header in headers.items()
+            if is_log_behind or not _has_open_transaction(partition.log, Owner(header[9], header[10]))
+        }
+        if not unsure:
+            return True
+        header = next(iter(headers.values()))
+        joins = version >= FIRST_THAT_JOINS
+        writer = Writer(transactional_id, Owner(header[9], header[10]), version >= FIRST_WITH_ABORTABLE, joins)
+
+        def refuse_others() -> None:
+            for topic_partition, code in self.refusals(writer, unsure.keys()).items():
+                refuse(unsure[topic_partition], _not_in_transaction(writer, code))
+
+        if not joins:
+            if self._broker.config.section(TransactionSettings).is_verified:
+                refuse_others()
+            return True
+        return self._join_first(writer, unsure, refuse, refuse_others, then)
+
+    def _join_first(
+        self,
+        writer: Writer,
+        unsure: dict[TopicPartition, Partition],
+        refuse: Callable[[Partition, MoldauError], None],
+        refuse_others: Callable[[], None],
+        then: Callable[[], None],
+    ) -> bool:
+        is_over, is_waited_for = False, False
+
+        def joined(code: ErrorCode) -> None:
+            nonlocal is_over
+            is_over = True
+            if code is ErrorCode.NONE:
+                # The transaction may have ended while its log was waited for.
+                refuse_others()
+            else:
+                for partition in unsure.values():
+                    refuse(partition, _not_in_transaction(writer, code))
+            if is_waited_for:
+                then()
+
+        self.join_then(writer, unsure.keys(), joined)
+        is_waited_for = not is_over
+        return is_over
+
+    def refusals(self, writer: Writer, partitions: Collection[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
+        """The partitions that are not part of the writer's transaction, each with what to tell it."""
+        verdicts = self._coordinators.transactions.verify(writer.transactional_id, writer.owner, partitions)
+        refused = {
+            partition: _code_for(code, writer) for partition, code in verdicts.items() if code is not ErrorCode.NONE
+        }
+        self.failures += len(refused)
+        return refused
+
+    def join_then(
+        self, writer: Writer, partitions: Collection[TopicPartition], then: Callable[[ErrorCode], None]
+    ) -> None:
+        """Add partitions to the writer's transaction; `then` hears how that went, perhaps before this returns.
+
+        While the transaction before is still ending there is a short wait: its markers are on their way.
+        """
+        loop = self._coordinators.loop
+        settings = self._broker.config.section(TransactionSettings)
+        backoff_s = settings.join_backoff_ms / 1000
+        give_up_at = loop.time() + settings.join_timeout_ms / 1000
+
+        def added(code: ErrorCode) -> None:
+            if code is ErrorCode.CONCURRENT_TRANSACTIONS and loop.time() < give_up_at:
+                loop.call_later(backoff_s, add)
+            else:
+                then(code if code is ErrorCode.NONE else _code_for(code, writer))
+
+        def add() -> None:
+            self._coordinators.transactions.add_then(
+                writer.transactional_id, writer.owner, partitions, EPOCH_BUMPED_AT_END, added
+            )
+
+        add()
+
+
+def _not_in_transaction(writer: Writer, code: ErrorCode) -> RefusedBatchError:
+    return RefusedBatchError(code, f"not part of a transaction of {writer.transactional_id}: {code.name}")
+
+
+def _code_for(code: ErrorCode, writer: Writer) -> ErrorCode:
+    """Older clients retry what they should only if told that replicas are missing."""
+    if code in _AWAY or (code is ErrorCode.CONCURRENT_TRANSACTIONS and not writer.joins):
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and not writer.knows_abortable:
+        return ErrorCode.INVALID_TXN_STATE
+    return code

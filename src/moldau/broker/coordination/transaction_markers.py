@@ -1,0 +1,129 @@
+"""Markers: the control records that end a transaction in each partition it touched.
+
+A marker goes into the log behind everything of its transaction, readers of committed data get past it, and the
+coordinator of groups hears of those in `__consumer_offsets`. Which markers are due is the transaction coordinator's
+business (`broker.coordination.transactions`) or an operator's (WriteTxnMarkers). Start at `Markers.write`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from moldau.broker.coordination.internal_topics import CONSUMER_OFFSETS
+from moldau.core.errors import ErrorCode, MoldauError
+from moldau.core.ids import TopicPartition
+from moldau.log.errors import InvalidProducerEpochError
+from moldau.protocol.record_batch import HEADER
+
+if TYPE_CHECKING:
+    from moldau.broker.context import Broker
+    from moldau.log.partition_log import PartitionLog
+
+__all__ = ["CoordinatorFencedError", "Marker", "Markers"]
+
+MARKER_BYTES = 78
+"""The size of one, for the queue of a slow disk."""
+
+
+class CoordinatorFencedError(MoldauError):
+    """A marker from a coordinator that is no longer the coordinator."""
+
+    code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
+
+
+class Marker(NamedTuple):
+    """How one producer's transaction ends."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    is_commit: bool
+
+
+Done = Callable[[ErrorCode], None]
+
+
+class Markers:
+    """One per broker, used on the loop."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def write(self, topic_partition: TopicPartition, marker: Marker, done: Done, *, may_be_there: bool = False) -> None:
+        """Append a marker, and say so once it is as safe as that partition's records are.
+
+        A marker that `may_be_there`, from before a crash, is written only where it is missing.
+        """
+        partition = self._broker.partitions.get(topic_partition)
+        if partition is None or not partition.is_leader:
+            is_known = self._broker.image.partition(*topic_partition) is not None
+            done(ErrorCode.NOT_LEADER_OR_FOLLOWER if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return
+        # Batches of the transaction may wait in that line, and the marker has to come after them.
+        batch = bytearray()
+
+        def append() -> None:
+            if may_be_there and not _is_missing(partition.log, marker):
+                return
+            _check(partition.log, marker)
+            now_ms = self._broker.clock.now_ms()
+            batch[:] = _encode_marker(marker, now_ms)
+            partition.append(batch, HEADER.unpack_from(batch), now_ms)
+
+        def appended(error: MoldauError | None) -> None:
+            if error is not None:
+                done(error.code)
+                return
+            if batch:
+                partition.publish(1, len(batch))
+            if partition.topic.name == CONSUMER_OFFSETS.name:
+                self._tell_group_coordinator(partition.index, marker)
+            partition.when_committed(partition.log.log_end_offset, None, done)
+
+        self._broker.data_plane.slow_appends.run(append, appended, MARKER_BYTES)
+
+    def _tell_group_coordinator(self, index: int, marker: Marker) -> None:
+        """Offsets committed in the transaction count from now on, or are forgotten."""
+        shard = self._broker.coordinators.groups.shards.get(index)
+        if shard is not None:
+            shard.marker_appended(marker.producer_id, marker.producer_epoch, marker.is_commit)
+
+
+def _is_missing(log: PartitionLog, marker: Marker) -> bool:
+    """Without anything open a marker tells a partition of the producer's epoch only: where that is known too, it has
+    been there, or nobody needs it."""
+    producer = log.producers.get(marker.producer_id)
+    return producer is None or producer.txn_first_offset is not None or producer.producer_epoch < marker.producer_epoch
+
+
+def _check(log: PartitionLog, marker: Marker) -> None:
+    """Refuse what comes from a producer's or a coordinator's past."""
+    producer = log.producers.get(marker.producer_id)
+    if producer is None:
+        return
+    if marker.producer_epoch < producer.producer_epoch:
+        raise InvalidProducerEpochError(
+            f"{log.topic_partition}: a marker of producer {marker.producer_id} in epoch {marker.producer_epoch}, "
+            f"which is in {producer.producer_epoch}"
+        )
+    if marker.coordinator_epoch < producer.coordinator_epoch:
+        raise CoordinatorFencedError(
+            f"{log.topic_partition}: a marker of coordinator epoch {marker.coordinator_epoch}, "
+            f"{producer.coordinator_epoch} was seen"
+        )
+
+
+def _encode_marker(marker: Marker, now_ms: int) -> bytearray:
+    # Here and not above: record codecs bring the compression libraries, which most brokers start without.
+    from moldau.protocol.records import ControlType, end_transaction_marker
+
+    return bytearray(
+        end_transaction_marker(
+            ControlType.COMMIT if marker.is_commit else ControlType.ABORT,
+            timestamp=now_ms,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+        )
+    )

@@ -1,0 +1,187 @@
+"""Reading for a fetch: which batches of which partitions, within the limits of reader and broker.
+
+No sockets and no waiting: reads give file ranges and facts, from any thread. When to answer and how is
+`broker.handlers.api_01_fetch`. Start at `Reader.read`.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from moldau.broker.data.cold_reads import is_page_resident
+from moldau.broker.data.fetch_session import Wanted
+from moldau.broker.leaders import leader_error
+from moldau.broker.partition import Partition, Topic
+from moldau.core.errors import ErrorCode, MoldauError
+from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchedPartition, FetchPartition, FetchRequest
+
+if TYPE_CHECKING:
+    from moldau.log.partition_log import LogSlice, PartitionLog
+
+__all__ = ["Fetched", "ReadResult", "Reader", "aborted_within"]
+
+log = logging.getLogger(__name__)
+
+FIRST_WITH_ZSTD = 10
+
+Fetched: TypeAlias = "FetchedPartition[LogSlice]"
+
+
+class ReadResult:
+    """What one pass over the partitions of a fetch found."""
+
+    __slots__ = ("fetched", "has_to_answer", "size")
+
+    def __init__(self) -> None:
+        self.fetched: list[Fetched] = []
+        """In the order of the request."""
+        self.size = 0
+        self.has_to_answer = False
+        """Whether something was found that the reader should know at once, such as an error."""
+
+
+class Reader:
+    """Reads for one request, as often as it takes."""
+
+    __slots__ = ("_max_bytes", "_request", "_targets", "_version", "wanted")
+
+    def __init__(
+        self,
+        request: FetchRequest,
+        version: int,
+        wanted: Sequence[Wanted],
+        topics: dict[bytes, Topic],
+        max_bytes: int,
+    ) -> None:
+        self._request = request
+        self._version = version
+        self._max_bytes = max_bytes
+        self.wanted = wanted
+        self._targets = [(topics.get(topic_key), partition) for topic_key, partition in wanted]
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """Those that exist here, to wait for."""
+        found = (None if topic is None else topic.partitions.get(wanted.partition) for topic, wanted in self._targets)
+        return [partition for partition in found if partition is not None]
+
+    def is_lookup_cheap(self) -> bool:
+        """Whether all offsets can be found without the disk; a guess, but never one that costs much."""
+        try:
+            for topic, wanted in self._targets:
+                partition = None if topic is None else topic.partitions.get(wanted.partition)
+                if partition is not None and not _is_at_hand(partition.log, wanted.fetch_offset):
+                    return False
+        except OSError:
+            return False  # whoever reads finds out
+        return True
+
+    def read(self, previous: ReadResult | None = None, changed: Collection[Partition] = ()) -> ReadResult:
+        """Read every partition; with a `previous` result only those that `changed`, and keep the rest of it."""
+        result = ReadResult()
+        left = self._max_bytes
+        for place, (topic, wanted) in enumerate(self._targets):
+            partition = None if topic is None else topic.partitions.get(wanted.partition)
+            if previous is not None and partition is not None and partition not in changed:
+                fetched = previous.fetched[place]
+            elif partition is None:
+                fetched = self._missing(topic, wanted)
+            else:
+                try:
+                    fetched = self._read_partition(partition, wanted, left, is_first=not result.size)
+                except OSError as error:
+                    # What describes the log could not be read: no file may be opened, say.
+                    log.error("%s cannot be read: %s", partition.topic_partition, error)
+                    fetched = FetchedPartition(wanted.partition, ErrorCode.KAFKA_STORAGE_ERROR)
+            length = fetched.records_length
+            left -= length
+            result.size += length
+            result.fetched.append(fetched)
+            if fetched.error_code or fetched.diverging_epoch is not None:
+                result.has_to_answer = True
+        return result
+
+    def _missing(self, topic: Topic | None, wanted: FetchPartition) -> Fetched:
+        if topic is None and self._version >= FIRST_WITH_TOPIC_IDS:
+            return FetchedPartition(wanted.partition, ErrorCode.UNKNOWN_TOPIC_ID)
+        return FetchedPartition(wanted.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def _read_partition(self, partition: Partition, wanted: FetchPartition, left: int, *, is_first: bool) -> Fetched:
+        partition_log = partition.log
+        refused = self._refusal(partition, wanted)
+        if refused is not None:
+            return refused
+        request = self._request
+        fetched: Fetched = FetchedPartition(
+            wanted.partition,
+            0,
+            partition_log.high_watermark,
+            partition_log.last_stable_offset,
+            partition_log.log_start_offset,
+        )
+        upper_bound = partition.fetchable_end(request.isolation_level, request.replica_id)
+        try:
+            if wanted.last_fetched_epoch >= 0:
+                fetched.diverging_epoch = _diverging_epoch(partition_log, wanted)
+                if fetched.diverging_epoch is not None:
+                    return fetched
+            max_bytes = min(wanted.max_bytes, left)
+            if max_bytes > 0 or is_first:
+                found = partition_log.read(wanted.fetch_offset, max(max_bytes, 0), upper_bound, is_first)
+                if found.length:
+                    fetched.records = found
+        except MoldauError as error:
+            return FetchedPartition(wanted.partition, error.code)
+        if request.isolation_level:
+            records = fetched.records
+            fetched.aborted = () if isinstance(records, bytes) else aborted_within(partition_log, records, upper_bound)
+        return fetched
+
+    def _refusal(self, partition: Partition, wanted: FetchPartition) -> Fetched | None:
+        """Why this partition cannot be read by this request, if it cannot."""
+        code = leader_error(partition, wanted.current_leader_epoch)
+        if code is None and self._version < FIRST_WITH_ZSTD and partition.topic.config.compression_type == "zstd":
+            code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        if code is None:
+            return None
+        has_moved = code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+        current_leader = (partition.leader_id, partition.leader_epoch) if has_moved else None
+        return FetchedPartition(wanted.partition, code, current_leader=current_leader)
+
+
+def _diverging_epoch(log: PartitionLog, wanted: FetchPartition) -> tuple[int, int] | None:
+    """Where the reader's history parts from ours, if its last epoch ended earlier than it believes."""
+    epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
+    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+        return epoch, end_offset
+    return None
+
+
+def aborted_within(log: PartitionLog, records: LogSlice, upper_bound: int) -> list[tuple[int, int]]:
+    """Aborted transactions among the records of a slice, which never reaches into the next segment.
+
+    That need not be the segment which the offset falls into: compaction may have left nothing of it there.
+    """
+    segments = log.segments
+    following = bisect_right(segments, records.first_offset, key=lambda segment: segment.base_offset)
+    while following < len(segments) and segments[following - 1].file is not records.file:
+        following += 1
+    if following < len(segments):
+        upper_bound = min(upper_bound, segments[following].base_offset)
+    aborted = log.aborted_transactions(records.first_offset, upper_bound)
+    return [(entry.producer_id, entry.first_offset) for entry in aborted]
+
+
+def _is_at_hand(log: PartitionLog, offset: int) -> bool:
+    """Whether finding `offset` needs no disk: nothing is there, it is among the newest batches, or it is cached."""
+    if offset >= log.high_watermark or offset < log.log_start_offset:
+        return True
+    tail = log.segments[-1].tail
+    if (tail and tail[0] >> 32 <= offset) or log.offline_error is not None:
+        return True
+    segment = log.segment_of(offset)
+    place = segment.place_to_look(offset)
+    return place is not None and is_page_resident(segment.file.fd, place)

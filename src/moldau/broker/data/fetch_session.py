@@ -1,0 +1,242 @@
+"""Fetch sessions: a reader names its partitions once and from then on only what changed (KIP-227).
+
+Pure: sessions decide what a request means and which partitions its answer has to name; reading is `broker.data.fetch`.
+Start at `FetchSessions.begin`.
+
+    session id, epoch   meaning
+    0, -1               one full fetch, no session
+    0, 0                a full fetch that would like a session
+    id, -1              close the session, one full fetch
+    id, 0               close the session, a full fetch that would like a new one
+    id, n               the next fetch of the session: partitions added, changed, forgotten
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeVar
+
+from moldau.core.chance import CHANCE
+from moldau.core.errors import ErrorCode
+from moldau.core.ids import INT32_MAX
+from moldau.protocol.fetch import FIRST_WITH_TOPIC_IDS, FetchPartition, FetchRequest
+
+__all__ = ["FetchContext", "FetchSessions", "SessionError"]
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+EVICTABLE_AFTER_MS = 120_000
+
+Wanted = tuple[bytes, FetchPartition]
+"""A partition to read: its topic's bytes and what is wanted of it."""
+
+
+class Answered(Protocol):
+    """What a session has to know of an answered partition."""
+
+    @property
+    def partition(self) -> int: ...
+    @property
+    def error_code(self) -> int: ...
+    @property
+    def high_watermark(self) -> int: ...
+    @property
+    def last_stable_offset(self) -> int: ...
+    @property
+    def log_start_offset(self) -> int: ...
+    @property
+    def preferred_read_replica(self) -> int: ...
+    @property
+    def diverging_epoch(self) -> tuple[int, int] | None: ...
+    @property
+    def records_length(self) -> int: ...
+
+
+A = TypeVar("A", bound=Answered)
+
+
+class SessionError(NamedTuple):
+    """The request cannot be answered within its session; the reader starts over with a full fetch."""
+
+    code: ErrorCode
+
+
+class _Known(NamedTuple):
+    """What the reader was told of a partition last."""
+
+    wanted: FetchPartition
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start_offset: int = -1
+
+
+class FetchSession:
+    __slots__ = ("created_ms", "is_privileged", "known", "last_used_ms", "next_epoch", "session_id", "uses_topic_ids")
+
+    def __init__(self, session_id: int, *, is_privileged: bool, uses_topic_ids: bool, now_ms: int) -> None:
+        self.session_id = session_id
+        self.is_privileged = is_privileged
+        self.uses_topic_ids = uses_topic_ids
+        self.created_ms = self.last_used_ms = now_ms
+        self.next_epoch = 1
+        self.known: dict[tuple[bytes, int], _Known] = {}
+        """In the order in which partitions are served; whoever got records goes to the end."""
+
+    def wanted(self) -> list[Wanted]:
+        return [(topic, known.wanted) for (topic, _), known in self.known.items()]
+
+    def update(self, request: FetchRequest) -> None:
+        for topic, forgotten in request.forgotten:
+            for index in forgotten:
+                self.known.pop((topic, index), None)
+        for topic, partitions in request.topics:
+            for wanted in partitions:
+                known = self.known.get((topic, wanted.partition))
+                self.known[topic, wanted.partition] = _Known(wanted) if known is None else known._replace(wanted=wanted)
+
+    def remember(self, topic: bytes, answered: Answered) -> bool:
+        """Note what is being told of a partition; returns whether it has to be told at all."""
+        key = (topic, answered.partition)
+        known = self.known.get(key)
+        if known is None:
+            return True
+        has_records = answered.records_length > 0
+        has_error = answered.error_code != ErrorCode.NONE
+        news = known._replace(
+            # An error forgets what was known, so that the recovery is told in any case.
+            high_watermark=-1 if has_error else answered.high_watermark,
+            last_stable_offset=answered.last_stable_offset,
+            log_start_offset=answered.log_start_offset,
+        )
+        if has_records:
+            del self.known[key]
+        self.known[key] = news
+        return (
+            has_records
+            or has_error
+            or news != known
+            or answered.preferred_read_replica >= 0
+            or answered.diverging_epoch is not None
+        )
+
+
+class FetchContext:
+    """One request within its session, or without one."""
+
+    __slots__ = ("_on_answer", "session", "session_id", "wanted")
+
+    def __init__(
+        self,
+        wanted: Sequence[Wanted],
+        session: FetchSession | None = None,
+        on_answer: Callable[[], FetchSession | None] | None = None,
+    ) -> None:
+        self.wanted = wanted
+        self.session = session
+        self.session_id = NO_SESSION if session is None else session.session_id
+        self._on_answer = on_answer
+
+    def answer(self, answered: Sequence[tuple[bytes, A]]) -> Sequence[tuple[bytes, A]]:
+        """Which of these to send. Called once, with every partition of `wanted`, when they are about to leave."""
+        if self.session is not None:
+            session = self.session
+            return [(topic, partition) for topic, partition in answered if session.remember(topic, partition)]
+        if self._on_answer is not None:
+            created = self._on_answer()
+            if created is not None:
+                self.session_id = created.session_id
+                for topic, partition in answered:
+                    created.remember(topic, partition)
+        return answered
+
+
+class FetchSessions:
+    """The sessions of one broker, as many as there are slots."""
+
+    def __init__(self, slots: int = 1000, random_id: Callable[[], int] | None = None) -> None:
+        self._slots = slots
+        self._random_id = random_id or (lambda: CHANCE.randint(1, INT32_MAX))
+        self._sessions: dict[int, FetchSession] = {}
+        """Least recently used first."""
+        self.evictions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __iter__(self) -> Iterator[FetchSession]:
+        return iter(self._sessions.values())
+
+    @property
+    def partitions(self) -> int:
+        return sum(len(session.known) for session in self._sessions.values())
+
+    def begin(self, request: FetchRequest, version: int, now_ms: int) -> FetchContext | SessionError:
+        """Find out which partitions a request is about."""
+        if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
+            return self._continue(request, version, now_ms)
+        if request.session_id != NO_SESSION:
+            self._sessions.pop(request.session_id, None)
+        wanted = [(topic, partition) for topic, partitions in request.topics for partition in partitions]
+        if request.session_epoch == FINAL_EPOCH or not wanted:
+            return FetchContext(wanted)
+        return FetchContext(wanted, on_answer=lambda: self._create(request, version, now_ms))
+
+    def _continue(self, request: FetchRequest, version: int, now_ms: int) -> FetchContext | SessionError:
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            return SessionError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if request.session_epoch != session.next_epoch:
+            return SessionError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != (version >= FIRST_WITH_TOPIC_IDS):
+            return SessionError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.update(request)
+        if not session.known:
+            del self._sessions[session.session_id]
+            return FetchContext(())
+        session.next_epoch = 1 if session.next_epoch == INT32_MAX else session.next_epoch + 1
+        session.last_used_ms = now_ms
+        self._sessions[session.session_id] = self._sessions.pop(session.session_id)
+        return FetchContext(session.wanted(), session)
+
+    def _create(self, request: FetchRequest, version: int, now_ms: int) -> FetchSession | None:
+        """Open a session if there is room for it, or if another has to make room."""
+        size = sum(len(partitions) for _, partitions in request.topics)
+        is_privileged = request.replica_id >= 0
+        if len(self._sessions) >= self._slots and not self._make_room(is_privileged, size, now_ms):
+            return None
+        session_id = self._random_id()
+        while session_id in self._sessions:
+            session_id = self._random_id()
+        session = FetchSession(
+            session_id,
+            is_privileged=is_privileged,
+            uses_topic_ids=version >= FIRST_WITH_TOPIC_IDS,
+            now_ms=now_ms,
+        )
+        session.update(request)
+        self._sessions[session_id] = session
+        return session
+
+    def _make_room(self, is_privileged: bool, size: int, now_ms: int) -> bool:
+        """Evict a session unused for long, or one that matters less: a reader's for a follower, a smaller old one."""
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if now_ms - oldest.last_used_ms <= EVICTABLE_AFTER_MS:
+            candidates = [
+                session
+                for session in self._sessions.values()
+                if (is_privileged and not session.is_privileged)
+                or (
+                    session.is_privileged <= is_privileged
+                    and len(session.known) < size
+                    and now_ms - session.created_ms > EVICTABLE_AFTER_MS
+                )
+            ]
+            if not candidates:
+                return False
+            oldest = min(candidates, key=lambda session: (session.is_privileged, len(session.known)))
+        del self._sessions[oldest.session_id]
+        self.evictions += 1
+        return True

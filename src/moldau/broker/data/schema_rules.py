@@ -1,0 +1,236 @@
+"""Which schema ids the records of a batch carry, and whether each is registered where its topic wants it.
+
+For topics with `confluent.key.schema.validation` or `confluent.value.schema.validation`. Only ids are looked at, never
+the data behind them. Pure: what is registered is told by a `SchemaIds`, which `server.schema_ids` provides. Start at
+`claims_of` and `verdict`.
+
+    0 | schema id, 4 bytes | data        the usual prefix of a key or value
+    1 | guid, 16 bytes | data            a schema by its guid, as prefix or in a header of the record
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+from uuid import UUID
+
+from moldau.broker.data.batch_rules import RefusedBatchError, record_errors
+from moldau.core.errors import ErrorCode, MoldauError
+from moldau.log.config import LogConfig
+
+if TYPE_CHECKING:
+    from moldau.protocol.records import Record
+
+__all__ = [
+    "Question",
+    "RegisteredSchema",
+    "RegistryUnreachableError",
+    "SchemaClaims",
+    "SchemaId",
+    "SchemaIds",
+    "SchemaRules",
+    "SubjectRule",
+    "claims_of",
+    "look_up",
+    "settle",
+    "verdict",
+]
+
+SchemaId: TypeAlias = int | str
+"""A number, or a guid."""
+
+_HEADERS: Final = {"key": "__key_schema_id", "value": "__value_schema_id"}
+
+
+class RegistryUnreachableError(MoldauError):
+    """Whether an id is registered cannot be told now. Producers try again, as they do when a leader moves."""
+
+    code, retriable = ErrorCode.NOT_LEADER_OR_FOLLOWER, True
+
+
+class RegisteredSchema(NamedTuple):
+    """What a registry says of an id; of an unknown one nothing."""
+
+    subjects: frozenset[str] = frozenset()
+    record_names: frozenset[str] = frozenset()
+    """What records of it may be called: an Avro record's full name, a JSON Schema's title, Protobuf's messages."""
+
+
+UNKNOWN: Final = RegisteredSchema()
+Known: TypeAlias = Mapping[SchemaId, RegisteredSchema]
+
+
+class SubjectRule(NamedTuple):
+    """Where the schemas of a topic's keys, or of its values, have to be registered."""
+
+    topic: str
+    side: str
+    strategy: str
+    """The short name of a class of Confluent's."""
+
+    def subjects(self, schema: RegisteredSchema) -> frozenset[str]:
+        """The subjects of which one must have the schema."""
+        if self.strategy == "RecordNameStrategy":
+            return schema.record_names
+        if self.strategy == "TopicRecordNameStrategy":
+            return frozenset(f"{self.topic}-{name}" for name in schema.record_names)
+        return frozenset((f"{self.topic}-{self.side}",))
+
+    def fits(self, schema: RegisteredSchema) -> bool:
+        return not schema.subjects.isdisjoint(self.subjects(schema))
+
+    def complaint(self, schema_id: SchemaId | None, schema: RegisteredSchema) -> str:
+        if schema_id is None:
+            return f"its {self.side} carries no schema id"
+        if not schema.subjects:
+            return f"schema {schema_id} of its {self.side} is not registered"
+        wanted = self.subjects(schema)
+        if not wanted:
+            return f"schema {schema_id} of its {self.side} has no name, which {self.strategy} needs"
+        return f"schema {schema_id} of its {self.side} is not registered under {' or '.join(sorted(wanted))}"
+
+
+Question: TypeAlias = tuple[SchemaId, SubjectRule]
+"""Whether an id is registered as a rule wants it."""
+
+
+class SchemaIds(Protocol):
+    """What is registered, as far as it is remembered, and the way to ask."""
+
+    def current(self, question: Question) -> RegisteredSchema | None:
+        """What may be relied on without asking: what fits for longer, what did not for a moment only."""
+        ...
+
+    def last_known(self, schema_id: SchemaId) -> RegisteredSchema | None:
+        """What was said last, however long ago."""
+        ...
+
+    def ask(self, questions: Iterable[Question]) -> Mapping[SchemaId, RegisteredSchema]:
+        """Ask the registry, which may take seconds; raises `RegistryUnreachableError`."""
+        ...
+
+
+class SchemaRules(NamedTuple):
+    """What a topic asks of the ids in its records."""
+
+    key: SubjectRule | None
+    value: SubjectRule | None
+
+    @classmethod
+    def of(cls, topic: str, config: LogConfig) -> SchemaRules | None:
+        """`None` for a topic that asks for nothing, as nearly all do."""
+        key = value = None
+        if config.confluent_key_schema_validation:
+            key = SubjectRule(topic, "key", _short(config.confluent_key_subject_name_strategy))
+        if config.confluent_value_schema_validation:
+            value = SubjectRule(topic, "value", _short(config.confluent_value_subject_name_strategy))
+        return cls(key, value) if key or value else None
+
+
+def _short(strategy: str) -> str:
+    return strategy.rpartition(".")[2]
+
+
+class SchemaClaims(NamedTuple):
+    """The ids that one side of a batch's records carries, each with the places of its records."""
+
+    rule: SubjectRule
+    places: Mapping[SchemaId | None, Sequence[int]]
+    """`None` for keys or values that carry no id. Null ones are in no list: they need none."""
+
+
+def claims_of(records: Sequence[Record], rules: SchemaRules) -> list[SchemaClaims]:
+    claims = []
+    if rules.key is not None:
+        claims.append(SchemaClaims(rules.key, _places([record.key for record in records], records, "key")))
+    if rules.value is not None:
+        claims.append(SchemaClaims(rules.value, _places([record.value for record in records], records, "value")))
+    return claims
+
+
+def _places(payloads: Sequence[bytes | None], records: Sequence[Record], side: str) -> dict[SchemaId | None, list[int]]:
+    places: dict[SchemaId | None, list[int]] = {}
+    header = _HEADERS[side]
+    for place, payload in enumerate(payloads):
+        if payload is None:
+            continue
+        carried = payload
+        if records[place].headers:
+            carried = next((value for name, value in records[place].headers if name == header and value), payload)
+        places.setdefault(_schema_id(carried), []).append(place)
+    return places
+
+
+def _schema_id(carried: bytes) -> SchemaId | None:
+    if len(carried) >= 5 and carried[0] == 0:
+        return int.from_bytes(carried[1:5])
+    if len(carried) >= 17 and carried[0] == 1:
+        return str(UUID(bytes=carried[1:17]))
+    return None
+
+
+def look_up(
+    claims: Iterable[SchemaClaims], schema_ids: SchemaIds
+) -> tuple[dict[SchemaId, RegisteredSchema], list[Question]]:
+    """What is known of the ids without asking, and what has to be asked."""
+    known: dict[SchemaId, RegisteredSchema] = {}
+    questions: list[Question] = []
+    for claim in claims:
+        for schema_id in claim.places:
+            if schema_id is not None:
+                schema = schema_ids.current((schema_id, claim.rule))
+                if schema is None:
+                    questions.append((schema_id, claim.rule))
+                else:
+                    known[schema_id] = schema
+    return known, questions
+
+
+def settle(claims: Sequence[SchemaClaims], count: int, schema_ids: SchemaIds) -> None:
+    """Ask what has to be asked, which may take long, and give the verdict.
+
+    With the registry out of reach, what it said before is good enough to accept a batch, and records without an id are
+    refused all the same. Only where neither decides has the producer to come again.
+    """
+    known, questions = look_up(claims, schema_ids)
+    try:
+        verdict(claims, count, {**known, **schema_ids.ask(questions)})
+    except RegistryUnreachableError:
+        said_before = ((schema_id, schema_ids.last_known(schema_id)) for schema_id, _ in questions)
+        remembered = {**known, **{schema_id: schema for schema_id, schema in said_before if schema is not None}}
+        if _is_acceptable(claims, remembered):
+            return
+        verdict([_without_id(claim) for claim in claims], count, {})
+        raise
+
+
+def _is_acceptable(claims: Iterable[SchemaClaims], known: Known) -> bool:
+    return all(
+        schema_id is not None and claim.rule.fits(known.get(schema_id, UNKNOWN))
+        for claim in claims
+        for schema_id in claim.places
+    )
+
+
+def _without_id(claim: SchemaClaims) -> SchemaClaims:
+    return SchemaClaims(claim.rule, {None: claim.places.get(None, ())})
+
+
+def verdict(claims: Iterable[SchemaClaims], count: int, known: Known) -> None:
+    """Raise `RefusedBatchError` if any of `count` records carries an id that is not registered as it should be."""
+    complaints: dict[int, str] = {}
+    for claim in claims:
+        for schema_id, places in claim.places.items():
+            schema = UNKNOWN if schema_id is None else known.get(schema_id, UNKNOWN)
+            if schema_id is None or not claim.rule.fits(schema):
+                words = claim.rule.complaint(schema_id, schema)
+                for place in places:
+                    complaints.setdefault(place, words)
+    if complaints:
+        raise _refusal(complaints, count)
+
+
+def _refusal(complaints: Mapping[int, str], count: int) -> RefusedBatchError:
+    message = f"{len(complaints)} of {count} records refused, the first because {complaints[min(complaints)]}"
+    errors = record_errors(complaints)
+    return RefusedBatchError(ErrorCode.INVALID_RECORD, message, errors, counter="invalid_schema_records")

@@ -1,0 +1,1 @@
+"""Whether the broker keeps up: the loop, hanging calls, loggers. Start at `watchdog`."""

@@ -1,0 +1,178 @@
+"""Acting on committed metadata: settings, partitions, and only then the image that clients see.
+
+The controller calls it with every change before it answers whoever asked, so a created topic can be
+written to and a changed setting is in force when the reply arrives. Start at `MetadataPublisher`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from moldau.broker.context import Broker
+from moldau.broker.metadata.offline_partitions import OfflinePartitions
+from moldau.broker.metadata.topic_configs import TopicConfigs
+from moldau.controller.image import CLUSTER_DEFAULT, ConfigResource, MetadataImage, ResourceType
+from moldau.controller.replay import ImageDelta
+from moldau.core.config import BrokerConfig
+from moldau.core.config.sections import StorageSettings
+from moldau.core.errors import MoldauError
+from moldau.core.ids import TopicPartition
+from moldau.log.errors import StorageError
+from moldau.log.partition_log import PartitionLog
+
+__all__ = ["MetadataPublisher"]
+
+log = logging.getLogger(__name__)
+
+TURN_S = 0.005
+"""How long partitions are taken up or dropped before clients get their turn."""
+
+T = TypeVar("T")
+
+
+class MetadataPublisher:
+    def __init__(self, broker: Broker, topic_configs: TopicConfigs, offline: OfflinePartitions) -> None:
+        self._broker = broker
+        self._topic_configs = topic_configs
+        self._offline = offline
+        self._on_config: list[Callable[[BrokerConfig], None]] = []
+
+    def on_config(self, callback: Callable[[BrokerConfig], None]) -> None:
+        """Have `callback` told the broker's configuration whenever a dynamic setting changed it."""
+        self._on_config.append(callback)
+
+    def start(self, image: MetadataImage) -> None:
+        """Take up all that the metadata says at start."""
+        self._take_settings(image)
+        self._set_strays_aside(image)
+        self._take_up_missing(image)
+        for name in image.topics:
+            self._follow(name, image)
+        self._broker.image = image
+        self._offline.watch()
+
+    def _set_strays_aside(self, image: MetadataImage) -> None:
+        """Logs the metadata does not know are kept out of the way, never deleted.
+
+        A topic deleted and made again just before a crash leaves the old one's folder under the new one's
+        name; only its id tells, which is read where the last run did not end in order.
+        """
+        logs = self._broker.logs
+        may_be_stale = not all(directory.is_clean for directory in logs.directories)
+        for partition_log in logs:
+            name, number = partition_log.topic_partition
+            topic = image.topics.get(name)
+            is_known = topic is not None and number in topic.partitions
+            if topic is not None and is_known and may_be_stale and partition_log.offline_error is None:
+                is_known = self._is_of(partition_log, topic.topic_id)
+            if not is_known:
+                try:
+                    logs.set_stray_aside(partition_log.topic_partition)
+                except StorageError as error:
+                    # Nobody is served from it; a topic of that name will find it and try again.
+                    log.error("%s stays where it is: %s", partition_log.topic_partition, error)
+
+    @staticmethod
+    def _is_of(partition_log: PartitionLog, topic_id: uuid.UUID) -> bool:
+        """Whether a log is this topic's. One without an id is: a crash came before it was written, so it is now."""
+        try:
+            if partition_log.topic_id is None:
+                partition_log.assign_topic_id(topic_id)
+        except OSError as error:
+            log.warning("%s: cannot read or write the topic id: %s", partition_log.topic_partition, error)
+            return True
+        return partition_log.topic_id == topic_id
+
+    def _take_up_missing(self, image: MetadataImage) -> None:
+        """Logs that the metadata places here and that were here are offline, rather than made anew without a word."""
+        wanted = []
+        for topic_partition, topic_id in self._broker.logs.missing().items():
+            topic = image.topics.get(topic_partition.topic)
+            if topic is not None and topic.topic_id == topic_id:
+                partition = topic.partitions.get(topic_partition.partition)
+                if partition is not None and self._broker.node_id in partition.replicas:
+                    wanted.append(topic_partition)
+        self._broker.logs.take_up_missing(wanted)
+
+    async def __call__(self, delta: ImageDelta) -> None:
+        async with self._offline.exclusive:
+            await self._publish(delta)
+        self._offline.watch()
+
+    async def _publish(self, delta: ImageDelta) -> None:
+        image = delta.image
+        self._topic_configs.image = image
+        if delta.configs & {CLUSTER_DEFAULT, self._own_resource}:
+            self._take_settings(image)
+            await self._between_appends(self._broker.partitions.configure_all)
+        for resource in delta.configs:
+            if resource.type == ResourceType.TOPIC:
+                await self._between_appends(partial(self._broker.partitions.configure, resource.name))
+        await self._follow_changes(delta)
+        self._broker.image = image
+
+    async def _between_appends(self, change: Callable[[], T]) -> T:
+        """While a thread appends in the loop's place, wait for those appends and hold back the next."""
+        return await self._broker.data_plane.slow_appends.apply(change)
+
+    async def _follow_changes(self, delta: ImageDelta) -> None:
+        """Folders are renamed and made in a thread, because a disk may take its time; the loop changes the rest."""
+        await self._delete_logs(delta)
+        await self._create_logs(delta)
+        turn_ends = time.monotonic() + TURN_S
+        for name in sorted({one.topic for one in delta.partitions} & delta.image.topics.keys()):
+            await self._between_appends(partial(self._follow, name, delta.image))
+            if time.monotonic() > turn_ends:
+                await asyncio.sleep(0)
+                turn_ends = time.monotonic() + TURN_S
+
+    async def _delete_logs(self, delta: ImageDelta) -> None:
+        """First of all: a new topic may have a deleted one's name."""
+        for topic in delta.deleted_topics:
+            dropped = await self._between_appends(partial(self._broker.partitions.drop, topic.name))
+            if dropped:
+                await asyncio.get_running_loop().run_in_executor(None, self._broker.partitions.delete_logs, dropped)
+
+    async def _create_logs(self, delta: ImageDelta) -> None:
+        """Nobody else creates or deletes logs meanwhile, since the controller commits one change at a time."""
+        missing = [
+            one
+            for one in delta.partitions
+            if self._broker.node_id in delta.image.topics[one.topic].partitions[one.partition].replicas
+            and self._broker.logs.get(one) is None
+        ]
+        if missing:
+            await asyncio.get_running_loop().run_in_executor(None, self._create_all, missing, delta.image)
+
+    def _create_all(self, missing: Sequence[TopicPartition], image: MetadataImage) -> None:
+        for topic_partition in sorted(missing):
+            try:
+                self._broker.logs.create(topic_partition, image.topics[topic_partition.topic].topic_id)
+            except MoldauError:
+                return  # what is missing is tried once more on the way to being offline
+
+    def _follow(self, name: str, image: MetadataImage) -> None:
+        """One topic that cannot be taken up must not keep the others from being served."""
+        try:
+            self._broker.partitions.follow(name, image.topics.get(name))
+        except MoldauError as error:
+            log.error("topic %s could not be taken up: %s", name, error)
+
+    @property
+    def _own_resource(self) -> ConfigResource:
+        return ConfigResource(ResourceType.BROKER, str(self._broker.node_id))
+
+    def _take_settings(self, image: MetadataImage) -> None:
+        broker = self._broker
+        broker.config = broker.config.with_dynamic(image.cluster_config, image.broker_config(broker.node_id))
+        self._topic_configs.image = image
+        self._topic_configs.config = broker.config
+        broker.logs.producer_id_expiration_ms = broker.config.section(StorageSettings).producer_id_expiration_ms
+        for callback in self._on_config:
+            callback(broker.config)

@@ -1,0 +1,54 @@
+"""How far each compacted log is clean: `cleaner-offset-checkpoint`, one file per log directory.
+
+An entry speaks for one log only: a topic deleted and made anew under the same name must not inherit it, or the
+cleaner would take its first records for clean. Start at `CleanerCheckpoints.note_logs`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from moldau.core.ids import TopicPartition
+from moldau.log.directories.checkpoints import CLEANER_OFFSETS, load_checkpoint, save_checkpoint
+from moldau.log.files import Files
+from moldau.log.partition_log import PartitionLog
+
+__all__ = ["CleanerCheckpoints"]
+
+
+class CleanerCheckpoints:
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._offsets: dict[str, dict[TopicPartition, int]] = {}
+        self._known: Mapping[TopicPartition, PartitionLog] | None = None
+
+    def note_logs(self, logs: Mapping[TopicPartition, PartitionLog]) -> list[TopicPartition]:
+        """Hear which logs there are now; returns those that are gone since the last time, or replaced.
+
+        The first time the files are loaded, and entries without a log dropped. A directory that holds its first
+        log only later begins with nothing.
+        """
+        if self._known is None:
+            for log_dir in {_log_dir(each) for each in logs.values()}:
+                found = load_checkpoint(self._files, os.path.join(log_dir, CLEANER_OFFSETS))
+                self._offsets[log_dir] = {partition: found[partition] for partition in found if partition in logs}
+        known, self._known = self._known or {}, logs
+        gone = [partition for partition, each in known.items() if logs.get(partition) is not each]
+        for offsets in self._offsets.values():
+            for partition in gone:
+                offsets.pop(partition, None)
+        return gone
+
+    def offset_of(self, log: PartitionLog) -> int | None:
+        """Where the next round begins; `None` for a log never cleaned."""
+        return self._offsets.get(_log_dir(log), {}).get(log.topic_partition)
+
+    def save(self, log: PartitionLog, offset: int) -> None:
+        offsets = self._offsets.setdefault(_log_dir(log), {})
+        offsets[log.topic_partition] = offset
+        save_checkpoint(self._files, os.path.join(_log_dir(log), CLEANER_OFFSETS), offsets)
+
+
+def _log_dir(log: PartitionLog) -> str:
+    return os.path.dirname(log.directory)

@@ -1,0 +1,77 @@
+"""The process that does the cleaner's heavy work, so that the broker never shares its interpreter with it.
+
+Reads jobs as lines of JSON, answers with lines of JSON: one for each group that is ready, then the result or
+the failure. Lives as long as its standard input is open. Run as `python -m moldau.log.cleaning.cleaner_process`;
+`log.cleaning.cleaner` is the only one who does. Start at `serve`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+from collections.abc import Iterable
+from typing import TextIO
+
+from moldau.core.errors import MoldauError
+from moldau.log.cleaning.cleaning_job import CleanedGroup, CleaningJob
+from moldau.log.cleaning.segment_cleaner import clean
+
+__all__ = ["main", "serve"]
+
+NICENESS = 10
+
+
+def serve(jobs: Iterable[str], output: TextIO) -> None:
+    """Work off `jobs` one after the other. A failed job is reported, and the next one taken."""
+
+    def say(line: str) -> None:
+        output.write(line + "\n")
+        output.flush()
+
+    def report(group: CleanedGroup) -> None:
+        say(group.to_json())
+
+    for line in jobs:
+        try:
+            say(clean(CleaningJob.from_json(line), report).to_json())
+        except FileNotFoundError as error:
+            say(_failure("gone", f"{error.filename} is gone"))
+        except MoldauError as error:
+            say(_failure("damaged", str(error)))
+        except OSError as error:
+            say(_failure("disk", str(error)))
+        except Exception as error:
+            say(_failure("unexpected", repr(error)))
+
+
+def _failure(kind: str, message: str) -> str:
+    return json.dumps({"failed": {"kind": kind, "message": message}}, separators=(",", ":"))
+
+
+def _lines_until_closed(stream: TextIO) -> Iterable[str]:
+    """The stream's lines, read by a thread of their own: the end of input ends the process even in mid-job.
+
+    A broker that was killed takes its cleaner with it; a survivor would write into the files of the next one.
+    """
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in stream:
+            lines.put(line)
+        os._exit(0)
+
+    threading.Thread(target=read, name="jobs", daemon=True).start()
+    while True:
+        yield lines.get()
+
+
+def main() -> None:
+    os.nice(NICENESS)
+    serve(_lines_until_closed(sys.stdin), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

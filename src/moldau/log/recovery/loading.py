@@ -1,0 +1,506 @@
+"""Opening a partition's directory: finish what a crash interrupted, then trust or recover.
+
+After a clean shutdown nothing is read but the directory listing: the recovery point tells where the log
+ends, and files are opened when somebody needs them. After a crash every segment that reaches beyond the
+recovery point is checked batch by batch (`log.recovery.recovery`) and what describes it is built anew. Either way the
+folder is first compared with the manifest: where records are missing, the log stays offline and as it is.
+Start at `open_log`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from moldau.core.clock import Clock, SystemClock
+from moldau.core.ids import TopicPartition
+from moldau.log.config import LogConfig
+from moldau.log.directories.manifest import MANIFEST, NO_TXN_INDEX, PartitionEntry, TxnMark, loss
+from moldau.log.files import Files
+from moldau.log.leader_epochs import LeaderEpochs
+from moldau.log.log_events import LogEvents
+from moldau.log.partition_files import EpochFile, Snapshots, track_batch
+from moldau.log.partition_log import PartitionLog
+from moldau.log.producer_state import ProducerStates
+from moldau.log.recovery.recovery import SegmentCheck, next_valid_batch
+from moldau.log.recovery.swaps import finish_swaps
+from moldau.log.segments.segment import EXTENSIONS, Segment, parse_base_offset
+from moldau.log.segments.txn_index import ENTRY as TXN_ENTRY
+from moldau.protocol.record_batch import NO_TIMESTAMP
+
+__all__ = ["LastRun", "create_log", "missing_log", "open_log"]
+
+log = logging.getLogger("moldau.log")
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """What the checkpoints of the last run say of a partition."""
+
+    is_clean: bool = False
+    """Whether the broker shut down in order; only then is `recovery_point` the log's end."""
+    recovery_point: int | None = None
+    log_start_offset: int | None = None
+    high_watermark: int | None = None
+    entry: PartitionEntry | None = None
+    """What the manifest says; `None` where it says nothing, or nothing that still counts."""
+    is_entry_exact: bool = False
+    """Whether nobody was to write since the manifest was."""
+    flushed_end: int = 0
+    """For a log without an entry: everything below it was on disk."""
+
+    @property
+    def least_end(self) -> int:
+        """Where the log has to reach. The recovery point counts only with an entry, so that a loss can be accepted."""
+        if self.entry is None:
+            return self.flushed_end
+        return max(self.entry.end_offset, self.recovery_point or 0)
+
+
+def create_log(
+    directory: str,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    *,
+    topic_id: uuid.UUID | None = None,
+    start_offset: int = 0,
+    files: Files | None = None,
+    clock: Clock | None = None,
+    events: LogEvents | None = None,
+) -> PartitionLog:
+    """Make a new, empty partition on disk. The first flush syncs its directory."""
+    files, clock = files or Files(), clock or SystemClock()
+    files.make_directory(directory)
+    segment = Segment.create(files, directory, start_offset, now_ms=clock.now_ms())
+    segment.release()
+    created = PartitionLog(
+        directory,
+        topic_partition,
+        config,
+        [segment],
+        log_start_offset=start_offset,
+        log_end_offset=start_offset,
+        recovery_point=start_offset,
+        files=files,
+        clock=clock,
+        events=events,
+    )
+    created.mark_new(topic_id)
+    return created
+
+
+def missing_log(
+    directory: str,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    entry: PartitionEntry,
+    *,
+    files: Files,
+    clock: Clock,
+    events: LogEvents,
+) -> PartitionLog:
+    """Stand in for a partition whose folder is gone: offline, and without making anything on disk."""
+    return _offline_log(
+        directory,
+        topic_partition,
+        config,
+        [],
+        LastRun(entry=entry),
+        "the folder is missing",
+        files=files,
+        clock=clock,
+        events=events,
+    )
+
+
+def _offline_log(  # noqa: PLR0917
+    directory: str,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    segments: Sequence[Segment],
+    last_run: LastRun,
+    problem: str,
+    *,
+    files: Files,
+    clock: Clock,
+    events: LogEvents | None,
+) -> PartitionLog:
+    """A log that is not all there, left as it was found."""
+    end_offset = last_run.least_end
+    segments = segments or [Segment(files, directory, end_offset)]
+    start_offset = segments[0].base_offset
+    opened = PartitionLog(
+        directory,
+        topic_partition,
+        config,
+        segments,
+        log_start_offset=start_offset,
+        log_end_offset=max(end_offset, start_offset),
+        files=files,
+        clock=clock,
+        events=events,
+    )
+    _report_loss(opened, last_run, f"{directory}: {problem}")
+    return opened
+
+
+def _report_loss(opened: PartitionLog, last_run: LastRun, problem: str) -> None:
+    """Take a log offline that has lost records, and keep asking for them at the next start."""
+    entry, advice = last_run.entry, ""
+    if entry is not None:
+        opened.recorded = PartitionEntry(entry.topic_id, last_run.least_end, entry.segments)
+        topic, partition = opened.topic_partition
+        advice = (
+            "; nothing was changed. Stop the broker and restore the files from a backup; or, to accept the loss, "
+            f"remove the line '{topic} {partition}' from {os.path.dirname(opened.directory)}/{MANIFEST} and start again"
+        )
+    opened.take_offline(f"{problem}{advice}", is_damaged=True)
+
+
+def open_log(
+    directory: str,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    last_run: LastRun | None = None,
+    *,
+    files: Files | None = None,
+    clock: Clock | None = None,
+    events: LogEvents | None = None,
+    truncate_corruption: bool = False,
+) -> PartitionLog:
+    """Open a partition that is on disk.
+
+    Damage with valid data behind it, and records that are missing according to the manifest, leave the partition
+    offline with everything in place, unless the operator allowed to cut there (`truncate_corruption`, from
+    `moldau.recovery.truncate`).
+    """
+    files, clock, last_run = files or Files(), clock or SystemClock(), last_run or LastRun()
+    names = finish_swaps(files, directory, files.names(directory))
+    segments = _listed_segments(files, directory, names)
+    problem = _loss(segments, last_run)
+    if problem is not None and not truncate_corruption:
+        return _offline_log(
+            directory,
+            topic_partition,
+            config,
+            segments,
+            last_run,
+            problem,
+            files=files,
+            clock=clock,
+            events=events,
+        )
+    if problem is not None:
+        log.warning("%s: %s; accepted, since moldau.recovery.truncate is set", directory, problem)
+    _drop_lost_indexes(files, directory, names, segments)
+    if not segments:
+        segments = [_new_segment(files, directory, last_run.log_start_offset or 0, clock.now_ms())]
+    loader = _Loader(
+        files,
+        directory,
+        config,
+        segments,
+        now_ms=clock.now_ms(),
+        truncate_corruption=truncate_corruption,
+        last_run=last_run,
+    )
+    loader.snapshots = Snapshots(files, directory, _listed_snapshots(files, directory, names, segments))
+    recovery_point = last_run.recovery_point or 0
+    if _is_trusted(last_run, segments):
+        loader.trust(recovery_point, frozenset(names))
+    else:
+        loader.recover(recovery_point)
+
+    end_offset = loader.end_offset
+    start_offset = max(last_run.log_start_offset or 0, loader.segments[0].base_offset)
+    if start_offset > end_offset and loader.is_whole:
+        loader.start_over(start_offset)
+        end_offset = start_offset
+    high_watermark = start_offset if last_run.high_watermark is None else last_run.high_watermark
+    opened = PartitionLog(
+        directory,
+        topic_partition,
+        config,
+        loader.segments,
+        log_start_offset=start_offset,
+        log_end_offset=end_offset,
+        recovery_point=min(recovery_point, end_offset),
+        high_watermark=min(max(high_watermark, start_offset), end_offset),
+        snapshot_offsets=sorted(loader.snapshots.offsets),
+        files=files,
+        clock=clock,
+        events=events,
+    )
+    opened.adopt(loader.epochs, loader.producers, is_saved=loader.are_epochs_saved)
+    if last_run.entry is not None and last_run.is_entry_exact:
+        opened.assume_topic_id(last_run.entry.topic_id)
+    if loader.problem is not None:
+        opened.recorded = last_run.entry
+        opened.take_offline(loader.problem, is_damaged=True)
+    elif loader.shortfall is not None:
+        _report_loss(opened, last_run, loader.shortfall)
+    return opened
+
+
+def _loss(segments: Sequence[Segment], last_run: LastRun) -> str | None:
+    if last_run.entry is None:
+        return None
+    found = {segment.base_offset: segment.size for segment in segments}
+    return loss(
+        last_run.entry, found, is_exact=last_run.is_entry_exact, log_start_offset=last_run.log_start_offset or 0
+    )
+
+
+def _is_trusted(last_run: LastRun, segments: Sequence[Segment]) -> bool:
+    """Whether the recovery point is the log's end: after an orderly shutdown, unless somebody contradicts it."""
+    recovery_point, entry = last_run.recovery_point, last_run.entry
+    if not last_run.is_clean or recovery_point is None or recovery_point < segments[-1].base_offset:
+        return False
+    return entry is None or not last_run.is_entry_exact or recovery_point == entry.end_offset
+
+
+def _new_segment(files: Files, directory: str, base_offset: int, now_ms: int) -> Segment:
+    segment = Segment.create(files, directory, base_offset, now_ms=now_ms)
+    segment.release()
+    return segment
+
+
+def _listed_segments(files: Files, directory: str, names: Sequence[str]) -> list[Segment]:
+    """Segments in offset order."""
+    bases = sorted(parse_base_offset(name) for name in names if name.endswith(".log"))
+    segments = [Segment(files, directory, base) for base in bases]
+    for segment in segments:
+        segment.size = files.size(segment.path(".log"))
+        segment.max_timestamp = None if segment.size else NO_TIMESTAMP
+    return segments
+
+
+def _drop_lost_indexes(files: Files, directory: str, names: Sequence[str], segments: Sequence[Segment]) -> None:
+    """Remove index files that have lost their log file."""
+    known = {segment.base_offset for segment in segments}
+    for name in names:
+        if name.endswith(EXTENSIONS[1:]) and parse_base_offset(name) not in known:
+            files.unlink(f"{directory}/{name}")
+
+
+def _listed_snapshots(files: Files, directory: str, names: Sequence[str], segments: Sequence[Segment]) -> list[int]:
+    """Offsets of the snapshots worth keeping: one per segment, and the newest above the last segment."""
+    offsets = sorted(parse_base_offset(name) for name in names if name.endswith(".snapshot"))
+    bases = {segment.base_offset for segment in segments}
+    newest = offsets[-1] if offsets and offsets[-1] > segments[-1].base_offset else None
+    for offset in offsets:
+        if offset not in bases and offset != newest:
+            files.unlink(f"{directory}/{offset:020d}.snapshot")
+    return [offset for offset in offsets if offset in bases or offset == newest]
+
+
+class _Loader:
+    """One opening under way: segments and what was found out about them."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        config: LogConfig,
+        segments: list[Segment],
+        *,
+        now_ms: int,
+        truncate_corruption: bool,
+        last_run: LastRun,
+    ) -> None:
+        self.files = files
+        self.directory = directory
+        self.config = config
+        self.segments = segments
+        self.snapshots = Snapshots(files, directory)
+        self.end_offset = segments[0].base_offset
+        self.epochs: LeaderEpochs | None = None
+        """Built by recovery; `None` when the checkpoint file can be believed."""
+        self.are_epochs_saved = False
+        self.producers: ProducerStates | None = None
+        self.problem: str | None = None
+        """Why the partition has to stay offline."""
+        self.shortfall: str | None = None
+        """The same, where the log does not reach as far as it did."""
+        self._now_ms = now_ms
+        self._truncate_corruption = truncate_corruption
+        self._least_end = 0 if truncate_corruption else last_run.least_end
+        entry = last_run.entry
+        self._txn_marks: dict[int, TxnMark | None] = (
+            {} if entry is None else {one.base_offset: one.txn_mark for one in entry.segments if one.size is not None}
+        )
+
+    def trust(self, end_offset: int, names: frozenset[str]) -> None:
+        """A clean shutdown: believe the recovery point, and rebuild only indexes that are not there."""
+        self.end_offset = end_offset
+        self._mend_indexes(len(self.segments), names)
+
+    def _mend_indexes(self, count: int, names: frozenset[str]) -> None:
+        """Rebuild the indexes of those of the first segments that lack them."""
+        for index, segment in enumerate(self.segments[:count]):
+            if not segment.size or self._has_indexes(segment, names):
+                continue
+            log.warning("%s: rebuilding indexes that are missing or damaged", segment.path(".log"))
+            size = segment.size
+            check = self._rebuild(segment, self._producers_before(index), None, check_crc=True)
+            segment.force_time_entry()
+            if check.problem is not None:
+                segment.size = size
+                self.problem = (
+                    f"{segment.path('.log')} at position {check.position}: {check.problem}, so its indexes cannot be "
+                    "rebuilt; nothing was cut; restore the file, or set moldau.recovery.truncate=true to give up "
+                    "everything from there on"
+                )
+                return
+
+    def _has_indexes(self, segment: Segment, names: frozenset[str]) -> bool:
+        stem = f"{segment.base_offset:020d}"
+        if not self._is_txn_index_sound(segment, f"{stem}.txnindex" in names):
+            return False  # only a replay can tell which transactions were aborted
+        return f"{stem}.index" in names and f"{stem}.timeindex" in names
+
+    def _is_txn_index_sound(self, segment: Segment, is_there: bool) -> bool:
+        """Whether the transaction index is what the manifest says or, where that says nothing, can be one.
+
+        A damaged one would show aborted records to readers of committed ones, so its checksum is worth a read. There
+        is none for a segment without aborted transactions.
+        """
+        known = self._txn_marks.get(segment.base_offset)
+        found = TxnMark.of(self.files.read_file(segment.path(".txnindex"))) if is_there else NO_TXN_INDEX
+        if known is None:
+            return found.size % TXN_ENTRY.size == 0
+        if found != known:
+            return False
+        segment.expect_txn_index(known)
+        return True
+
+    def _producers_before(self, index: int) -> ProducerStates:
+        return self.snapshots.load(self.segments[:index], self.segments[index].base_offset, self._now_ms)
+
+    def recover(self, recovery_point: int) -> None:
+        """Check every segment that reaches beyond the recovery point, oldest first."""
+        following = [segment.base_offset for segment in self.segments[1:]]
+        first = next((index for index, base in enumerate(following) if base > recovery_point), len(following))
+        self._mend_indexes(first, frozenset(self.files.names(self.directory)))
+        if not self.is_whole:
+            self.end_offset = max(recovery_point, self.segments[-1].base_offset)
+            return
+        base_offset = self.segments[first].base_offset
+        self.epochs = EpochFile(self.files, self.directory).epochs
+        saved = self.epochs.entries
+        self.epochs.truncate_end(base_offset)
+        self.producers = self._producers_before(first)
+        self.end_offset = base_offset
+        for index in range(first, len(self.segments)):
+            if not self._recover_segment(index):
+                break
+        if self.end_offset < self._least_end and self.is_whole:
+            self.shortfall = (
+                f"{self.directory} ends at offset {self.end_offset}, but everything below {self._least_end} was on disk"
+            )
+        if not self.is_whole:
+            return
+        if self.end_offset < recovery_point:
+            log.error(
+                "%s ends at offset %d, but everything below %d was on disk: the disk or somebody lost it",
+                self.directory,
+                self.end_offset,
+                recovery_point,
+            )
+        self.snapshots.discard_above(self.end_offset)
+        self.epochs.truncate_end(self.end_offset)
+        self.are_epochs_saved = saved == self.epochs.entries
+        for segment in self.segments:
+            segment.release()
+
+    @property
+    def is_whole(self) -> bool:
+        return self.problem is None and self.shortfall is None
+
+    def _recover_segment(self, index: int) -> bool:
+        """Check one segment; return whether to go on with the next."""
+        segment, is_last = self.segments[index], index + 1 == len(self.segments)
+        assert self.producers is not None
+        size = segment.size
+        if size == 0:
+            segment.begin_rebuild(self.config.index_interval_bytes)
+            self.end_offset = max(self.end_offset, segment.base_offset)
+            self._note_gap(index, segment.base_offset)
+            return True
+        check = self._rebuild(segment, self.producers, self.epochs, check_crc=True)
+        if not is_last:
+            segment.force_time_entry()
+        self.end_offset = max(self.end_offset, check.next_offset)
+        if check.problem is None:
+            self._note_gap(index, check.next_offset)
+            return True
+        damage = f"{segment.path('.log')} at position {check.position}: {check.problem}"
+        beyond = self._valid_data_behind(index, check, size)
+        if check.is_legacy or (beyond is not None and not self._truncate_corruption):
+            segment.size = size
+            self.problem = f"{damage}; {beyond or 'nothing was changed'}"
+            return False
+        if check.next_offset < self._least_end:
+            segment.size = size
+            self.shortfall = f"{damage}, but everything below offset {self._least_end} was on disk"
+            return False
+        log.warning("%s; cutting off %d bytes", damage, size - check.position)
+        self.files.truncate(segment.file.fd, check.position)
+        for later in self.segments[index + 1 :]:
+            log.warning("%s: removing %d bytes that lie behind the cut", later.path(".log"), later.size)
+            later.delete()
+            self.snapshots.discard([later.base_offset])
+        del self.segments[index + 1 :]
+        return False
+
+    def _note_gap(self, index: int, end_offset: int) -> None:
+        """Compaction leaves gaps; elsewhere one means that a crash took the end of an unsynced segment."""
+        if index + 1 < len(self.segments) and not self.config.is_compacted:
+            following = self.segments[index + 1].base_offset
+            if end_offset < following:
+                segment = self.segments[index].path(".log")
+                log.warning("%s: offsets %d to %d are missing behind it", segment, end_offset, following - 1)
+
+    def _valid_data_behind(self, index: int, check: SegmentCheck, size: int) -> str | None:
+        """Where readable batches lie behind the damage, as words for the operator; `None` without any."""
+        segment = self.segments[index]
+        found = next_valid_batch(self.files, segment.file.fd, size, check.position, check.next_offset)
+        if found is not None:
+            where = f"at position {found[0]} with offset {found[1]}"
+        else:
+            later = [other for other in self.segments[index + 1 :] if other.size]
+            if not later:
+                return None
+            where = f"in {later[0].path('.log')}"
+        return (
+            f"valid batches follow {where}, so nothing was cut; restore the file, "
+            "or set moldau.recovery.truncate=true to give up everything from there on"
+        )
+
+    def _rebuild(
+        self, segment: Segment, producers: ProducerStates, epochs: LeaderEpochs | None, *, check_crc: bool
+    ) -> SegmentCheck:
+        """Walk a segment and build anew all that describes it."""
+
+        def on_epoch(epoch: int, base_offset: int) -> None:
+            if epochs is not None and epoch > epochs.latest:
+                epochs.assign(epoch, base_offset)
+
+        def on_producer(batch: memoryview, header: tuple[int, ...]) -> None:
+            track_batch(producers, segment, batch, header, header[0], self._now_ms)
+
+        check = SegmentCheck(segment, self.config.index_interval_bytes)
+        check.run(on_epoch, on_producer, check_crc=check_crc)
+        return check
+
+    def start_over(self, offset: int) -> None:
+        """The log ends before the point it was said to start at: what is left has no use."""
+        log.warning("%s ends at %d, before its start %d: starting over", self.directory, self.end_offset, offset)
+        for segment in self.segments:
+            segment.delete()
+        self.snapshots.discard(list(self.snapshots.offsets))
+        self.segments = [_new_segment(self.files, self.directory, offset, self._now_ms)]
+        self.epochs, self.producers = LeaderEpochs(), ProducerStates()

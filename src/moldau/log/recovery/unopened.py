@@ -1,0 +1,95 @@
+"""Logs that could not be made or opened: what stands in for them, and how a folder that is there already is taken over.
+
+A full disk or a lack of file descriptors goes away again. Until it does the partition exists and is offline: it is
+a log without files that refuses everything with its reason and keeps what the last run's checkpoints say, so that
+the next checkpoint says the same. Start at `unopened_log`; `log.manager` tries again.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from moldau.core.clock import Clock
+from moldau.core.ids import TopicPartition
+from moldau.log.config import LogConfig
+from moldau.log.errors import StorageError
+from moldau.log.files import Files
+from moldau.log.log_events import LogEvents
+from moldau.log.partition_files import PartitionMetadata
+from moldau.log.partition_log import PartitionLog
+from moldau.log.recovery.loading import LastRun, open_log
+from moldau.log.segments.segment import Segment
+
+__all__ = ["adopt_log", "belongs_to_another_topic", "unopened_log"]
+
+
+def unopened_log(
+    directory: str,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    last_run: LastRun,
+    reason: str,
+    *,
+    files: Files,
+    clock: Clock,
+    events: LogEvents,
+) -> PartitionLog:
+    """Stand in for a log that cannot be opened. Nothing on disk is touched, now or later."""
+    start_offset = last_run.log_start_offset or 0
+    end_offset = max(start_offset, last_run.recovery_point or 0)
+    # The segment begins at 0 so that a log start which the checkpoint knows is written into the next one.
+    segment = Segment(files, directory, 0)
+    stand_in = PartitionLog(
+        directory,
+        topic_partition,
+        config,
+        [segment],
+        log_start_offset=start_offset,
+        log_end_offset=end_offset,
+        recovery_point=end_offset,
+        high_watermark=min(max(start_offset, last_run.high_watermark or 0), end_offset),
+        files=files,
+        clock=clock,
+        events=events,
+    )
+    stand_in.offline_error = StorageError(reason)
+    # The manifest goes on asking for what it asked for, and never for the segment that stands in for the others.
+    stand_in.recorded = last_run.entry
+    stand_in.withhold_all()
+    # Only the recovery point of an orderly end may be written again as if it were the log's end.
+    stand_in.needs_recovery = not last_run.is_clean or last_run.recovery_point is None
+    return stand_in
+
+
+def belongs_to_another_topic(files: Files, directory: str, topic_id: uuid.UUID | None) -> bool:
+    """Whether a folder was left by an older topic of the same name; one without an id belongs to whoever asks."""
+    found = PartitionMetadata(files, directory).topic_id
+    return found is not None and topic_id is not None and found != topic_id
+
+
+def adopt_log(
+    directory: str,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    last_run: LastRun,
+    topic_id: uuid.UUID | None,
+    *,
+    files: Files,
+    clock: Clock,
+    events: LogEvents,
+    truncate_corruption: bool,
+) -> PartitionLog:
+    """Open a folder that is there already, whole or half-made: an attempt failed midway, or a crash came between."""
+    opened = open_log(
+        directory,
+        topic_partition,
+        config,
+        last_run,
+        files=files,
+        clock=clock,
+        events=events,
+        truncate_corruption=truncate_corruption,
+    )
+    if opened.topic_id is None and topic_id is not None and opened.offline_error is None:
+        opened.assign_topic_id(topic_id)
+    return opened

@@ -1,0 +1,528 @@
+"""A segment: one log file with its indexes.
+
+Opened lazily: a segment costs no descriptor and no memory until something reads or appends. The indexes
+live in memory as their files' bytes and are written behind (`save_indexes`), because a crash can rebuild
+them and an append should not wait for them. Which segment to use, when to roll and what to keep is for
+`log.partition_log`, which also appends to the last one. Start at `Segment.find`.
+
+Threads: the loop thread appends; any thread may read, since what readers touch is either replaced whole
+(`tail`) or only ever grows. Indexes are saved and let go by one thread at a time, which `PartitionLog` sees to.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
+
+from moldau.core.ids import INT32_MAX
+from moldau.log.config import LogConfig
+from moldau.log.directories.manifest import TxnMark
+from moldau.log.errors import CorruptIndexError
+from moldau.log.files import Files, SegmentFile
+from moldau.log.segments.batch_scan import headers
+from moldau.log.segments.offset_index import OffsetIndex
+from moldau.log.segments.time_index import TimeIndex, TimestampOffset
+from moldau.log.segments.txn_index import TxnIndex
+from moldau.protocol.record_batch import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader
+
+log = logging.getLogger("moldau.log")
+
+__all__ = ["DELETED_SUFFIX", "EXTENSIONS", "Segment", "file_name", "parse_base_offset"]
+
+NEVER: Final = 2**63 - 1
+TIME_ENTRY_BYTES: Final = 12
+INDEX_INTERVAL_BYTES: Final = 4096
+"""For indexes rebuilt where nobody knows the topic's own `index.interval.bytes`."""
+EXTENSIONS: Final = (".log", ".index", ".timeindex", ".txnindex")
+DELETED_SUFFIX: Final = ".deleted"
+
+_POSITION_BITS: Final = 32
+_POSITION_MASK: Final = (1 << _POSITION_BITS) - 1
+_TAIL_KEPT: Final = 32
+_TAIL_LONGEST: Final = 64
+
+Index = TypeVar("Index", OffsetIndex, TimeIndex, TxnIndex)
+
+
+def file_name(base_offset: int, extension: str) -> str:
+    return f"{base_offset:020d}{extension}"
+
+
+def parse_base_offset(name: str) -> int:
+    """The offset a segment's or snapshot's file is named after; raises `ValueError` for other files."""
+    stem, dot, _ = name.partition(".")
+    if not dot or len(stem) != 20 or not stem.isdigit():
+        raise ValueError(f"{name!r} is not named after an offset")
+    return int(stem)
+
+
+class Segment:
+    """`size`, the timestamps and the roll limits are public because `PartitionLog.append` keeps them."""
+
+    __slots__ = (
+        "_append_file",
+        "_file",
+        "_offset_index",
+        "_time_index",
+        "_txn_index",
+        "_txn_mark",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "fd",
+        "files",
+        "first_timestamp",
+        "index_after",
+        "is_entry_synced",
+        "is_index_saved",
+        "is_index_synced",
+        "last_offset_allowed",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "roll_above_size",
+        "roll_above_timestamp",
+        "size",
+        "suffix",
+        "tail",
+    )
+
+    def __init__(self, files: Files, directory: str, base_offset: int, *, size: int = 0, suffix: str = "") -> None:
+        self.files = files
+        self.directory = directory
+        self.base_offset = base_offset
+        self.suffix = suffix
+        """`.cleaned`, `.swap` or `.deleted` while the files are on their way in or out."""
+        self.size = size
+        """Bytes of whole batches in the log file."""
+        self.max_timestamp: int | None = NO_TIMESTAMP if size == 0 else None
+        """The newest timestamp; `None` until somebody asked for it (`newest_timestamp`)."""
+        self.max_timestamp_offset = base_offset
+        self.first_timestamp: int | None = None
+        self.created_ms = 0
+        self.index_after = NEVER
+        """An append beyond this position gets an index entry."""
+        self.roll_above_size = NEVER
+        self.roll_above_timestamp = NEVER
+        self.last_offset_allowed = base_offset + INT32_MAX
+        self.tail: list[int] = []
+        """The most recent batches, each as `base offset << 32 | position`, so that a reader at the end of
+        the log needs neither index nor disk."""
+        self.is_entry_synced = True
+        """Whether the directory entry of the log file is known to be on disk."""
+        self.is_index_saved = True
+        self.is_index_synced = True
+        """Whether the saved index files are on disk for sure; means nothing while they are not saved."""
+        self.fd = -1
+        """The open file's number, for appending; only while this is the segment appended to."""
+        self._append_file: SegmentFile | None = None
+        """Keeps `fd` open whatever happens to `_file`, which readers on other threads may replace: a number
+        closed under an append could by then belong to another file."""
+        self._file: SegmentFile | None = None
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._txn_index: TxnIndex | None = None
+        self._txn_mark: TxnMark | None = None
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path('.log')}, {self.size} bytes)"
+
+    # --- files ------------------------------------------------------------------------------------------
+
+    def path(self, extension: str) -> str:
+        return f"{self.directory}/{self.base_offset:020d}{extension}{self.suffix}"
+
+    @classmethod
+    def create(cls, files: Files, directory: str, base_offset: int, *, now_ms: int, suffix: str = "") -> Segment:
+        """Make an empty segment on disk."""
+        segment = cls(files, directory, base_offset, suffix=suffix)
+        segment._file = SegmentFile(files.open_append(segment.path(".log")))
+        if files.size(segment.path(".log")):
+            raise FileExistsError(errno.EEXIST, "it holds records already", segment.path(".log"))
+        segment._append_file = segment._file
+        segment.fd = segment._file.fd
+        segment.start_indexes(OffsetIndex(base_offset), TimeIndex(base_offset), TxnIndex())
+        segment.created_ms = now_ms
+        segment.is_entry_synced = False
+        return segment
+
+    @property
+    def file(self) -> SegmentFile:
+        """The open log file; hold on to what this returns while its descriptor is in use."""
+        held = self._file
+        if held is None:
+            held = self._file = SegmentFile(self._open())
+        return held
+
+    def _open(self) -> int:
+        try:
+            return self.files.open_existing(self.path(".log"))
+        except FileNotFoundError:
+            # Another thread may have renamed the files between our reading the path and opening it.
+            return self.files.open_existing(self.path(".log"))
+
+    def release(self) -> None:
+        """Let go of the descriptor and of indexes that are on disk; both come back when needed.
+
+        Nobody may be saving the indexes meanwhile: they count as saved before they are.
+        """
+        self._file = self._append_file = None
+        self.fd = -1
+        if self.is_index_saved:
+            self._offset_index = self._time_index = self._txn_index = None
+
+    def close_file(self) -> None:
+        """Let go of the descriptor alone; it comes back when needed. Somebody may be saving the indexes just now."""
+        self._file = self._append_file = None
+        self.fd = -1
+
+    def sync(self) -> None:
+        """Put the log file on disk, with its directory entry. The caller judges failures."""
+        held = self.file
+        self.files.sync(held.fd)
+        if not self.is_entry_synced:
+            self.files.sync_directory(self.directory)
+            self.is_entry_synced = True
+
+    def rename(self, suffix: str) -> None:
+        """Give all files another suffix, or none of them.
+
+        On the way out the log file goes first: a start removes indexes without one, but would believe a log file
+        that has lost only its transaction index. On the way in it comes last: once it is renamed, all are.
+        """
+        old, self.suffix = self.suffix, suffix
+        renamed: list[str] = []
+        try:
+            for extension in EXTENSIONS if suffix == DELETED_SUFFIX else (*EXTENSIONS[1:], EXTENSIONS[0]):
+                stem = f"{self.directory}/{self.base_offset:020d}{extension}"
+                if extension == ".log" or self.files.exists(stem + old):
+                    self.files.rename(stem + old, stem + suffix)
+                    renamed.append(stem)
+        except OSError:
+            self.suffix = old
+            for stem in reversed(renamed):
+                self.files.rename(stem + suffix, stem + old)
+            raise
+
+    def delete(self) -> None:
+        self.release()
+        for extension in EXTENSIONS:
+            self.files.unlink(self.path(extension))
+
+    # --- indexes ----------------------------------------------------------------------------------------
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        index = self._offset_index
+        if index is None:
+            index = self._load_index(".index", OffsetIndex.decode)
+            self._offset_index = index
+        return index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        index = self._time_index
+        if index is None:
+            index = self._load_index(".timeindex", TimeIndex.decode)
+            self._time_index = index
+        return index
+
+    @property
+    def txn_index(self) -> TxnIndex:
+        index = self._txn_index
+        if index is None:
+            try:
+                index = TxnIndex.decode(self.files.read_file(self.path(".txnindex")))
+            except FileNotFoundError:
+                index = TxnIndex()
+            self._txn_index = index
+        return index
+
+    @property
+    def txn_mark(self) -> TxnMark | None:
+        """The transaction index as it is on disk, for the manifest; `None` while it is not saved."""
+        if not self.is_index_saved:
+            return None
+        if self._txn_mark is None:
+            try:
+                self._txn_mark = TxnMark.of(self.files.read_file(self.path(".txnindex")))
+            except FileNotFoundError:
+                self._txn_mark = TxnMark()
+        return self._txn_mark
+
+    def expect_txn_index(self, mark: TxnMark) -> None:
+        """The file was found to be as the manifest says."""
+        self._txn_mark = mark
+
+    def _load_index(self, extension: str, decode: Callable[[int, bytes], Index]) -> Index:
+        """Load an index; a missing one reads as empty, which is slow but right, a wrong one is built anew."""
+        try:
+            return decode(self.base_offset, self.files.read_file(self.path(extension)))
+        except FileNotFoundError:
+            return decode(self.base_offset, b"")
+        except CorruptIndexError as error:
+            log.warning("%s is corrupt and rebuilt: %s", self.path(extension), error)
+            offsets, times = self._rebuild_indexes()
+            self.start_indexes(offsets, times, self.txn_index)
+            return decode(self.base_offset, bytes((offsets if extension == ".index" else times).entries))
+
+    def _rebuild_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
+        """Both indexes from the headers of the log file."""
+        scratch = Segment(self.files, self.directory, self.base_offset)
+        scratch.begin_rebuild(INDEX_INTERVAL_BYTES)
+        for position, header in self.headers():
+            scratch.note_batch(header, position, INDEX_INTERVAL_BYTES)
+        scratch.force_time_entry()
+        return scratch.offset_index, scratch.time_index
+
+    def start_indexes(self, offsets: OffsetIndex, times: TimeIndex, aborted: TxnIndex) -> None:
+        """Take over freshly built indexes; they reach the disk with the next `save_indexes`."""
+        self._offset_index, self._time_index, self._txn_index = offsets, times, aborted
+        self.is_index_saved = False
+
+    def begin_rebuild(self, interval_bytes: int) -> None:
+        """Forget all that describes the file; whoever calls goes on to walk over it."""
+        self.size, self.max_timestamp, self.first_timestamp = 0, NO_TIMESTAMP, None
+        self.start_indexes(OffsetIndex(self.base_offset), TimeIndex(self.base_offset), TxnIndex())
+        self.index_after = interval_bytes
+
+    def note_batch(self, header: BatchHeader, position: int, interval_bytes: int) -> None:
+        """Account for a batch that lies at `position`: timestamps and, when due, index entries.
+
+        What `PartitionLog.append` does inline; here for those who rebuild or rewrite segments.
+        """
+        last_offset = header.base_offset + header.last_offset_delta
+        if self.max_timestamp is None or header.max_timestamp > self.max_timestamp:
+            self.max_timestamp = header.max_timestamp
+            self.max_timestamp_offset = last_offset
+        if self.first_timestamp is None:
+            self.first_timestamp = header.max_timestamp
+        if position > self.index_after:
+            self.add_index_entry(last_offset, position, interval_bytes)
+        self.size = position + header.batch_length + LOG_OVERHEAD
+
+    def add_index_entry(self, last_offset: int, position: int, interval_bytes: int) -> None:
+        """Index the batch at `position`, and forget tail entries beyond what readers at the end need."""
+        self.offset_index.add(last_offset, position)
+        if self.max_timestamp is not None and self.max_timestamp >= 0:
+            self.time_index.add(self.max_timestamp, self.max_timestamp_offset)
+        self.index_after = position + interval_bytes
+        self.is_index_saved = False
+        if len(self.tail) > _TAIL_LONGEST:
+            self.tail = self.tail[-_TAIL_KEPT:]
+
+    def force_time_entry(self) -> None:
+        """Put the newest timestamp into the time index, so that the last entry of a closed segment tells it."""
+        if not self.size:
+            return
+        timestamp, offset = self.newest_timestamp()
+        if timestamp > self.time_index.last.timestamp:
+            self.time_index.add(timestamp, offset)
+            self.is_index_saved = False
+
+    def save_indexes(self, *, is_last: bool = False, sync: bool = False) -> None:
+        """Write the index files as they are now, unless they are on disk like that already.
+
+        `is_last` says that the segment gets no more batches, so that its newest timestamp goes in too.
+        """
+        if is_last:
+            self.force_time_entry()
+        if self.is_index_saved and (self.is_index_synced or not sync):
+            return
+        if self.is_index_saved:
+            for extension in (".index", ".timeindex", ".txnindex"):
+                if self.files.exists(self.path(extension)):
+                    self.files.sync_file(self.path(extension))
+        else:
+            self._write_indexes(sync)
+        self.is_index_synced = sync or not (self.offset_index.entries or self.time_index.entries)
+
+    def _write_indexes(self, sync: bool) -> None:
+        # While they count as unsaved nobody lets go of them.
+        offsets, times, aborted = self.offset_index, self.time_index, self.txn_index
+        # Before the bytes are taken: what an append adds meanwhile must count as unsaved again.
+        self.is_index_saved = True
+        self._txn_mark = None
+        try:
+            self._write_index(".index", bytes(offsets.entries), sync)
+            self._write_index(".timeindex", bytes(times.entries), sync)
+            if aborted.entries or self.files.exists(self.path(".txnindex")):
+                self._write_index(".txnindex", bytes(aborted.entries), sync)
+        except OSError:
+            self.is_index_saved = False
+            raise
+
+    def _write_index(self, extension: str, data: bytes, sync: bool) -> None:
+        self.files.write_file(self.path(extension), data, sync=sync and bool(data))
+
+    # --- appending --------------------------------------------------------------------------------------
+
+    def open_for_append(self, interval_bytes: int, now_ms: int) -> None:
+        """Get ready to be the segment appended to, with all in memory that an append adds to.
+
+        `PartitionLog` sets the roll limits.
+        """
+        self._append_file = held = self.file
+        self.fd = held.fd
+        self.created_ms = self.created_ms or now_ms
+        self.index_after = self.offset_index.last.position + interval_bytes
+        self.newest_timestamp()
+        _ = self.time_index, self.txn_index
+        for _, header in self.headers():
+            self.first_timestamp = header.max_timestamp
+            break
+
+    def set_roll_limits(self, config: LogConfig, jitter_ms: int) -> None:
+        """Turn configuration into numbers that an append can compare with.
+
+        An empty segment never rolls by size or time. One without a usable timestamp is asked every time.
+        """
+        if self.first_timestamp is None:
+            self.roll_above_size = self.roll_above_timestamp = NEVER
+            return
+        self.roll_above_size = -1 if self.is_index_full(config.segment_index_bytes) else config.segment_bytes
+        if self.first_timestamp < 0:
+            self.roll_above_timestamp = -2
+        else:
+            self.roll_above_timestamp = self.first_timestamp + config.max_segment_ms - jitter_ms
+
+    def is_index_full(self, limit_bytes: int) -> bool:
+        """One time entry stays free for the one that closing the segment forces in."""
+        return (len(self.offset_index) + 1) * 8 > limit_bytes or (len(self.time_index) + 2) * 12 > limit_bytes
+
+    def free_preallocated(self) -> None:
+        """Free the room that was preallocated behind the last batch."""
+        held = self.file
+        self.files.truncate(held.fd, self.size)
+
+    def prepare_truncation(self) -> None:
+        """Read what `truncate` needs, which may fail, before anything is changed."""
+        _ = self.file, self.offset_index, self.time_index, self.txn_index
+
+    def truncate(self, offset: int) -> None:
+        """Cut the file and the indexes before the first batch that reaches `offset`; after `prepare_truncation`.
+
+        The index files go first: a start that trusts them must not find entries that point behind the cut.
+        """
+        position = self.find(offset)
+        for extension in EXTENSIONS[1:]:
+            self.files.unlink(self.path(extension))
+        self.is_index_saved = False
+        if position is not None:
+            held = self.file
+            self.files.truncate(held.fd, position)
+            self.size = position
+        self.tail = []
+        self.first_timestamp = None
+        self.offset_index.truncate(offset)
+        self.time_index.truncate(offset)
+        self.txn_index.truncate(offset)
+        self.max_timestamp = None if self.size else NO_TIMESTAMP
+        self.max_timestamp_offset = self.base_offset
+
+    # --- reading ----------------------------------------------------------------------------------------
+
+    def headers(self, position: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
+        """Walk the batch headers from the batch at `position` on, with their positions."""
+        return headers(self.files, self.file, position, self.size if end is None else end)
+
+    def read(self, position: int, length: int) -> bytes:
+        held = self.file
+        return self.files.pread(held.fd, length, position)
+
+    def find(self, offset: int) -> int | None:
+        """The position of the first batch that reaches `offset`, or `None` when all end before it."""
+        tail = self.tail
+        if tail and tail[0] <= offset << _POSITION_BITS | _POSITION_MASK:
+            # Base offsets in the tail have no holes between them: this segment is still appended to.
+            return tail[bisect_right(tail, offset << _POSITION_BITS | _POSITION_MASK) - 1] & _POSITION_MASK
+        index = self.offset_index
+        following = index.before(offset)
+        start = index[following - 1].position if following else 0
+        for position, header in self.headers(start):
+            if header.base_offset + header.last_offset_delta >= offset:
+                return position
+        return None
+
+    def place_to_look(self, offset: int) -> int | None:
+        """Where `find` would begin to read for `offset`; `None` while the index is still on disk.
+
+        Costs no disk access, so that a caller who must not wait can find out what `find` would cost.
+        """
+        index = self._offset_index
+        if index is None:
+            return None
+        following = index.before(offset)
+        return index[following - 1].position if following else 0
+
+    def position_of_end(self, upper_bound: int) -> int:
+        """The position where batches that begin at or above `upper_bound` start, or the segment's size."""
+        tail = self.tail
+        if tail and tail[0] <= upper_bound << _POSITION_BITS:
+            index = bisect_left(tail, upper_bound << _POSITION_BITS)
+            return tail[index] & _POSITION_MASK if index < len(tail) else self.size
+        start = self.offset_index.lookup(upper_bound).position
+        for position, header in self.headers(start):
+            if header.base_offset >= upper_bound:
+                return position
+        return self.size
+
+    def cut(self, position: int, limit: int, end: int, *, at_least_one_batch: bool) -> int:
+        """Where to stop so that [position, stop) holds whole batches and at most `limit` bytes.
+
+        An indexed boundary will do, even if a few more batches would have fitted: no disk read.
+        """
+        indexed = self.offset_index.position_up_to(min(position + limit, end))
+        if indexed > position:
+            return indexed
+        stop = position
+        for start, header in self.headers(position, end):
+            following = start + header.batch_length + LOG_OVERHEAD
+            if following - position > limit and not (at_least_one_batch and start == position):
+                break
+            stop = following
+            if stop - position >= limit:
+                break
+        return stop
+
+    def newest_timestamp(self) -> TimestampOffset:
+        """The newest timestamp and the last offset of its batch; timestamp -1 when there is none."""
+        if self.max_timestamp is None:
+            last = self._last_time_entry()
+            if last is None:
+                last = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+                for _, header in self.headers():
+                    if header.max_timestamp > last.timestamp:
+                        last = TimestampOffset(header.max_timestamp, header.last_offset)
+            self.max_timestamp, self.max_timestamp_offset = last
+        return TimestampOffset(self.max_timestamp, self.max_timestamp_offset)
+
+    def _last_time_entry(self) -> TimestampOffset | None:
+        """The last entry of the time index as its segment was closed; `None` when there is none to trust.
+
+        Read alone unless the index is in memory: retention asks for it, and for nothing else.
+        """
+        if self._time_index is not None or not self.is_index_saved:
+            return self.time_index.last if self.time_index.entries and self.is_index_saved else None
+        path = self.path(".timeindex")
+        try:
+            data = self.files.read_tail(path, TIME_ENTRY_BYTES)
+            if self.files.size(path) % TIME_ENTRY_BYTES == 0 and data.strip(b"\0"):
+                return TimeIndex.decode(self.base_offset, data).last
+        except (FileNotFoundError, CorruptIndexError):
+            pass
+        # Empty, not written to its end, or damaged: load it, which mends it.
+        return self.time_index.last if self.time_index.entries else None
+
+    def modified_ms(self) -> int:
+        return self.files.modified_ms(self.path(".log"))
+
+    def end(self) -> tuple[int, int]:
+        """One past the last offset in here, and the position behind its batch; found from the last entry on."""
+        last = self.offset_index.last
+        end_offset, end_position = self.base_offset, 0
+        for position, header in self.headers(last.position):
+            end_offset, end_position = header.last_offset + 1, position + header.size_in_bytes
+        return end_offset, end_position
