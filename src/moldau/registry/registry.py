@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from moldau.registry.checking import FarChecks
 from moldau.registry.decisions.decision import Decision
 from moldau.registry.decisions.register import register, registered_already
 from moldau.registry.entities import SchemaVersion
 from moldau.registry.errors import StoreError, StoreTimeoutError, TooBusyError, UnknownLeaderError
+from moldau.registry.leadership import Leadership
 from moldau.registry.parsing import Parser
-from moldau.registry.records import Record
 from moldau.registry.requests import RegisterRequest
 from moldau.registry.settings import RegistrySettings
 from moldau.registry.state import State
+from moldau.registry.store import Store
 
-__all__ = ["Leadership", "Registry", "Store"]
+__all__ = ["Registry"]
 
 Reply = TypeVar("Reply")
 WORKERS = 4
@@ -37,59 +37,6 @@ SWITCH_S = 0.0005
 """How long a decision may hold the interpreter while a read waits for it; Python's own five milliseconds are much."""
 DEEPEST_RECURSION = 4000
 """Calls within one another: schemas as deep as `json_text.MAX_NESTING` allows take up to nine for each level."""
-
-
-class Store(Protocol):
-    """Where the records are. All on the event loop's thread."""
-
-    @property
-    def state(self) -> State: ...
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether all that was in the topic at the start has been read."""
-        ...
-
-    @property
-    def applied_offset(self) -> int: ...
-
-    def frozen(self) -> AbstractContextManager[None]:
-        """Keep the state as it is for as long as another thread looks at it."""
-        ...
-
-    async def catch_up(self) -> None:
-        """Return when nothing is in the topic that the state does not know."""
-        ...
-
-    async def append(self, records: Sequence[Record]) -> None:
-        """Write and read back; raises `StoreError` or one of its kin."""
-        ...
-
-    async def reached(self, offset: int) -> None:
-        """Return when the state knows the record at an offset."""
-        ...
-
-
-class Leadership(Protocol):
-    @property
-    def is_leader(self) -> bool: ...
-
-    @property
-    def own_url(self) -> str:
-        """Where the other instances reach this one."""
-        ...
-
-    @property
-    def leader_url(self) -> str | None:
-        """Where the leader is reached; `None` while there is none, and while it is this instance."""
-        ...
-
-    async def settled(self, timeout_s: float) -> None:
-        """Return when somebody leads; raises `UnknownLeaderError` or `StoreError` where that takes too long."""
-        ...
-
-    @property
-    def cluster_id(self) -> str: ...
 
 
 class Registry:

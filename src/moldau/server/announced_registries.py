@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from moldau.coordinator.group.classic_group import ClassicGroup
 from moldau.core.errors import ErrorCode
-from moldau.registry.identity import PROTOCOL_TYPE, InstanceIdentity
+from moldau.registry.leadership import PROTOCOL_TYPE, InstanceIdentity
 
 if TYPE_CHECKING:
     from moldau.broker.coordinators import Coordinators

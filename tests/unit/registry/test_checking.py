@@ -16,11 +16,12 @@ from tests.unit.schemas.shared_types import SHARED
 from moldau.registry.check_process import serve
 from moldau.registry.checking import FarChecks
 from moldau.registry.errors import TooBusyError
-from moldau.registry.memory_store import AloneLeadership, MemoryStore
+from moldau.registry.leadership import SoleLeadership
 from moldau.registry.parsing import MAX_COMPARED_HERE
 from moldau.registry.registry import MAX_WAITING, Registry
 from moldau.registry.settings import RegistrySettings
 from moldau.registry.sources import ParsedSources, Source
+from moldau.registry.store import MemoryStore
 from moldau.schemas.compatibility import CompatibilityLevel, CompatibilityPolicy, check
 from moldau.schemas.errors import InvalidSchemaError
 from moldau.schemas.schema import parse
@@ -143,7 +144,7 @@ def test_where_no_process_can_be_started_the_comparison_is_done_here(
 
 def test_more_than_so_many_questions_do_not_wait() -> None:
     async def run() -> None:
-        registry = Registry(RegistrySettings.of({}), MemoryStore(), AloneLeadership())
+        registry = Registry(RegistrySettings.of({}), MemoryStore(), SoleLeadership())
         let_go = threading.Event()
         waiting = [asyncio.ensure_future(registry.examine(lambda _: let_go.wait(60))) for _ in range(MAX_WAITING)]
         await asyncio.sleep(0)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import moldau
 from moldau.http.calls import Answer, Call
+from moldau.http.forwarding import Forward
 from moldau.http.metrics import PROMETHEUS_TEXT, HttpMetrics
 from moldau.registry import schemas_of_documents as documents
-from moldau.registry.forwarding import Forward
 from moldau.registry.registry import Registry
 from moldau.registry.routes.declarations import serves
 from moldau.registry.routes.resource import Resource

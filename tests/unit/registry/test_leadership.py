@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from moldau.registry.identity import Assignment, InstanceIdentity, decode_assignment, elected
+from moldau.registry.leadership import Assignment, InstanceIdentity, decode_assignment, elected
 
 FIRST = InstanceIdentity("a.example", 8081)
 SECOND = InstanceIdentity("b.example", 8081)
