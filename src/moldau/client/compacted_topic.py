@@ -191,25 +191,29 @@ class _Reader:
         return ends
 
     def read(self, timeout_s: float) -> ReadBatch | None:
-        from confluent_kafka import KafkaError
+        from confluent_kafka import KafkaError, KafkaException
 
-        first = self._consumer.poll(timeout_s)
+        try:
+            first = self._consumer.poll(timeout_s)
+            others = [] if first is None else self._consumer.consume(READ_AT_ONCE, 0)
+        except KafkaException as error:
+            raise client_error(error.args[0], about=f"topic {self._topic}") from None
         if first is None:
             return None
         records: list[LogRecord] = []
         positions: dict[int, int] = {}
         at_end: set[int] = set()
-        for message in (first, *self._consumer.consume(READ_AT_ONCE, 0)):
-            error, partition, offset = message.error(), message.partition(), message.offset()
-            if error is None and partition is not None and offset is not None:
+        for message in (first, *others):
+            refusal, partition, offset = message.error(), message.partition(), message.offset()
+            if refusal is None and partition is not None and offset is not None:
                 records.append(_record(message, partition, offset))
                 positions[partition] = offset + 1
-            elif error is not None and error.code() == KafkaError._PARTITION_EOF and partition is not None:
+            elif refusal is not None and refusal.code() == KafkaError._PARTITION_EOF and partition is not None:
                 at_end.add(partition)
                 if offset is not None and offset >= 0:
                     positions[partition] = offset
-            elif error is not None:
-                failure = client_error(error, about=f"topic {self._topic}")
+            elif refusal is not None:
+                failure = client_error(refusal, about=f"topic {self._topic}")
                 if not isinstance(failure, UnreachableError):  # it goes on by itself when the broker is back
                     raise failure
         return ReadBatch(records, positions, frozenset(at_end))
@@ -228,39 +232,62 @@ def _bytes(content: str | bytes | None) -> bytes | None:
     return content.encode() if isinstance(content, str) else content
 
 
-class _IdempotentWriter:
+class _Writer:
+    """What both kinds of writers do: hand records to librdkafka, and wait for what the brokers say."""
+
     def __init__(self, producer: Producer, topic: str) -> None:
         self._producer = producer
         self._topic = topic
         self.is_usable = True
 
+    def serve(self) -> None:
+        try:
+            self._poll(0)
+        except ClientError:
+            self.is_usable = False  # the next write learns it
+
+    def close(self, timeout_s: float) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            self._producer.flush(timeout_s)
+        except KafkaException:
+            pass  # fenced, or broken in another way: nothing is left to send
+
+    def _poll(self, timeout_s: float) -> None:
+        """Let delivery reports come in; raises where this producer can never go on."""
+        from confluent_kafka import KafkaException
+
+        try:
+            self._producer.poll(timeout_s)
+        except KafkaException as error:
+            raise client_error(error.args[0], about=f"topic {self._topic}") from None
+
+
+class _IdempotentWriter(_Writer):
     def write(self, groups: Sequence[Sequence[LogWrite]], is_over: Callable[[], bool]) -> Sequence[WriteOutcome]:
         deliveries = [_Deliveries() for _ in groups]
         for group, delivery in zip(groups, deliveries, strict=True):
             delivery.failure = _too_large(group)
             if delivery.failure is None:
                 delivery.send(self._producer, self._topic, group)
-        while any(delivery.awaited for delivery in deliveries) and not is_over():
-            self._producer.poll(DELIVERY_POLL_S)
+        try:
+            while any(delivery.awaited for delivery in deliveries) and not is_over():
+                self._poll(DELIVERY_POLL_S)
+        except ClientError as error:
+            self.is_usable = False
+            return [delivery.failure or TopicLogError(str(error)) for delivery in deliveries]
         self.is_usable = not any(delivery.is_fatal for delivery in deliveries)
         return [delivery.outcome() for delivery in deliveries]
 
-    def serve(self) -> None:
-        self._producer.poll(0)
 
-    def close(self, timeout_s: float) -> None:
-        self._producer.flush(timeout_s)
-
-
-class _TransactionalWriter:
+class _TransactionalWriter(_Writer):
     """All groups that come together are one transaction: they hold together, or none does."""
 
     def __init__(self, producer: Producer, topic: str, timeout_s: float) -> None:
         """Takes the transactional id over: whoever had it is fenced, what it left open is aborted."""
-        self._producer = producer
-        self._topic = topic
+        super().__init__(producer, topic)
         self._deliveries: list[_Deliveries] = []
-        self.is_usable = True
         self._transactions = Transactions(producer, self._flush, lambda: None, timeout_s)
         self._transactions.start()
 
@@ -275,23 +302,19 @@ class _TransactionalWriter:
         except ClientError as error:
             # What cannot simply be aborted has an outcome that nobody knows: only a new writer finds out.
             self.is_usable = error.requires_abort and not any(delivery.is_fatal for delivery in deliveries)
-            failure = error if isinstance(error, FencedError) else TopicLogError(f"The transaction failed: {error}")
+            if isinstance(error, FencedError):
+                return [error] * len(groups)
+            failure = TopicLogError(f"The transaction failed: {error}")
             failures = zip(refusals, deliveries, strict=True)
             return [refusal or delivery.failure or failure for refusal, delivery in failures]
         return [refusal or delivery.outcome() for refusal, delivery in zip(refusals, deliveries, strict=True)]
 
     def _flush(self) -> None:
         while any(delivery.awaited for delivery in self._deliveries):
-            self._producer.poll(DELIVERY_POLL_S)
+            self._poll(DELIVERY_POLL_S)
         for delivery in self._deliveries:
             if delivery.failure is not None:
                 raise delivery.failure
-
-    def serve(self) -> None:
-        self._producer.poll(0)
-
-    def close(self, timeout_s: float) -> None:
-        self._producer.flush(timeout_s)
 
 
 class _Deliveries:
