@@ -261,6 +261,7 @@ class _Writer:
         try:
             self._producer.poll(timeout_s)
         except KafkaException as error:
+            error.__traceback__ = None  # see `_TransactionalWriter.write`
             raise client_error(error.args[0], about=f"topic {self._topic}") from None
 
 
@@ -300,10 +301,13 @@ class _TransactionalWriter(_Writer):
                     if refusal is None:
                         delivery.send(self._producer, self._topic, group)
         except ClientError as error:
+            # The binding never releases an error under which it was called to abort, nor what the traceback refers to:
+            # this writer's client, among others.
+            error.__traceback__ = None
             # What cannot simply be aborted has an outcome that nobody knows: only a new writer finds out.
             self.is_usable = error.requires_abort and not any(delivery.is_fatal for delivery in deliveries)
             if isinstance(error, FencedError):
-                return [error] * len(groups)
+                return [FencedError(str(error), error.error_code) for _ in groups]
             failure = TopicLogError(f"The transaction failed: {error}")
             failures = zip(refusals, deliveries, strict=True)
             return [refusal or delivery.failure or failure for refusal, delivery in failures]
