@@ -6,8 +6,9 @@ Any registry with Confluent's API will do; the way to it is `client.registry_htt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import quote, urlsplit
 
 from moldau.client.registry_http import RegistryHttp, RegistryRefusalError, RegistryServers
@@ -15,14 +16,22 @@ from moldau.core.errors import InvalidConfigError
 from moldau.schemas.identity import SchemaReference
 from moldau.schemas.schema import ParsedSchema, parse
 
-if TYPE_CHECKING:
-    from moldau.client.mock_registry import MockRegistry
-
 __all__ = ["DEFAULT_URL", "MOCK_SCHEME", "RegisteredSchema", "RegistryClient", "RegistryRefusalError", "subject_name"]
 
 DEFAULT_URL = "http://localhost:8081"
 MOCK_SCHEME = "mock"
 TIMEOUT_S = 30.0
+_MOCK_PROVIDER: Final = "moldau.registry.mock:mock_registry"
+"""Gives the registry that a `mock://` URL names. Looked up by its name and only when needed: the registry is built on
+this package, so it cannot be imported here, and commands that start often should not load it."""
+
+
+class InProcessRegistry(Protocol):
+    """A registry that answers without HTTP."""
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """As `RegistryHttp.ask`: the answer's document; raises `RegistryRefusalError`."""
+        ...
 
 
 class RegisteredSchema(NamedTuple):
@@ -40,12 +49,10 @@ class RegistryClient:
         self._servers = RegistryServers(tuple(url for url in urls if url), properties.get("basic.auth.user.info"))
         self._http = RegistryHttp(TIMEOUT_S)
         self._by_id: dict[int | str, RegisteredSchema] = {}
-        self._mock: MockRegistry | None = None
+        self._in_process: InProcessRegistry | None = None
         if self._servers.urls and urlsplit(self._servers.urls[0]).scheme == MOCK_SCHEME:
-            # Only tests need it, and commands start often.
-            from moldau.client.mock_registry import mock_registry
-
-            self._mock = mock_registry(self._servers.urls[0])
+            provide: Callable[[str], InProcessRegistry] = pkgutil.resolve_name(_MOCK_PROVIDER)
+            self._in_process = provide(self._servers.urls[0])
             return
         for url in self._servers.urls:
             if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
@@ -111,8 +118,8 @@ class RegistryClient:
         return found
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        if self._mock is not None:
-            return self._mock.ask(method, path, body)
+        if self._in_process is not None:
+            return self._in_process.ask(method, path, body)
         try:
             return self._http.ask(self._servers, method, path, body)
         finally:

@@ -40,19 +40,23 @@ DEEPEST_RECURSION = 4000
 
 
 class Registry:
-    def __init__(self, settings: RegistrySettings, store: Store, leadership: Leadership) -> None:
+    def __init__(
+        self, settings: RegistrySettings, store: Store, leadership: Leadership, *, workers: int = WORKERS
+    ) -> None:
+        """`workers` threads decide; with 0 the event loop does, and no process is started to compare schemas."""
         self.settings = settings
         self.store = store
         self.leadership = leadership
-        self._far_checks = FarChecks()
+        self._far_checks = FarChecks() if workers else None
         self.parser = Parser(settings["schema.cache.size"], self._far_checks)
         self._writing = asyncio.Lock()
         self._write: asyncio.Future[None] | None = None
         self._waiting = 0
         self._is_closing = False
-        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_S))
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST_RECURSION))
-        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="registry-decisions")
+        if workers:  # otherwise the process is somebody else's
+            sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_S))
+            sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST_RECURSION))
+        self._workers = ThreadPoolExecutor(workers, thread_name_prefix="registry-decisions") if workers else None
 
     async def finish_writes(self, timeout_s: float) -> None:
         """Wait for the write under way and begin no other: what comes later is another instance's to write."""
@@ -66,8 +70,10 @@ class Registry:
             self._writing.release()
 
     def close(self) -> None:
-        self._workers.shutdown(wait=False, cancel_futures=True)
-        self._far_checks.close()
+        if self._workers is not None:
+            self._workers.shutdown(wait=False, cancel_futures=True)
+        if self._far_checks is not None:
+            self._far_checks.close()
 
     @property
     def state(self) -> State:
@@ -98,6 +104,8 @@ class Registry:
 
     async def examine(self, question: Callable[[State], Reply]) -> Reply:
         """Ask something that may take long: parsing and comparing. Other requests are answered meanwhile."""
+        if self._workers is None:
+            return question(self.state)
         if self._waiting >= MAX_WAITING:
             raise TooBusyError(f"{MAX_WAITING} schemas wait to be parsed and compared; ask again in a moment")
         self._waiting += 1

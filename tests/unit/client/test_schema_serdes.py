@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from moldau.client.mock_registry import mock_registry
 from moldau.client.registered_schemas import RegistryTroubleError
 from moldau.client.schema_record import SchemaRecord
 from moldau.client.schema_serde import SchemaSerde
 from moldau.client.schema_serdes import AvroSerde, JsonSchemaSerde, ProtobufSerde
 from moldau.client.schema_values import UnfitValueError
 from moldau.core.errors import InvalidConfigError
+from moldau.registry.mock import mock_registry
 
 NOTE = {"type": "record", "name": "Note", "fields": [{"name": "text", "type": "string"}]}
 _numbers = count()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from moldau.client.mock_registry import mock_registry
 from moldau.client.schema_registry import RegistryClient
 from moldau.client.schema_serde import SchemaSerde
+from moldau.registry.mock import mock_registry
 from moldau.streams import (
     Consumed,
     Grouped,
