@@ -96,7 +96,10 @@ class CompactedTopic:
     def _create(self, admin: Admin) -> None:
         replicas = min(self.replication_factor, admin.broker_count())
         if replicas < self.replication_factor:
-            self.logger.warning("topic %s gets %d replicas, as there are no more brokers", self.name, replicas)
+            wanted = self.replication_factor
+            self.logger.warning(
+                "topic %s gets %d of %d replicas: there are not more brokers", self.name, replicas, wanted
+            )
         configs = {"cleanup.policy": "compact"}
         try:
             admin.create_topic(self.name, partitions=self.partitions, replication_factor=replicas, configs=configs)
