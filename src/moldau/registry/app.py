@@ -17,9 +17,9 @@ from moldau.http.forwarding import Forward
 from moldau.http.metrics import HttpMetrics
 from moldau.http.negotiation import MediaTypes
 from moldau.http.openapi import openapi_document
-from moldau.registry import schemas_of_documents as documents
 from moldau.registry.errors import ForwardingError, RegistryError
 from moldau.registry.registry import Registry
+from moldau.registry.routes import document_schemas as documents
 from moldau.registry.routes.compatibility import Compatibility
 from moldau.registry.routes.contexts import Contexts
 from moldau.registry.routes.declarations import refusals

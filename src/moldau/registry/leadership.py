@@ -1,7 +1,7 @@
 """Who leads among the registries of a cluster: how they describe themselves to each other, and whom they elect.
 
 The documents are those that all registries write, in the group protocol `sr`; joining and leaving the group is
-`client.election`. Start at `Leadership` and at `elected`.
+`client.election`. Start at `Leadership` and at `elect`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
     "RegistryProtocol",
     "SoleLeadership",
     "decode_assignment",
-    "elected",
+    "elect",
 ]
 
 PROTOCOL_TYPE = "sr"
@@ -161,7 +161,7 @@ class RegistryProtocol:
         return self._identity.encode()
 
     def assign(self, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
-        return dict.fromkeys(members, elected(members).encode())
+        return dict.fromkeys(members, elect(members).encode())
 
     def read_leader(self, assignment: bytes) -> Leader:
         found = decode_assignment(assignment)
@@ -171,7 +171,7 @@ class RegistryProtocol:
         return Leader(None if found.leader is None else found.leader.url)
 
 
-def elected(members: Mapping[str, bytes]) -> Assignment:
+def elect(members: Mapping[str, bytes]) -> Assignment:
     """The eligible member with the smallest URL leads. Two with one URL could not be told apart: an error."""
     identities = {name: InstanceIdentity.decode(content) for name, content in members.items()}
     known = {name: identity for name, identity in identities.items() if identity is not None}

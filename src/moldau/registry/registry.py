@@ -13,13 +13,13 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from moldau.registry.checking import FarChecks
 from moldau.registry.decisions.decision import Decision
-from moldau.registry.decisions.register import register, registered_already
+from moldau.registry.decisions.register import find_registered, register
 from moldau.registry.entities import SchemaVersion
 from moldau.registry.errors import StoreError, StoreTimeoutError, TooBusyError, UnknownLeaderError
 from moldau.registry.leadership import Leadership
-from moldau.registry.parsing import Parser
+from moldau.registry.parsing.check_client import CheckClient
+from moldau.registry.parsing.parser import Parser
 from moldau.registry.requests import RegisterRequest
 from moldau.registry.settings import RegistrySettings
 from moldau.registry.state import State
@@ -47,8 +47,8 @@ class Registry:
         self.settings = settings
         self.store = store
         self.leadership = leadership
-        self._far_checks = FarChecks() if workers else None
-        self.parser = Parser(settings["schema.cache.size"], self._far_checks)
+        self._check_client = CheckClient() if workers else None
+        self.parser = Parser(settings["schema.cache.size"], self._check_client)
         self._writing = asyncio.Lock()
         self._write: asyncio.Future[None] | None = None
         self._waiting = 0
@@ -72,8 +72,8 @@ class Registry:
     def close(self) -> None:
         if self._workers is not None:
             self._workers.shutdown(wait=False, cancel_futures=True)
-        if self._far_checks is not None:
-            self._far_checks.close()
+        if self._check_client is not None:
+            self._check_client.close()
 
     @property
     def state(self) -> State:
@@ -84,13 +84,13 @@ class Registry:
         async with self._writing:
             if self._is_closing or not self.leadership.is_leader:
                 raise UnknownLeaderError("This instance does not lead any more; ask again in a moment")
-            await self._stored(self.store.catch_up())
+            await self._wait_for_store(self.store.catch_up())
             decision = await self.examine(decide)
             if decision.records:
-                await self._stored(self.store.append(decision.records))
+                await self._wait_for_store(self.store.append(decision.records))
             return decision.reply
 
-    async def _stored(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _wait_for_store(self, work: Coroutine[Any, Any, None]) -> None:
         """Do what waits for brokers; whoever stops the registry may give it up."""
         self._write = write = asyncio.ensure_future(work)
         try:
@@ -115,12 +115,12 @@ class Registry:
         finally:
             self._waiting -= 1
 
-    async def known(self, subject: str, request: RegisterRequest, *, normalize: bool) -> SchemaVersion | None:
+    async def find_registered(self, subject: str, request: RegisterRequest, *, normalize: bool) -> SchemaVersion | None:
         """The version that registering would find, where nothing would be written: any instance can tell."""
 
         def find(state: State) -> SchemaVersion | None:
             defaults = self.settings.config_defaults
-            return registered_already(state, self.parser, subject, request, defaults=defaults, normalize=normalize)
+            return find_registered(state, self.parser, subject, request, defaults=defaults, normalize=normalize)
 
         is_short = len(request.schema) <= MAX_CHARACTERS_AT_ONCE
         if is_short and self.parser.knows(request.schema_type, request.schema, request.references):

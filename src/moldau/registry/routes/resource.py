@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint, Handle
 from moldau.http.forwarding import Forward, ForwardingFailedError
-from moldau.registry.documents import schema_document
 from moldau.registry.entities import SchemaVersion
 from moldau.registry.errors import ForwardingError, InvalidSchemaTextError, UnknownLeaderError
 from moldau.registry.queries import page
 from moldau.registry.registry import Registry
 from moldau.registry.routes.declarations import served_by
+from moldau.registry.routes.documents import schema_document
 from moldau.registry.routes.parameters import CONTEXT
 from moldau.registry.scopes import alias_target, scope_of
 from moldau.registry.settings import Dialect

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import flag, number, text
-from moldau.registry import schemas_of_documents as documents
-from moldau.registry.documents import schema_document, schema_string_document
 from moldau.registry.entities import SCHEMA_TYPES, SchemaVersion
 from moldau.registry.queries import find_by_guid, find_by_id, page, schemas_below, subjects_by_alias
+from moldau.registry.routes import document_schemas as documents
 from moldau.registry.routes.declarations import serves
+from moldau.registry.routes.documents import schema_document, schema_string_document
 from moldau.registry.routes.parameters import DELETED, FIND_TAGS, FORMAT, PAGE, REFERENCE_FORMAT
 from moldau.registry.routes.resource import Resource, paged, qualifies_references
 from moldau.registry.subjects import context_of

@@ -6,8 +6,8 @@ import moldau
 from moldau.http.calls import Answer, Call
 from moldau.http.forwarding import Forward
 from moldau.http.metrics import PROMETHEUS_TEXT, HttpMetrics
-from moldau.registry import schemas_of_documents as documents
 from moldau.registry.registry import Registry
+from moldau.registry.routes import document_schemas as documents
 from moldau.registry.routes.declarations import serves
 from moldau.registry.routes.resource import Resource
 from moldau.registry.settings import Dialect
