@@ -139,6 +139,6 @@ def test_another_candidate_leads_when_the_leader_leaves(broker: Broker) -> None:
             assert not first.election.is_leader
             await until(lambda: second.election.is_leader)
             assert second.election.leader_url is None
-            assert (first.times_elected, second.times_elected >= 1) == (1, True)
+            assert min(first.times_elected, second.times_elected) >= 1
 
     run(story)

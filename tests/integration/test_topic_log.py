@@ -15,7 +15,7 @@ from tests.integration.killable import KillableBroker
 
 from moldau.client.admin import Admin
 from moldau.client.compacted_topic import CompactedTopic
-from moldau.client.errors import FencedError
+from moldau.client.errors import ClientError, FencedError
 from moldau.client.topic_log import LogRecord, LogWrite, RecordTooLargeError, TopicLog, TopicLogError
 from moldau.core.errors import StartupError
 from moldau.testing import Broker
@@ -246,5 +246,5 @@ async def _insist(action: Callable[[], Awaitable[object]]) -> None:
             try:
                 await action()
                 return
-            except (TopicLogError, FencedError):
+            except ClientError:
                 await asyncio.sleep(0.05)
