@@ -273,6 +273,8 @@ class Membership:
         self._is_cut_off = False
         """Whether the group could not be reached when this member was told to stop: then it cannot leave properly."""
         self._alive_ms: int | None = None
+        self._unforeseen = ""
+        """The last error that was logged with its traceback: once is enough."""
         self._outage = Outage(f"the group {group_id}")
         self._thread: threading.Thread | None = None
 
@@ -346,7 +348,8 @@ class Membership:
             # That brokers are away is reported by the service's other clients, and needs no second line.
             self._logger.debug("the group %s cannot be reached: %s", self._group_id, error)
             return
-        if not isinstance(error, MoldauError):
+        if not isinstance(error, MoldauError) and repr(error) != self._unforeseen:
+            self._unforeseen = repr(error)
             self._logger.error("taking part in the group %s failed", self._group_id, exc_info=error)
         self._log(self._outage.failure_line(str(error), self._clock.monotonic_ms() / 1000))
 

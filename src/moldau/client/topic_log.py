@@ -198,6 +198,8 @@ class TopicLog:
         self._times_end_forgotten = 0
         self._is_stopping = threading.Event()
         self._reader_thread: threading.Thread | None = None
+        self._unforeseen = ""
+        """The last error of reading that was logged with its traceback: once is enough."""
         self._writing: _WritingThread | None = None
         self._becoming_writer = asyncio.Lock()
 
@@ -459,7 +461,8 @@ class TopicLog:
         if isinstance(error, UnreachableError) or self._is_stopping.is_set():
             self._logger.debug("topic %s cannot be read: %s", self._topic.name, error)
             return  # the connection log reports brokers that are away
-        if not isinstance(error, ClientError):
+        if not isinstance(error, ClientError) and repr(error) != self._unforeseen:
+            self._unforeseen = repr(error)
             self._logger.error("reading the topic %s failed", self._topic.name, exc_info=error)
         line = outage.failure_line(str(error), time.monotonic())
         if line is not None:

@@ -108,3 +108,28 @@ def test_who_waits_for_a_leader_learns_why_there_is_none(is_transient: bool, exp
         await waiting
 
     asyncio.run(story())
+
+
+def test_a_failure_that_lasts_is_one_traceback_and_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    async def story() -> None:
+        election = candidate(Clock(), [])
+        asked = 0
+
+        def broken() -> Admin:
+            nonlocal asked
+            asked += 1
+            raise RuntimeError("unforeseen")
+
+        election._membership._member._open_admin = broken
+        election.start()
+        async with asyncio.timeout(30):
+            while asked < 3:
+                await asyncio.sleep(0.01)
+        await election.stop(30)
+
+    asyncio.run(story())
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines == [
+        "taking part in the group g failed",
+        "the group g cannot be reached: unforeseen. Trying until it can",
+    ]
