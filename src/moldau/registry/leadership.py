@@ -172,7 +172,7 @@ class RegistryProtocol:
 
 
 def elect(members: Mapping[str, bytes]) -> Assignment:
-    """The eligible member with the smallest URL leads. Two with one URL could not be told apart: an error."""
+    """The eligible member with the smallest URL leads. Two members with the same URL are an error."""
     identities = {name: InstanceIdentity.decode(content) for name, content in members.items()}
     known = {name: identity for name, identity in identities.items() if identity is not None}
     urls = [identity.url for identity in known.values()]

@@ -29,14 +29,14 @@ __all__ = ["Registry"]
 
 Reply = TypeVar("Reply")
 WORKERS = 4
-"""Threads for decisions. They share an interpreter, so more would not make more; some may wait for another process."""
+"""Threads for decisions. They share one interpreter lock, so more of them would not decide faster."""
 MAX_WAITING = 100
 MAX_CHARACTERS_AT_ONCE = 20_000
 """Known schemas up to this length are found at once, without a thread: normalizing one takes some milliseconds."""
 SWITCH_S = 0.0005
-"""How long a decision may hold the interpreter while a read waits for it; Python's own five milliseconds are much."""
+"""How long a decision may hold the interpreter lock while a read waits for it; Python's default of 5 ms is too long."""
 DEEPEST_RECURSION = 4000
-"""Calls within one another: schemas as deep as `json_text.MAX_NESTING` allows take up to nine for each level."""
+"""The recursion limit: schemas as deep as `json_text.MAX_NESTING` allows take up to nine calls for each level."""
 
 
 class Registry:
@@ -53,7 +53,7 @@ class Registry:
         self._write: asyncio.Future[None] | None = None
         self._waiting = 0
         self._is_closing = False
-        if workers:  # otherwise the process is somebody else's
+        if workers:  # without threads it is embedded in a user's process, whose limits are not ours to change
             sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_S))
             sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST_RECURSION))
         self._workers = ThreadPoolExecutor(workers, thread_name_prefix="registry-decisions") if workers else None
@@ -91,7 +91,7 @@ class Registry:
             return decision.reply
 
     async def _wait_for_store(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do what waits for brokers; whoever stops the registry may give it up."""
+        """Wait for the store; `finish_writes` cancels the wait when the registry stops."""
         self._write = write = asyncio.ensure_future(work)
         try:
             await write

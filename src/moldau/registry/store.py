@@ -62,7 +62,7 @@ class TopicStore:
         """`names_avro` is false where registries before 8.0 are to read the records too."""
         self.state = State()
         self.may_write: Callable[[], bool] = lambda: False
-        """Whether this instance leads; set by whoever knows."""
+        """Whether this instance leads; set once the election exists."""
         self._names_avro = names_avro
         self._repairs: set[asyncio.Task[None]] = set()
         noop = encode_key(NoopKey())

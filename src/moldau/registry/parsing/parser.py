@@ -82,7 +82,7 @@ class Parser:
 
 
 class ParsedVersions(Sequence[ParsedSchema]):
-    """Versions that are parsed when somebody looks at them: most checks end at the first."""
+    """Versions that are parsed on access: most checks end at the first."""
 
     def __init__(self, parser: Parser, state: State, versions: Sequence[SchemaVersion]) -> None:
         self._parser, self._state, self._versions = parser, state, versions

@@ -17,7 +17,7 @@ from moldau.registry.routes.resource import Resource
 
 __all__ = ["Compatibility"]
 
-VERBOSE = flag("verbose", "Whether reasons are told; a schema that does not parse is then a reason too.")
+VERBOSE = flag("verbose", "Whether reasons are given; a schema that does not parse is then a reason too.")
 
 
 class Compatibility(Resource):

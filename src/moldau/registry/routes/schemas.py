@@ -16,10 +16,10 @@ from moldau.registry.subjects import context_of
 __all__ = ["Schemas"]
 
 SUBJECT = text("subject", "A subject that has the id; its context is the one that is looked into.")
-FETCH_MAX_ID = flag("fetchMaxId", "Whether the highest id is told too.")
+FETCH_MAX_ID = flag("fetchMaxId", "Whether the highest id is given too.")
 SEARCH = (
     text("subjectPrefix", "How subjects begin."),
-    flag("aliases", "Whether other names of a subject are told."),
+    flag("aliases", "Whether other names of a subject are given."),
     DELETED,
     flag("latestOnly", "Only the latest version of each subject."),
     text("ruleType", "Only those with a rule of this type."),

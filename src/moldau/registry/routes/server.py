@@ -21,8 +21,8 @@ SPOKEN = {Dialect.V7: "7.9.0", Dialect.V8: "8.2.0"}
 class Server(Resource):
     tag = "Server"
 
-    @serves("GET", "/", "Whether anybody is here.", reply=documents.EMPTY_OBJECT)
-    @serves("POST", "/", "Whether anybody is here.", reply=documents.EMPTY_OBJECT)
+    @serves("GET", "/", "Whether the registry answers.", reply=documents.EMPTY_OBJECT)
+    @serves("POST", "/", "Whether the registry answers.", reply=documents.EMPTY_OBJECT)
     async def root(self, _call: Call) -> Answer:
         return Answer({})
 
@@ -58,7 +58,7 @@ class Health(Resource):
         media_types=("application/json",),
     )
     async def health(self, _call: Call) -> Answer:
-        """Healthy is whoever can answer reads; who leads is told beside it."""
+        """An instance is healthy when it can answer reads; the answer also says who leads."""
         is_ready, leadership = self.registry.store.is_ready, self.registry.leadership
         leader = leadership.own_url if leadership.is_leader else leadership.leader_url
         document = {"healthy": is_ready, "is_leader": leadership.is_leader, "leader": leader}

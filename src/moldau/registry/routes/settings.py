@@ -18,7 +18,7 @@ from moldau.registry.scopes import effective_config, effective_mode
 
 __all__ = ["Config", "Mode"]
 
-DEFAULT_TO_GLOBAL = flag("defaultToGlobal", "Whether what holds is told where nothing is set.")
+DEFAULT_TO_GLOBAL = flag("defaultToGlobal", "Whether the inherited value is given where nothing is set.")
 FORCE = flag("force", "Whether IMPORT is set although there are schemas.")
 RECURSIVE = flag("recursive", "Whether modes of all subjects within go too.")
 

@@ -64,7 +64,7 @@ class Versions(Resource):
         refuses=(409, 415, 422, 429, 500),
     )
     async def register(self, call: Call) -> Answer:
-        """Known schemas are told by every instance; only new ones are the leader's."""
+        """Every instance answers for known schemas; only the leader registers new ones."""
         request = RegisterRequest.of(await call.document())
         schema = await self.registry.find_registered(self.subject(call), request, normalize=call.flag("normalize"))
         if schema is not None:
