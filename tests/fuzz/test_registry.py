@@ -5,15 +5,16 @@ from starlette.testclient import TestClient
 from tests.fuzz.registry_fuzz import fuzz
 
 from moldau.registry.app import build_app
-from moldau.registry.memory_store import AloneLeadership, MemoryStore
+from moldau.registry.leadership import SoleLeadership
 from moldau.registry.registry import Registry
 from moldau.registry.settings import RegistrySettings
+from moldau.registry.store import MemoryStore
 
 EXAMPLES = 5
 
 
 def test_no_request_made_up_from_the_description_is_a_server_error() -> None:
-    registry = Registry(RegistrySettings.of({}), MemoryStore(), AloneLeadership())
+    registry = Registry(RegistrySettings.of({}), MemoryStore(), SoleLeadership())
     app = build_app(registry)
     try:
         schema = schemathesis.openapi.from_asgi("/openapi.json", app)

@@ -11,11 +11,12 @@ from starlette.testclient import TestClient
 
 from moldau.registry.app import build_app
 from moldau.registry.entities import SchemaVersion
-from moldau.registry.memory_store import AloneLeadership, MemoryStore
+from moldau.registry.leadership import SoleLeadership
 from moldau.registry.records import decode
 from moldau.registry.registry import Registry
 from moldau.registry.settings import RegistrySettings
 from moldau.registry.state import State
+from moldau.registry.store import MemoryStore
 
 SUBJECTS = st.sampled_from(["a", "b", ":.lab:a", ":.lab:b"])
 PERSON = {"type": "record", "name": "R", "fields": []}
@@ -79,7 +80,7 @@ def compacted(log: list[tuple[bytes, bytes | None]]) -> list[tuple[bytes, bytes 
 @given(st.lists(calls(), max_size=30))
 def test_replaying_the_topic_gives_the_live_state(requests: list[tuple[str, str, Any]]) -> None:
     store = MemoryStore()
-    registry = Registry(RegistrySettings.of({"schema.compatibility.level": "none"}), store, AloneLeadership())
+    registry = Registry(RegistrySettings.of({"schema.compatibility.level": "none"}), store, SoleLeadership())
     client = TestClient(build_app(registry))
     try:
         for method, path, document in requests:

@@ -1,25 +1,43 @@
-"""A member of a group whose members agree on something else than partitions, over `client.wire`.
+"""Membership in a group whose members agree on something else than partitions, over `client.wire`.
 
-librdkafka joins groups as a consumer only. Here the protocol type and what members tell each other are the caller's:
-schema registries elect a leader this way. Blocking, for one thread; what to do after an error is the caller's to
-decide. Start at `GroupMember.join`.
+librdkafka joins groups as a consumer only. Here the protocol type, what members say of themselves and who assigns what
+are the caller's, as a `GroupProtocol`: schema registries elect a leader this way (`client.election`), Connect's workers
+share out connectors. `GroupMember` makes the requests, blocking; `Membership` keeps one in a thread, joins again
+whenever the group is formed anew or brokers were away, and tells an event loop what it learns. Start at `Membership`.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import threading
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, Protocol
 
 from moldau.client.admin import Admin
-from moldau.client.errors import ClientError
+from moldau.client.errors import ClientError, UnreachableError
+from moldau.client.outages import Outage
+from moldau.client.waiting import join_thread
 from moldau.client.wire import WireClient
 from moldau.client.wire_admin import raise_for
-from moldau.core.errors import ErrorCode
+from moldau.core.clock import Clock, SystemClock
+from moldau.core.errors import ErrorCode, MoldauError
 from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
 
-__all__ = ["GroupMember", "Joined", "RejoinNeededError"]
+__all__ = [
+    "Assigned",
+    "GroupMember",
+    "GroupProtocol",
+    "Joined",
+    "Membership",
+    "MembershipListener",
+    "RejoinNeededError",
+]
 
+RETRY_S = 0.25
+REJOIN_S = 0.02
 GROUP_COORDINATOR = 0
 LEAVE_ATTEMPTS = 2
 _REJOIN = frozenset(
@@ -29,6 +47,14 @@ _REJOIN = frozenset(
         ErrorCode.UNKNOWN_MEMBER_ID,
     }
 )
+_TRANSIENT = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""What brokers answer in the moments after a start: the next attempt, or the one after it, succeeds."""
 
 
 class RejoinNeededError(ClientError):
@@ -44,6 +70,48 @@ class Joined(NamedTuple):
     @property
     def must_assign(self) -> bool:
         return bool(self.members)
+
+
+class GroupProtocol(Protocol):
+    """What the members of a group agree on. Called in the membership's thread."""
+
+    @property
+    def protocol_type(self) -> str:
+        """Who may be in the group at all, such as `sr` or `connect`."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Of the protocol that members assign by, such as `v0`."""
+        ...
+
+    def metadata(self) -> bytes:
+        """What this member says of itself; asked for at each join."""
+        ...
+
+    def assign(self, members: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        """An assignment for each member, decided by what they say of themselves. One member is asked."""
+        ...
+
+
+class Assigned(NamedTuple):
+    member_id: str
+    generation: int
+    assignment: bytes
+
+
+class MembershipListener(Protocol):
+    """Told on the event loop, in order."""
+
+    def on_assigned(self, assigned: Assigned) -> None: ...
+
+    def on_revoked(self) -> None:
+        """The group is being formed anew: nothing is assigned until `on_assigned`."""
+        ...
+
+    def on_failed(self, error: Exception, *, is_transient: bool) -> None:
+        """The group could not be asked, and is asked again: what was assigned holds while the session is alive."""
+        ...
 
 
 class GroupMember:
@@ -166,3 +234,135 @@ class GroupMember:
         found = answer.coordinators[0] if answer.coordinators else answer
         raise_for(found.error_code, found.error_message)
         return admin.wire(found.node_id)
+
+
+class Membership:
+    """Keeps this process in a group until it is stopped."""
+
+    def __init__(
+        self,
+        open_admin: Callable[[], Admin],
+        group_id: str,
+        protocol: GroupProtocol,
+        listener: MembershipListener,
+        *,
+        session_timeout_ms: int,
+        heartbeat_interval_ms: int,
+        logger: logging.Logger,
+        clock: Clock | None = None,
+    ) -> None:
+        self._group_id = group_id
+        self._protocol = protocol
+        self._listener = listener
+        self._session_timeout_ms = session_timeout_ms
+        self._heartbeat_s = heartbeat_interval_ms / 1000
+        self._logger = logger
+        self._clock = clock or SystemClock()
+        self._member = GroupMember(
+            open_admin,
+            group_id,
+            protocol_type=protocol.protocol_type,
+            protocol=protocol.name,
+            session_timeout_ms=session_timeout_ms,
+            rebalance_timeout_ms=session_timeout_ms,
+        )
+        self._is_stopping = threading.Event()
+        self._wake = threading.Event()
+        """Ends the pause between two heartbeats."""
+        self._is_failing = False
+        self._is_cut_off = False
+        """Whether the group could not be reached when this member was told to stop: then it cannot leave properly."""
+        self._alive_ms: int | None = None
+        self._unforeseen = ""
+        """The last error that was logged with its traceback: once is enough."""
+        self._outage = Outage(f"the group {group_id}")
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_session_alive(self) -> bool:
+        """Whether the others must count this member in, by the clock alone: they may not reach it, nor it them."""
+        return self._alive_ms is not None and self._clock.monotonic_ms() - self._alive_ms < self._session_timeout_ms
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run, name=f"group-{self._group_id}", daemon=True)
+        self._thread.start()
+
+    def rejoin(self) -> None:
+        """Have the group formed anew, because what this member says of itself, or should assign, has changed."""
+        self._wake.set()
+
+    async def stop(self, timeout_s: float) -> None:
+        """Leave the group, so that others take over at once; where no broker answers, just end."""
+        self._is_cut_off = self._is_failing
+        self._is_stopping.set()
+        self._wake.set()
+        self._member.interrupt()
+        if self._thread is not None:
+            await join_thread(self._thread, timeout_s)
+
+    # In the thread
+
+    def _run(self) -> None:
+        while not self._is_stopping.is_set():
+            try:
+                self._take_part()
+            except RejoinNeededError:
+                self._alive_ms = self._clock.monotonic_ms()
+                self._tell(self._listener.on_revoked)
+                self._is_stopping.wait(REJOIN_S)
+            except Exception as error:
+                self._fail(error)
+                self._is_stopping.wait(RETRY_S)
+        if self._is_cut_off:
+            self._member.close()
+        else:
+            self._member.leave()
+
+    def _take_part(self) -> None:
+        """Join, learn what is assigned, and send heartbeats until something changes."""
+        self._wake.clear()
+        if self._is_stopping.is_set():
+            return  # checked after clearing: `stop` sets this one first
+        joined = self._member.join(self._protocol.metadata())
+        assignments = self._protocol.assign(joined.members) if joined.must_assign else {}
+        assigned = Assigned(joined.member_id, joined.generation, self._member.sync(assignments))
+        self._alive_ms = self._clock.monotonic_ms()
+        self._is_failing = False
+        self._tell(partial(self._listener.on_assigned, assigned))
+        self._log(self._outage.recovery_line(self._clock.monotonic_ms() / 1000))
+        while not self._wake.wait(self._heartbeat_s):
+            self._member.heartbeat()
+            self._alive_ms = self._clock.monotonic_ms()
+        if not self._is_stopping.is_set():
+            raise RejoinNeededError(f"group {self._group_id} is to be formed anew")
+
+    def _fail(self, error: Exception) -> None:
+        self._member.close()
+        if self._is_stopping.is_set():
+            return  # the way out caused it
+        is_transient = isinstance(error, ClientError) and error.error_code in _TRANSIENT
+        self._is_failing = not is_transient
+        self._tell(partial(self._listener.on_failed, error, is_transient=is_transient))
+        if is_transient or isinstance(error, UnreachableError):
+            # That brokers are away is reported by the service's other clients, and needs no second line.
+            self._logger.debug("the group %s cannot be reached: %s", self._group_id, error)
+            return
+        if not isinstance(error, MoldauError) and repr(error) != self._unforeseen:
+            self._unforeseen = repr(error)
+            self._logger.error("taking part in the group %s failed", self._group_id, exc_info=error)
+        self._log(self._outage.failure_line(str(error), self._clock.monotonic_ms() / 1000))
+
+    def _log(self, line: str | None) -> None:
+        if line is not None:
+            self._logger.warning("%s", line)
+
+    def _tell(self, call: Callable[[], None]) -> None:
+        def unless_stopping() -> None:
+            if not self._is_stopping.is_set():
+                call()
+
+        try:
+            self._loop.call_soon_threadsafe(unless_stopping)
+        except RuntimeError:
+            pass  # the loop is closed: nobody listens any more

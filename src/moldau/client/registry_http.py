@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from moldau.client.errors import ClientError, UnreachableError
 from moldau.client.keystores import trusted_certificates_pem
 
-__all__ = ["MEDIA_TYPE", "RegistryHttp", "RegistryRefusalError", "RegistryServers"]
+__all__ = ["MEDIA_TYPE", "RegistryHttp", "RegistryRefusalError", "RegistryServers", "read_answer"]
 
 MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 
@@ -98,7 +98,7 @@ class RegistryHttp:
             connection.close()
             raise
         self._connections[url] = connection
-        return _document(url, answer.status, text)
+        return read_answer(url, answer.status, text)
 
     def _connect(self, address: SplitResult, servers: RegistryServers) -> http.client.HTTPConnection:
         host = address.hostname or ""
@@ -120,7 +120,8 @@ def _authorization(address: SplitResult, user_info: str | None) -> dict[str, str
     return {"Authorization": f"Basic {base64.b64encode(user_info.encode()).decode()}"} if user_info else {}
 
 
-def _document(url: str, status: int, text: bytes) -> Any:
+def read_answer(url: str, status: int, text: bytes) -> Any:
+    """The document of an answer; raises `RegistryRefusalError`, or `ClientError` where no registry has answered."""
     try:
         document = json.loads(text)
     except ValueError:

@@ -8,11 +8,12 @@ nobody knows is that message's fault. A registry that does not answer, or that r
 
 from __future__ import annotations
 
+import pkgutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final, Protocol
 from urllib.parse import quote, urlsplit
 
 from moldau.client.errors import ClientError, SchemaRegistryError, UnreachableError
@@ -22,9 +23,6 @@ from moldau.schemas.errors import SchemaError
 from moldau.schemas.identity import SchemaReference
 from moldau.schemas.schema import ParsedSchema, parse
 from moldau.serdes.schema_source import RegisteredSchema, SchemaText, UnfitValueError
-
-if TYPE_CHECKING:
-    from moldau.client.mock_registry import MockRegistry
 
 __all__ = [
     "DEFAULT_URL",
@@ -43,6 +41,17 @@ UNKNOWN_FOR_S = 1.0
 """How long an id that was not found is not asked for again: bad records come in crowds."""
 MAX_UNKNOWN = 1000
 """How many such ids are remembered, since every record may name another."""
+_MOCK_PROVIDER: Final = "moldau.registry.mock:mock_registry"
+"""Gives the registry that a `mock://` URL names. Looked up by its name and only when needed: the registry is built on
+this package, so it cannot be imported here, and commands that start often should not load it."""
+
+
+class InProcessRegistry(Protocol):
+    """A registry that answers without HTTP."""
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """As `RegistryHttp.ask`: the answer's document; raises `RegistryRefusalError`."""
+        ...
 
 
 class RegistryClient:
@@ -54,12 +63,10 @@ class RegistryClient:
         self._servers = RegistryServers(tuple(url for url in urls if url), properties.get("basic.auth.user.info"))
         self._http = RegistryHttp(TIMEOUT_S)
         self._by_id: dict[int | str, RegisteredSchema] = {}
-        self._mock: MockRegistry | None = None
+        self._in_process: InProcessRegistry | None = None
         if self._servers.urls and urlsplit(self._servers.urls[0]).scheme == MOCK_SCHEME:
-            # Only tests need it, and commands start often.
-            from moldau.client.mock_registry import mock_registry
-
-            self._mock = mock_registry(self._servers.urls[0])
+            provide: Callable[[str], InProcessRegistry] = pkgutil.resolve_name(_MOCK_PROVIDER)
+            self._in_process = provide(self._servers.urls[0])
             return
         for url in self._servers.urls:
             if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
@@ -125,8 +132,8 @@ class RegistryClient:
         return found
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        if self._mock is not None:
-            return self._mock.ask(method, path, body)
+        if self._in_process is not None:
+            return self._in_process.ask(method, path, body)
         try:
             return self._http.ask(self._servers, method, path, body)
         finally:

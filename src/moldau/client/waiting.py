@@ -3,11 +3,12 @@
 Many of its calls block in C for as long as the broker takes, and Python delivers signals only when they return: Ctrl-C
 would take a minute. Here such a call runs in a daemon thread while the caller waits in short slices. A caller that is
 interrupted, or has no time left, leaves the thread behind: it keeps its client alive, so that the interpreter does not
-wait for the client's end either. Start at `interruptible`.
+wait for the client's end either. Start at `interruptible`; for event loops at `in_daemon_thread`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import threading
 import time
@@ -16,7 +17,16 @@ from typing import Any, Generic, TypeVar
 
 from moldau.client.errors import UnreachableError
 
-__all__ = ["BlockingCall", "GivenUpError", "close_within", "interruptible", "never", "served"]
+__all__ = [
+    "BlockingCall",
+    "GivenUpError",
+    "close_within",
+    "in_daemon_thread",
+    "interruptible",
+    "join_thread",
+    "never",
+    "served",
+]
 
 Answer = TypeVar("Answer")
 
@@ -121,4 +131,45 @@ def close_within(client: Any, timeout_s: float) -> bool:
     if not closing.wait(timeout_s):
         return False
     closing.answer()
+    return True
+
+
+async def in_daemon_thread(call: Callable[[], Answer], *, name: str) -> Answer:
+    """From an event loop: return what a blocking call returns or raise what it raises.
+
+    When cancelled, the call is left to itself. asyncio's own threads would keep a stopped service from ending for as
+    long as a broker that is away may take to answer.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Answer] = loop.create_future()
+
+    def settle(answer: Answer | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(answer)  # type: ignore[arg-type]
+
+    def run() -> None:
+        answer, failure = None, None
+        try:
+            answer = call()
+        except BaseException as error:
+            failure = error
+        try:
+            loop.call_soon_threadsafe(settle, answer, failure)
+        except RuntimeError:
+            pass  # the loop is closed: nobody waits any more
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return await future
+
+
+async def join_thread(thread: threading.Thread, timeout_s: float) -> bool:
+    """From an event loop: wait for a thread to end, for `timeout_s` at most; whether it did."""
+    try:
+        await asyncio.wait_for(in_daemon_thread(thread.join, name="waiting-for-thread"), max(0.0, timeout_s))
+    except TimeoutError:
+        return False
     return True

@@ -14,12 +14,12 @@ from moldau.http.app import HttpApp
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint
 from moldau.http.errors import HttpError
+from moldau.http.forwarding import Forward
 from moldau.http.metrics import HttpMetrics
 from moldau.http.negotiation import MediaTypes
-from moldau.registry import schemas_of_documents as documents
 from moldau.registry.errors import ForwardingError, RegistryError
-from moldau.registry.forwarding import Forward
 from moldau.registry.registry import Registry
+from moldau.registry.routes import document_schemas as documents
 from moldau.registry.routes.compatibility import Compatibility
 from moldau.registry.routes.contexts import Contexts
 from moldau.registry.routes.resource import within_contexts

@@ -6,30 +6,27 @@ Lives in whichever event loop starts it, beside other services if need be. Start
 from __future__ import annotations
 
 import logging
-import threading
-import time
 
 from moldau.client.admin import Admin
+from moldau.client.compacted_topic import CompactedTopic
 from moldau.client.connection import normalize_servers
-from moldau.client.errors import ClientError
+from moldau.client.election import Election
 from moldau.core.addresses import is_loopback
 from moldau.core.errors import StartupError
+from moldau.http.forwarding import Forwarding
 from moldau.http.serving import HttpServer
 from moldau.registry.app import build_app
-from moldau.registry.blocking import in_daemon_thread
-from moldau.registry.election import Election
 from moldau.registry.errors import RegistryError
-from moldau.registry.forwarding import Forwarding
-from moldau.registry.identity import InstanceIdentity
+from moldau.registry.leadership import ElectedLeadership, InstanceIdentity, RegistryProtocol
 from moldau.registry.registry import Registry
+from moldau.registry.routes.resource import FORWARDED, OFFSET_HEADER
 from moldau.registry.settings import Dialect, RegistrySettings
 from moldau.registry.store import TopicStore
-from moldau.registry.topic import ensure_topic
-from moldau.registry.waiting import told_while_waiting
 
 __all__ = ["RegistryInstance"]
 
-PATIENCE_MS = 5000
+CLIENT_ID = "schema-registry"
+QUESTION_MS = 5000
 """How long one question to the brokers may take."""
 
 FINISH_WRITES_S, LEAVE_GROUP_S, CLOSE_STORE_S = 1.0, 1.0, 1.0
@@ -46,7 +43,6 @@ class RegistryInstance:
         self._store: TopicStore | None = None
         self._election: Election | None = None
         self._registry: Registry | None = None
-        self._is_stopping = threading.Event()
 
     @property
     def url(self) -> str:
@@ -76,20 +72,16 @@ class RegistryInstance:
     async def start(self) -> None:
         """Return once requests are answered and all that was registered is known; raises `StartupError`."""
         settings = self.settings
-        deadline = time.monotonic() + settings["kafkastore.init.timeout.ms"] / 1000
         self._server = HttpServer(host=settings.listener.host, port=settings.listener.port, drain_s=DRAIN_S)
         self._server.bind()
+        self._store = store = self._new_store()
         try:
-            async with told_while_waiting(normalize_servers(settings["kafkastore.bootstrap.servers"]), deadline):
-                cluster_id = await in_daemon_thread(lambda: self._prepare_topic(deadline), name="registry-topic")
-                self._store = store = self._new_store()
-                await store.start(max(1.0, deadline - time.monotonic()))
+            await store.start(settings["kafkastore.init.timeout.ms"] / 1000)
         except RegistryError as error:
             raise StartupError(str(error)) from None
         self._election = election = self._new_election(self._server.port, store)
-        election.cluster_id = cluster_id
         store.may_write = lambda: election.is_leader
-        self._registry = Registry(settings, store, election)
+        self._registry = Registry(settings, store, ElectedLeadership(election, store.cluster_id))
         election.start()
         await self._server.start(build_app(self._registry, forward=self._forwarding()))
         _logger.info("schema registry started: %s (%s), %d subjects", self.url, self.reach, len(store.state.subjects()))
@@ -99,7 +91,6 @@ class RegistryInstance:
 
         Every step has its time: with the brokers gone, most of what it waits for will never come.
         """
-        self._is_stopping.set()
         if self._registry is not None:
             await self._registry.finish_writes(FINISH_WRITES_S)
         if self._election is not None:
@@ -112,53 +103,45 @@ class RegistryInstance:
             await self._store.stop(CLOSE_STORE_S)
         _logger.info("schema registry stopped")
 
-    def _prepare_topic(self, deadline: float) -> str:
-        admin = self._open_admin(timeout_ms=min(PATIENCE_MS, self.settings["kafkastore.init.timeout.ms"]))
-        ensure_topic(
-            admin,
-            self.settings["kafkastore.topic"],
-            replication_factor=self.settings["kafkastore.topic.replication.factor"],
-            deadline=deadline,
-            is_stopping=self._is_stopping.is_set,
-        )
-        try:
-            return admin.describe_cluster().cluster_id
-        except ClientError as error:
-            raise StartupError(f"the cluster at {admin.servers} cannot be described: {error}") from None
-
-    def _open_admin(self, timeout_ms: int = PATIENCE_MS) -> Admin:
-        properties = {**self.settings.client_properties, "client.id": "schema-registry"}
-        return Admin(self.settings["kafkastore.bootstrap.servers"], properties, timeout_ms=timeout_ms)
-
-    def _open_group_admin(self) -> Admin:
-        """Joining may last as long as a silent member is waited for, and a bit."""
-        return self._open_admin(max(PATIENCE_MS, 2 * self.settings["kafkagroup.session.timeout.ms"]))
-
     def _new_store(self) -> TopicStore:
         settings = self.settings
-        return TopicStore(
-            normalize_servers(settings["kafkastore.bootstrap.servers"]),
-            settings["kafkastore.topic"],
+        topic = CompactedTopic(
+            name=settings["kafkastore.topic"],
+            servers=normalize_servers(settings["kafkastore.bootstrap.servers"]),
+            client_id=CLIENT_ID,
+            logger=_logger,
             timeout_ms=settings["kafkastore.timeout.ms"],
+            replication_factor=settings["kafkastore.topic.replication.factor"],
             properties=settings.client_properties,
-            names_avro=settings.dialect is Dialect.V8,
         )
+        return TopicStore(topic, names_avro=settings.dialect is Dialect.V8)
 
     def _new_election(self, port: int, store: TopicStore) -> Election:
         settings = self.settings
+        identity = InstanceIdentity(settings.host_name, port, settings["leader.eligibility"])
         return Election(
             self._open_group_admin,
             settings["schema.registry.group.id"],
-            InstanceIdentity(settings.host_name, port, settings["leader.eligibility"]),
+            RegistryProtocol(identity),
+            own_url=identity.url,
             session_timeout_ms=settings["kafkagroup.session.timeout.ms"],
             heartbeat_interval_ms=settings["kafkagroup.heartbeat.interval.ms"],
             on_elected=store.forget_end,
+            logger=_logger,
         )
+
+    def _open_group_admin(self) -> Admin:
+        """Joining may last as long as a silent member is waited for, and a bit."""
+        properties = {**self.settings.client_properties, "client.id": CLIENT_ID}
+        timeout_ms = max(QUESTION_MS, 2 * self.settings["kafkagroup.session.timeout.ms"])
+        return Admin(self.settings["kafkastore.bootstrap.servers"], properties, timeout_ms=timeout_ms)
 
     def _forwarding(self) -> Forwarding:
         settings = self.settings
         return Forwarding(
+            hop_header=FORWARDED,
             connect_timeout_ms=settings["leader.connect.timeout.ms"],
             read_timeout_ms=settings["leader.read.timeout.ms"],
             headers=settings["inter.instance.headers.whitelist"],
+            answer_headers=[OFFSET_HEADER],
         )

@@ -1,4 +1,4 @@
-"""The records of the `_schemas` topic, byte for byte as every registry writes them, and read with patience.
+"""The records of the `_schemas` topic, byte for byte as every registry writes them, and read tolerantly.
 
 A key's properties have one order, since compaction compares bytes. Values of other writers may carry more than we
 know, or less; what cannot be understood at all is `None` and left to the caller to log. Pure.

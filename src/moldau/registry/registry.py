@@ -9,103 +9,54 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from moldau.registry.checking import FarChecks
 from moldau.registry.decisions.decision import Decision
-from moldau.registry.decisions.register import register, registered_already
+from moldau.registry.decisions.register import find_registered, register
 from moldau.registry.entities import SchemaVersion
 from moldau.registry.errors import StoreError, StoreTimeoutError, TooBusyError, UnknownLeaderError
-from moldau.registry.parsing import Parser
-from moldau.registry.records import Record
+from moldau.registry.leadership import Leadership
+from moldau.registry.parsing.check_client import CheckClient
+from moldau.registry.parsing.parser import Parser
 from moldau.registry.requests import RegisterRequest
 from moldau.registry.settings import RegistrySettings
 from moldau.registry.state import State
+from moldau.registry.store import Store
 
-__all__ = ["Leadership", "Registry", "Store"]
+__all__ = ["Registry"]
 
 Reply = TypeVar("Reply")
 WORKERS = 4
-"""Threads for decisions. They share an interpreter, so more would not make more; some may wait for another process."""
+"""Threads for decisions. They share one interpreter lock, so more of them would not decide faster."""
 MAX_WAITING = 100
 MAX_CHARACTERS_AT_ONCE = 20_000
 """Known schemas up to this length are found at once, without a thread: normalizing one takes some milliseconds."""
 SWITCH_S = 0.0005
-"""How long a decision may hold the interpreter while a read waits for it; Python's own five milliseconds are much."""
+"""How long a decision may hold the interpreter lock while a read waits for it; Python's default of 5 ms is too long."""
 DEEPEST_RECURSION = 4000
-"""Calls within one another: schemas as deep as `json_text.MAX_NESTING` allows take up to nine for each level."""
-
-
-class Store(Protocol):
-    """Where the records are. All on the event loop's thread."""
-
-    @property
-    def state(self) -> State: ...
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether all that was in the topic at the start has been read."""
-        ...
-
-    @property
-    def applied_offset(self) -> int: ...
-
-    def frozen(self) -> AbstractContextManager[None]:
-        """Keep the state as it is for as long as another thread looks at it."""
-        ...
-
-    async def catch_up(self) -> None:
-        """Return when nothing is in the topic that the state does not know."""
-        ...
-
-    async def append(self, records: Sequence[Record]) -> None:
-        """Write and read back; raises `StoreError` or one of its kin."""
-        ...
-
-    async def reached(self, offset: int) -> None:
-        """Return when the state knows the record at an offset."""
-        ...
-
-
-class Leadership(Protocol):
-    @property
-    def is_leader(self) -> bool: ...
-
-    @property
-    def own_url(self) -> str:
-        """Where the other instances reach this one."""
-        ...
-
-    @property
-    def leader_url(self) -> str | None:
-        """Where the leader is reached; `None` while there is none, and while it is this instance."""
-        ...
-
-    async def settled(self, timeout_s: float) -> None:
-        """Return when somebody leads; raises `UnknownLeaderError` or `StoreError` where that takes too long."""
-        ...
-
-    @property
-    def cluster_id(self) -> str: ...
+"""The recursion limit: schemas as deep as `json_text.MAX_NESTING` allows take up to nine calls for each level."""
 
 
 class Registry:
-    def __init__(self, settings: RegistrySettings, store: Store, leadership: Leadership) -> None:
+    def __init__(
+        self, settings: RegistrySettings, store: Store, leadership: Leadership, *, workers: int = WORKERS
+    ) -> None:
+        """`workers` threads decide; with 0 the event loop does, and no process is started to compare schemas."""
         self.settings = settings
         self.store = store
         self.leadership = leadership
-        self._far_checks = FarChecks()
-        self.parser = Parser(settings["schema.cache.size"], self._far_checks)
+        self._check_client = CheckClient() if workers else None
+        self.parser = Parser(settings["schema.cache.size"], self._check_client)
         self._writing = asyncio.Lock()
         self._write: asyncio.Future[None] | None = None
         self._waiting = 0
         self._is_closing = False
-        sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_S))
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST_RECURSION))
-        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="registry-decisions")
+        if workers:  # without threads it is embedded in a user's process, whose limits are not ours to change
+            sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_S))
+            sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST_RECURSION))
+        self._workers = ThreadPoolExecutor(workers, thread_name_prefix="registry-decisions") if workers else None
 
     async def finish_writes(self, timeout_s: float) -> None:
         """Wait for the write under way and begin no other: what comes later is another instance's to write."""
@@ -119,8 +70,10 @@ class Registry:
             self._writing.release()
 
     def close(self) -> None:
-        self._workers.shutdown(wait=False, cancel_futures=True)
-        self._far_checks.close()
+        if self._workers is not None:
+            self._workers.shutdown(wait=False, cancel_futures=True)
+        if self._check_client is not None:
+            self._check_client.close()
 
     @property
     def state(self) -> State:
@@ -131,14 +84,14 @@ class Registry:
         async with self._writing:
             if self._is_closing or not self.leadership.is_leader:
                 raise UnknownLeaderError("This instance does not lead any more; ask again in a moment")
-            await self._stored(self.store.catch_up())
+            await self._wait_for_store(self.store.catch_up())
             decision = await self.examine(decide)
             if decision.records:
-                await self._stored(self.store.append(decision.records))
+                await self._wait_for_store(self.store.append(decision.records))
             return decision.reply
 
-    async def _stored(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do what waits for brokers; whoever stops the registry may give it up."""
+    async def _wait_for_store(self, work: Coroutine[Any, Any, None]) -> None:
+        """Wait for the store; `finish_writes` cancels the wait when the registry stops."""
         self._write = write = asyncio.ensure_future(work)
         try:
             await write
@@ -151,6 +104,8 @@ class Registry:
 
     async def examine(self, question: Callable[[State], Reply]) -> Reply:
         """Ask something that may take long: parsing and comparing. Other requests are answered meanwhile."""
+        if self._workers is None:
+            return question(self.state)
         if self._waiting >= MAX_WAITING:
             raise TooBusyError(f"{MAX_WAITING} schemas wait to be parsed and compared; ask again in a moment")
         self._waiting += 1
@@ -160,12 +115,12 @@ class Registry:
         finally:
             self._waiting -= 1
 
-    async def known(self, subject: str, request: RegisterRequest, *, normalize: bool) -> SchemaVersion | None:
+    async def find_registered(self, subject: str, request: RegisterRequest, *, normalize: bool) -> SchemaVersion | None:
         """The version that registering would find, where nothing would be written: any instance can tell."""
 
         def find(state: State) -> SchemaVersion | None:
             defaults = self.settings.config_defaults
-            return registered_already(state, self.parser, subject, request, defaults=defaults, normalize=normalize)
+            return find_registered(state, self.parser, subject, request, defaults=defaults, normalize=normalize)
 
         is_short = len(request.schema) <= MAX_CHARACTERS_AT_ONCE
         if is_short and self.parser.knows(request.schema_type, request.schema, request.references):

@@ -57,7 +57,7 @@ def wider_scopes(scope: str | None) -> tuple[str | None, ...]:
 
 
 def effective_config(state: State, scope: str | None, defaults: Mapping[str, Any]) -> Mapping[str, Any]:
-    """All settings that hold in a scope; an alias is a subject's own affair and is not handed down."""
+    """All settings that hold in a scope; an alias holds for its own subject only."""
     merged = dict(defaults)
     for wider in reversed(wider_scopes(scope)):
         merged |= {name: value for name, value in state.configs.get(wider, {}).items() if name != "alias"}

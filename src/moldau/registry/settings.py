@@ -126,7 +126,7 @@ class RegistrySettings:
 
     @property
     def host_name(self) -> str:
-        """What other instances are told; a name that means any address would lead them to themselves."""
+        """The name other instances connect to: never an any-address, which would mean themselves."""
         host = self["host.name"] or self.listener.host
         return socket.gethostname() if host in ("", "0.0.0.0", "::") else host
 

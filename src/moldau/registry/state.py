@@ -52,7 +52,7 @@ class State:
         self.modes: dict[str | None, str] = {}
         self.named_contexts: dict[str, None] = {}
         self.generation = 0
-        """Counts the changes: whoever keeps something made of this state knows by it when that is stale."""
+        """Counts the changes, so that answers made from this state are known to be stale."""
         self._versions: dict[str, dict[int, SchemaVersion]] = {}
         self._contexts: dict[str, _Context] = {}
         self._referrers: dict[SchemaKey, dict[SchemaKey, None]] = {}

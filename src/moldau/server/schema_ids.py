@@ -75,7 +75,7 @@ def announced_registries(coordinators: Coordinators) -> tuple[str, ...]:
     None where the group is empty or another broker coordinates it.
     """
     from moldau.coordinator.group.classic.group import ClassicGroup
-    from moldau.registry.identity import PROTOCOL_TYPE, InstanceIdentity
+    from moldau.registry.leadership import PROTOCOL_TYPE, InstanceIdentity
 
     shard = coordinators.groups.shard_of(GROUP_ID)
     group = None if isinstance(shard, ErrorCode) else shard.core.groups.get(GROUP_ID)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from moldau.client.mock_registry import mock_registry
 from moldau.client.registry_http import RegistryHttp, RegistryRefusalError, RegistryServers
+from moldau.registry.mock import mock_registry
 from moldau.testing.registry import SchemaRegistry
 
 _numbers = count()
@@ -63,6 +63,24 @@ CONVERSATIONS: dict[str, list[tuple[str, str, Any]]] = {
         ("POST", "/subjects/{s}-p/versions", proto("string")),
         ("GET", "/subjects/{s}-p/versions/latest", None),
     ],
+    "levels and modes": [
+        ("PUT", "/config/{s}", {"compatibility": "NONE"}),
+        ("POST", "/subjects/{s}/versions", record()),
+        ("POST", "/subjects/{s}/versions", record(WITHOUT_DEFAULT)),
+        ("GET", "/subjects/{s}/versions/2", None),
+        ("PUT", "/config/{s}", {"compatibility": "sometimes"}),
+        ("PUT", "/mode/{s}", {"mode": "READONLY"}),
+        ("POST", "/subjects/{s}/versions", record(WITH_DEFAULT)),
+        ("POST", "/compatibility/subjects/{s}/versions/latest", record(WITH_DEFAULT)),
+    ],
+    "deleting": [
+        ("POST", "/subjects/{s}/versions", record()),
+        ("GET", "/subjects/{s}%2Fwith%20odd%3Fname/versions/latest", None),
+        ("DELETE", "/subjects/{s}-nobody", None),
+        ("POST", "/subjects/{s}-outer/versions", referring("{s}")),
+        ("DELETE", "/subjects/{s}/versions/1", None),
+        ("GET", "/nothing/here", None),
+    ],
     "references": [
         ("POST", "/subjects/{s}/versions", record()),
         ("POST", "/subjects/{s}-outer/versions", referring("{s}")),
@@ -92,6 +110,9 @@ def answers(conversation: list[tuple[str, str, Any]], subject: str, ask: Any) ->
             answer = ask(method, path.replace("{s}", subject), filled)
         except RegistryRefusalError as refusal:
             found.append((refusal.status, refusal.registry_code))
+            continue
+        if method in ("PUT", "DELETE"):
+            found.append(answer)
             continue
         told = {key: answer.get(key) for key in ("schema", "schemaType", "version", "references") if method == "GET"}
         found.append({**told, "id": ids.setdefault(answer["id"], len(ids))} if "id" in answer else told)

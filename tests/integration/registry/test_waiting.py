@@ -9,7 +9,7 @@ import time
 import pytest
 from tests.integration.cli_commands import Running, installed
 
-from moldau.registry.waiting import told_while_waiting
+from moldau.client.outages import log_while_waiting
 
 
 def test_waiting_is_told_and_can_be_interrupted() -> None:
@@ -23,8 +23,10 @@ def test_waiting_is_told_and_can_be_interrupted() -> None:
 
 
 def test_it_is_told_again_and_again_until_the_wait_ends(caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("moldau.registry")
+
     async def wait() -> None:
-        async with told_while_waiting("b:1", time.monotonic() + 60, first_s=0, next_s=0):
+        async with log_while_waiting("b:1", time.monotonic() + 60, logger, first_s=0, next_s=0):
             while len(caplog.records) < 3:
                 await asyncio.sleep(0)
         count = len(caplog.records)

@@ -8,9 +8,10 @@ from typing import Any
 from starlette.testclient import TestClient
 
 from moldau.registry.app import build_app
-from moldau.registry.memory_store import AloneLeadership, MemoryStore
+from moldau.registry.leadership import SoleLeadership
 from moldau.registry.registry import Registry
 from moldau.registry.settings import RegistrySettings
+from moldau.registry.store import MemoryStore
 
 __all__ = ["PERSON", "PERSON_WITH_HOBBY", "PERSON_WITH_NAME", "Site"]
 
@@ -28,7 +29,7 @@ class Site:
 
     def __init__(self, settings: dict[str, str]) -> None:
         self.store = MemoryStore()
-        self.registry = Registry(RegistrySettings.of(settings), self.store, AloneLeadership())
+        self.registry = Registry(RegistrySettings.of(settings), self.store, SoleLeadership())
         self.http = TestClient(build_app(self.registry))
 
     def register(self, subject: str, schema: Any = PERSON, **fields: Any) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from moldau.client import prepared_serde
-from moldau.client.mock_registry import mock_registry
 from moldau.core.errors import InvalidConfigError
+from moldau.registry.mock import mock_registry
 from moldau.serdes.schema_serde import AvroSerde, JsonSchemaSerde, ProtobufSerde, SchemaRecord, SchemaSerde
 from moldau.serdes.schema_source import SchemaSourceError, UnfitValueError
 

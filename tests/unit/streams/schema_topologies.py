@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from moldau.client.mock_registry import mock_registry
 from moldau.client.schema_registry import RegistryClient
+from moldau.registry.mock import mock_registry
 from moldau.serdes.schema_serde import SchemaSerde
 from moldau.streams import (
     Consumed,

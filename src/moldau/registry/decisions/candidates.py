@@ -1,7 +1,7 @@
 """From a request to the schema that would be kept: completed, parsed, validated and in its one spelling.
 
 Used by registering, looking up and testing alike, so that the three agree on what "the same schema" is.
-Start at `candidate` and `completed`.
+Start at `build_candidate` and `complete_request`.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from moldau.registry.metadata import (
     merged_metadata,
     merged_rule_sets,
     property_of,
+    rule_set_without,
     with_version,
 )
-from moldau.registry.parsing import Parser
-from moldau.registry.requests import RegisterRequest
+from moldau.registry.parsing.parser import Parser
+from moldau.registry.requests import RegisterRequest, TagRequest
 from moldau.registry.state import State
 from moldau.registry.subjects import context_of, in_context
 from moldau.schemas.errors import SchemaError
 from moldau.schemas.identity import digest
 from moldau.schemas.schema import ParsedSchema
 
-__all__ = ["Candidate", "candidate", "completed", "with_inherited"]
+__all__ = ["Candidate", "build_candidate", "complete_request", "inherit_settings", "retag_request"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Candidate:
         )
 
 
-def candidate(
+def build_candidate(
     state: State,
     parser: Parser,
     subject: str,
@@ -95,7 +96,7 @@ def candidate(
     )
 
 
-def completed(
+def complete_request(
     request: RegisterRequest, previous: Version | None, config: Mapping[str, Any], next_version: int
 ) -> RegisterRequest:
     """A request with what it leaves to the version before it and to the config: text, metadata, rules."""
@@ -105,13 +106,13 @@ def completed(
         request = replace(
             request, schema=previous.schema, schema_type=previous.schema_type, references=previous.references
         )
-    request = with_inherited(request, previous, config)
+    request = inherit_settings(request, previous, config)
     if request.version != 0 or property_of(request.metadata, VERSION_PROPERTY) is not None:
         request = replace(request, metadata=with_version(request.metadata, next_version))
     return request
 
 
-def with_inherited(request: RegisterRequest, previous: Version | None, config: Mapping[str, Any]) -> RegisterRequest:
+def inherit_settings(request: RegisterRequest, previous: Version | None, config: Mapping[str, Any]) -> RegisterRequest:
     """Metadata and rules of the request, else of the version before it, between the config's defaults and overrides."""
     metadata = request.metadata if request.metadata is not None or previous is None else previous.metadata
     rule_set = request.rule_set if request.rule_set is not None or previous is None else previous.rule_set
@@ -123,6 +124,26 @@ def with_inherited(request: RegisterRequest, previous: Version | None, config: M
         rule_set=merged_rule_sets(
             merged_rule_sets(config.get("defaultRuleSet"), rule_set), config.get("overrideRuleSet")
         ),
+    )
+
+
+def retag_request(old: Version, previous: Version, request: TagRequest) -> RegisterRequest:
+    """A new version of a known text, in which only metadata and rules change: what is to be registered.
+
+    Rules are given as a whole, or as changes to those of the version before.
+    """
+    rule_set = request.rule_set
+    if request.rules_to_merge is not None or request.rules_to_remove:
+        rule_set = merged_rule_sets(previous.rule_set, request.rules_to_merge)
+        rule_set = rule_set_without(rule_set, request.rules_to_remove)
+    metadata = request.metadata if request.metadata is not None else old.metadata
+    return RegisterRequest(
+        schema=old.schema,
+        schema_type=old.schema_type,
+        references=old.references,
+        metadata=with_version(metadata, request.new_version),
+        rule_set=rule_set,
+        version=request.new_version,
     )
 
 

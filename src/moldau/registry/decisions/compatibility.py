@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moldau.registry.decisions.candidates import Candidate, candidate
+from moldau.registry.decisions.candidates import Candidate, build_candidate
 from moldau.registry.entities import SchemaVersion
 from moldau.registry.errors import MAX_SHOWN_CHARACTERS, InvalidSchemaTextError, VersionNotFoundError
 from moldau.registry.metadata import Metadata, property_of
-from moldau.registry.parsing import Parser
+from moldau.registry.parsing.parser import Parser
 from moldau.registry.requests import RegisterRequest
 from moldau.registry.scopes import effective_config, scope_of
 from moldau.registry.state import State
@@ -64,7 +64,7 @@ def examined(
         live = live[:1] if version == -1 else [schema for schema in live if schema.version == version]
         if not live and version != -1:
             raise VersionNotFoundError(version)
-    new = candidate(state, parser, subject, request, config, normalize=normalize, is_new=True)
+    new = build_candidate(state, parser, subject, request, config, normalize=normalize, is_new=True)
     return incompatibilities(state, parser, new, live, config)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from moldau.registry.decisions.candidates import Candidate, candidate, with_inherited
+from moldau.registry.decisions.candidates import Candidate, build_candidate, inherit_settings
 from moldau.registry.entities import SchemaVersion
 from moldau.registry.errors import SchemaNotFoundError
-from moldau.registry.parsing import Parser
+from moldau.registry.parsing.parser import Parser
 from moldau.registry.queries import find_versions
 from moldau.registry.requests import RegisterRequest
 from moldau.registry.scopes import effective_config, scope_of
@@ -54,12 +54,12 @@ def _look_up_in(
     with_deleted: bool,
 ) -> SchemaVersion | None:
     """The version of this very subject; as the schema was sent, or completed as registering would do."""
-    new = candidate(state, parser, subject, request, config, normalize=normalize, is_new=False)
+    new = build_candidate(state, parser, subject, request, config, normalize=normalize, is_new=False)
     for found in state.same_in(subject, new.identity):
         if with_deleted or not found.is_deleted:
             return found
     resolved = next(_same_when_resolved(state, parser, subject, new, with_deleted=with_deleted), None)
-    inherited = with_inherited(request, state.latest(subject), config)
+    inherited = inherit_settings(request, state.latest(subject), config)
     if resolved is not None or inherited == request:
         return resolved
     return _look_up_in(state, parser, subject, inherited, config, normalize=normalize, with_deleted=with_deleted)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moldau.core.ids import INT32_MAX
-from moldau.registry.decisions.candidates import Candidate, candidate, completed, with_inherited
+from moldau.registry.decisions.candidates import Candidate, build_candidate, complete_request, inherit_settings
 from moldau.registry.decisions.compatibility import incompatibilities
 from moldau.registry.decisions.decision import Decision, check_writable
 from moldau.registry.entities import SchemaVersion
@@ -17,7 +17,7 @@ from moldau.registry.errors import (
     NotPermittedError,
 )
 from moldau.registry.metadata import validate_rule_set
-from moldau.registry.parsing import Parser
+from moldau.registry.parsing.parser import Parser
 from moldau.registry.queries import LATEST
 from moldau.registry.records import ContextKey, Record, SchemaKey
 from moldau.registry.requests import RegisterRequest
@@ -25,7 +25,7 @@ from moldau.registry.scopes import IMPORTING_MODES, effective_config, effective_
 from moldau.registry.state import State
 from moldau.registry.subjects import DEFAULT_CONTEXT, check_subject, context_of
 
-__all__ = ["register", "registered_already"]
+__all__ = ["find_registered", "register"]
 
 
 def register(
@@ -48,9 +48,9 @@ def register(
     live = state.live_versions(subject)[::-1]
     next_version = max((schema.version for schema in state.versions(subject)), default=0) + 1
     if not is_import:
-        request = completed(request, live[0] if live else None, config, next_version)
+        request = complete_request(request, live[0] if live else None, config, next_version)
     is_new = request.id is None and validates_new and config.get("validateNewSchemas") is not False
-    new = candidate(state, parser, subject, request, config, normalize=normalize, is_new=is_new)
+    new = build_candidate(state, parser, subject, request, config, normalize=normalize, is_new=is_new)
     validate_rule_set(new.rule_set)
     found = _existing(state, subject, new, request)
     if found is not None:
@@ -65,7 +65,7 @@ def register(
     return Decision(added, records)
 
 
-def registered_already(
+def find_registered(
     state: State,
     parser: Parser,
     subject: str,
@@ -85,8 +85,8 @@ def registered_already(
     latest = state.latest(subject)
     if latest is None or effective_mode(state, scope_of(subject)) != "READWRITE" or request.id is not None:
         return None
-    request = with_inherited(request, latest, config)
-    new = candidate(state, parser, subject, request, config, normalize=normalize, is_new=True)
+    request = inherit_settings(request, latest, config)
+    new = build_candidate(state, parser, subject, request, config, normalize=normalize, is_new=True)
     return _existing(state, subject, new, request)
 
 

@@ -6,18 +6,18 @@ from functools import partial
 
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import flag
-from moldau.registry import schemas_of_documents as documents
 from moldau.registry.decisions.compatibility import examined
 from moldau.registry.errors import InvalidSchemaTextError
 from moldau.registry.queries import parse_version
 from moldau.registry.requests import RegisterRequest
+from moldau.registry.routes import document_schemas as documents
 from moldau.registry.routes.declarations import serves
 from moldau.registry.routes.parameters import NORMALIZE
 from moldau.registry.routes.resource import Resource
 
 __all__ = ["Compatibility"]
 
-VERBOSE = flag("verbose", "Whether reasons are told; a schema that does not parse is then a reason too.")
+VERBOSE = flag("verbose", "Whether reasons are given; a schema that does not parse is then a reason too.")
 
 
 class Compatibility(Resource):

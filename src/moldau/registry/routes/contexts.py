@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import text
-from moldau.registry import schemas_of_documents as documents
 from moldau.registry.decisions.deletion import delete_context
+from moldau.registry.routes import document_schemas as documents
 from moldau.registry.routes.declarations import serves
 from moldau.registry.routes.parameters import PAGE
 from moldau.registry.routes.resource import Resource, paged

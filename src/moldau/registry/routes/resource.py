@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint, Handle
-from moldau.registry.documents import schema_document
+from moldau.http.forwarding import Forward, ForwardingFailedError
 from moldau.registry.entities import SchemaVersion
-from moldau.registry.errors import InvalidSchemaTextError, UnknownLeaderError
-from moldau.registry.forwarding import FORWARDED, OFFSET_HEADER, Forward
+from moldau.registry.errors import ForwardingError, InvalidSchemaTextError, UnknownLeaderError
 from moldau.registry.queries import page
 from moldau.registry.registry import Registry
 from moldau.registry.routes.declarations import served_by
+from moldau.registry.routes.documents import schema_document
 from moldau.registry.routes.parameters import CONTEXT
 from moldau.registry.scopes import alias_target, scope_of
 from moldau.registry.settings import Dialect
@@ -25,7 +25,12 @@ from moldau.registry.state import State
 from moldau.registry.subjects import DEFAULT_CONTEXT, QualifiedSubject, context_name, in_context
 from moldau.schemas.errors import SchemaError
 
-__all__ = ["Resource", "paged", "qualifies_references", "within_contexts"]
+__all__ = ["FORWARDED", "OFFSET_HEADER", "Resource", "paged", "qualifies_references", "within_contexts"]
+
+FORWARDED = "x-forward"
+"""On requests that another instance has handed on."""
+OFFSET_HEADER = "x-moldau-offset"
+"""On answers to writes: how far a follower must have read to know what was written."""
 
 
 class Resource:
@@ -114,7 +119,7 @@ class Resource:
 
         async def lead_or_forward(call: Call) -> Answer:
             registry = self.registry
-            await registry.leadership.settled(registry.settings["kafkastore.timeout.ms"] / 1000)
+            await registry.leadership.wait_for_leader(registry.settings["kafkastore.timeout.ms"] / 1000)
             if registry.leadership.is_leader:
                 answer = await handle(call)
                 return answer._replace(headers={OFFSET_HEADER: str(registry.store.applied_offset)})
@@ -125,10 +130,13 @@ class Resource:
     async def _forwarded(self, call: Call, url: str | None) -> Answer:
         if url is None or FORWARDED in call.headers:
             raise UnknownLeaderError("The leader is changing; ask again in a moment")
-        answer = await self._forward(call, url)
+        try:
+            answer = await self._forward(call, url)
+        except ForwardingFailedError as error:
+            raise ForwardingError(str(error)) from None
         offset = (answer.headers or {}).get(OFFSET_HEADER, "")
         if offset.lstrip("-").isdigit():
-            await self.registry.store.reached(int(offset))
+            await self.registry.store.wait_until_applied(int(offset))
         return answer
 
 

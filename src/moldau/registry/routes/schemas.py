@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import flag, number, text
-from moldau.registry import schemas_of_documents as documents
-from moldau.registry.documents import schema_document, schema_string_document
 from moldau.registry.entities import SCHEMA_TYPES, SchemaVersion
 from moldau.registry.queries import find_by_guid, find_by_id, page, schemas_below, subjects_by_alias
+from moldau.registry.routes import document_schemas as documents
 from moldau.registry.routes.declarations import serves
+from moldau.registry.routes.documents import schema_document, schema_string_document
 from moldau.registry.routes.parameters import DELETED, FIND_TAGS, FORMAT, PAGE, REFERENCE_FORMAT
 from moldau.registry.routes.resource import Resource, paged, qualifies_references
 from moldau.registry.subjects import context_of
@@ -16,10 +16,10 @@ from moldau.registry.subjects import context_of
 __all__ = ["Schemas"]
 
 SUBJECT = text("subject", "A subject that has the id; its context is the one that is looked into.")
-FETCH_MAX_ID = flag("fetchMaxId", "Whether the highest id is told too.")
+FETCH_MAX_ID = flag("fetchMaxId", "Whether the highest id is given too.")
 SEARCH = (
     text("subjectPrefix", "How subjects begin."),
-    flag("aliases", "Whether other names of a subject are told."),
+    flag("aliases", "Whether other names of a subject are given."),
     DELETED,
     flag("latestOnly", "Only the latest version of each subject."),
     text("ruleType", "Only those with a rule of this type."),

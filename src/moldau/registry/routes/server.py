@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import moldau
 from moldau.http.calls import Answer, Call
-from moldau.registry import schemas_of_documents as documents
+from moldau.registry.routes import document_schemas as documents
 from moldau.registry.routes.declarations import serves
 from moldau.registry.routes.resource import Resource
 from moldau.registry.settings import Dialect
@@ -18,8 +18,8 @@ SPOKEN = {Dialect.V7: "7.9.0", Dialect.V8: "8.2.0"}
 class Server(Resource):
     tag = "Server"
 
-    @serves("GET", "/", "Whether anybody is here.", reply=documents.EMPTY_OBJECT)
-    @serves("POST", "/", "Whether anybody is here.", reply=documents.EMPTY_OBJECT)
+    @serves("GET", "/", "Whether the registry answers.", reply=documents.EMPTY_OBJECT)
+    @serves("POST", "/", "Whether the registry answers.", reply=documents.EMPTY_OBJECT)
     async def root(self, _call: Call) -> Answer:
         return Answer({})
 

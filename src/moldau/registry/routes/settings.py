@@ -7,18 +7,18 @@ from typing import Unpack
 
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import flag
-from moldau.registry import schemas_of_documents as documents
 from moldau.registry.decisions.settings import delete_config, delete_mode, update_config, update_mode
-from moldau.registry.documents import config_document, config_update_document
 from moldau.registry.errors import ConfigNotSetError, ModeNotSetError
 from moldau.registry.requests import read_config_update, read_mode_update
+from moldau.registry.routes import document_schemas as documents
 from moldau.registry.routes.declarations import Description, Handler, serves
+from moldau.registry.routes.documents import config_document, config_update_document
 from moldau.registry.routes.resource import Resource
 from moldau.registry.scopes import effective_config, effective_mode
 
 __all__ = ["Config", "Mode"]
 
-DEFAULT_TO_GLOBAL = flag("defaultToGlobal", "Whether what holds is told where nothing is set.")
+DEFAULT_TO_GLOBAL = flag("defaultToGlobal", "Whether the inherited value is given where nothing is set.")
 FORCE = flag("force", "Whether IMPORT is set although there are schemas.")
 RECURSIVE = flag("recursive", "Whether modes of all subjects within go too.")
 

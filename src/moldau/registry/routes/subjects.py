@@ -9,11 +9,11 @@ from functools import partial
 
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Parameter, text
-from moldau.registry import schemas_of_documents as documents
 from moldau.registry.decisions.deletion import delete_subject
 from moldau.registry.decisions.look_up import look_up
 from moldau.registry.queries import find_latest_with, subjects_below
 from moldau.registry.requests import RegisterRequest
+from moldau.registry.routes import document_schemas as documents
 from moldau.registry.routes.declarations import serves
 from moldau.registry.routes.parameters import DELETED, DELETED_ONLY, FORMAT, NORMALIZE, PAGE, PERMANENT
 from moldau.registry.routes.resource import Resource, paged

@@ -6,14 +6,14 @@ import re
 
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import flag
-from moldau.registry import schemas_of_documents as documents
+from moldau.registry.decisions.candidates import retag_request
 from moldau.registry.decisions.deletion import delete_version
-from moldau.registry.decisions.tags import tagged
-from moldau.registry.documents import register_document
 from moldau.registry.entities import SchemaVersion
 from moldau.registry.queries import LATEST, find_version, find_versions, parse_version
 from moldau.registry.requests import RegisterRequest, TagRequest
+from moldau.registry.routes import document_schemas as documents
 from moldau.registry.routes.declarations import serves
+from moldau.registry.routes.documents import register_document
 from moldau.registry.routes.parameters import (
     DELETED,
     DELETED_ONLY,
@@ -64,9 +64,9 @@ class Versions(Resource):
         refuses=(409, 415, 422, 429, 500),
     )
     async def register(self, call: Call) -> Answer:
-        """Known schemas are told by every instance; only new ones are the leader's."""
+        """Every instance answers for known schemas; only the leader registers new ones."""
         request = RegisterRequest.of(await call.document())
-        schema = await self.registry.known(self.subject(call), request, normalize=call.flag("normalize"))
+        schema = await self.registry.find_registered(self.subject(call), request, normalize=call.flag("normalize"))
         if schema is not None:
             return await self._registered(call, schema, request)
         return await self.by_leader(self._register)(call)
@@ -144,7 +144,9 @@ class Versions(Resource):
         old = self._version(call)
         before = request.new_version - 1 if request.new_version > 1 else LATEST
         previous = find_version(self.state, old.subject, before)
-        schema = await self.registry.register(old.subject, tagged(old, previous, request), normalize=False, force=False)
+        schema = await self.registry.register(
+            old.subject, retag_request(old, previous, request), normalize=False, force=False
+        )
         return Answer(register_document(schema, self.dialect))
 
     def _version(self, call: Call) -> SchemaVersion:

@@ -1,4 +1,8 @@
-"""Handing a write on to the leader: the same request, marked, and its answer as it is. Start at `Forwarding`."""
+"""Handing a request on to the instance that leads: the same request, marked, and its answer as it is.
+
+The mark is a header that a forwarded request carries: an instance that gets one and does not lead refuses it, so that
+no request goes round in a circle while the leader changes. Start at `Forwarding`.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,10 @@ import http.client
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from urllib.parse import urlsplit
 
+from moldau.core.errors import MoldauError
 from moldau.http.calls import Answer, Call
-from moldau.registry.errors import ForwardingError
 
-__all__ = ["FORWARDED", "OFFSET_HEADER", "Forward", "Forwarding"]
-
-FORWARDED = "x-forward"
-OFFSET_HEADER = "x-moldau-offset"
-"""On answers to writes: how far a follower must have read to know what was written."""
+__all__ = ["Forward", "Forwarding", "ForwardingFailedError"]
 
 Forward = Callable[[Call, str], Awaitable[Answer]]
 """Sends a call to the leader at a URL."""
@@ -22,23 +22,40 @@ Forward = Callable[[Call, str], Awaitable[Answer]]
 _ALWAYS = ("content-type", "accept")
 
 
+class ForwardingFailedError(MoldauError):
+    """The leader could not be asked, or did not answer."""
+
+
 class Forwarding:
-    def __init__(self, *, connect_timeout_ms: int, read_timeout_ms: int, headers: Iterable[str] = ()) -> None:
-        """`headers` are handed on beside those that say what the body is, such as `Authorization`."""
+    def __init__(
+        self,
+        *,
+        hop_header: str,
+        connect_timeout_ms: int,
+        read_timeout_ms: int,
+        headers: Iterable[str] = (),
+        answer_headers: Iterable[str] = (),
+    ) -> None:
+        """`hop_header` marks forwarded requests. `headers` are handed on beside those that say what the body is, such
+        as `Authorization`; `answer_headers` are handed back beside the content type."""
+        self._hop_header = hop_header.lower()
         self._connect_timeout_s = connect_timeout_ms / 1000
         self._read_timeout_s = read_timeout_ms / 1000
         self._headers = (*_ALWAYS, *(name.lower() for name in headers))
+        self._answer_headers = tuple(answer_headers)
 
     async def __call__(self, call: Call, url: str) -> Answer:
+        """The leader's answer; raises `ForwardingFailedError`."""
         body = await call.content()
-        headers = {name: call.headers[name] for name in self._headers if name in call.headers} | {FORWARDED: "true"}
+        headers = {name: call.headers[name] for name in self._headers if name in call.headers}
+        headers[self._hop_header] = "true"
         raw_path: bytes = call.scope.get("raw_path") or call.scope["path"].encode()
         query: bytes = call.scope["query_string"]
         target = (raw_path + b"?" + query if query else raw_path).decode("latin-1")
         try:
             return await asyncio.to_thread(self._send, call.method, url, target, headers, body)
         except (OSError, http.client.HTTPException) as error:
-            raise ForwardingError(f"The leader at {url} could not be asked: {error}") from None
+            raise ForwardingFailedError(f"The leader at {url} could not be asked: {error}") from None
 
     def _send(self, method: str, url: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
         address = urlsplit(url)
@@ -51,10 +68,10 @@ class Forwarding:
             content = response.read()
         finally:
             connection.close()
-        offset = response.getheader(OFFSET_HEADER)
+        handed_back = {name: text for name in self._answer_headers if (text := response.getheader(name)) is not None}
         return Answer(
             content=content,
             status=response.status,
             media_type=response.getheader("content-type"),
-            headers={OFFSET_HEADER: offset} if offset is not None else None,
+            headers=handed_back or None,
         )

@@ -1,8 +1,8 @@
 """The process that compares a schema with many others, so that the registry's reads never wait for it.
 
 Reads lines of JSON, answers each with one: `begin` names the new schema and the level, `against` one of the old.
-Lives as long as its standard input is open. Run as `python -m moldau.registry.check_process`; `registry.checking` is
-the only one who does. Start at `serve`.
+Lives as long as its standard input is open. Only `parsing.check_client` runs it, as
+`python -m moldau.registry.parsing.check_process`. Start at `serve`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import astuple
 from typing import Any, TextIO
 
-from moldau.registry.sources import ParsedSources, Source
+from moldau.registry.parsing.sources import ParsedSources, Source
 from moldau.schemas.compatibility import Check, CompatibilityLevel, CompatibilityPolicy
 from moldau.schemas.errors import SchemaError
 

@@ -1,6 +1,6 @@
 """Schema texts become parsed schemas, with what they refer to found in the registry's state, and are compared.
 
-Start at `Parser.parse`; what is kept of it is `registry.sources`.
+Start at `Parser.parse`; what is kept of it is `parsing.sources`.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import overload
 
-from moldau.registry.checking import FarChecks
 from moldau.registry.entities import SchemaReference, SchemaVersion
 from moldau.registry.errors import InvalidSchemaTextError
-from moldau.registry.sources import ParsedSources, Source
+from moldau.registry.parsing.check_client import CheckClient
+from moldau.registry.parsing.sources import ParsedSources, Source
 from moldau.registry.state import State
 from moldau.registry.subjects import context_of, in_context
 from moldau.schemas.compatibility import CompatibilityLevel, CompatibilityPolicy, Incompatibility, check
@@ -27,10 +27,10 @@ MAX_COMPARED_HERE = 4
 
 
 class Parser:
-    def __init__(self, capacity: int = 2000, far_checks: FarChecks | None = None) -> None:
-        """`far_checks` compares with many versions; without it, this process does."""
+    def __init__(self, capacity: int = 2000, check_client: CheckClient | None = None) -> None:
+        """`check_client` compares with many versions; without it, this process does."""
         self._sources = ParsedSources(capacity)
-        self._far_checks = far_checks
+        self._check_client = check_client
 
     def parse(
         self,
@@ -71,9 +71,9 @@ class Parser:
         policy: CompatibilityPolicy,
     ) -> list[Incompatibility]:
         """Why `new`, which would be kept as `new_version`, may not follow `previous`; raises `SchemaError`."""
-        if self._far_checks is not None and level.is_transitive and len(previous) > MAX_COMPARED_HERE:
+        if self._check_client is not None and level.is_transitive and len(previous) > MAX_COMPARED_HERE:
             try:
-                return self._far_checks.check(
+                return self._check_client.check(
                     level, policy, _source_of(state, new_version), (_source_of(state, old) for old in previous)
                 )
             except OSError:
@@ -82,7 +82,7 @@ class Parser:
 
 
 class ParsedVersions(Sequence[ParsedSchema]):
-    """Versions that are parsed when somebody looks at them: most checks end at the first."""
+    """Versions that are parsed on access: most checks end at the first."""
 
     def __init__(self, parser: Parser, state: State, versions: Sequence[SchemaVersion]) -> None:
         self._parser, self._state, self._versions = parser, state, versions

@@ -5,21 +5,21 @@ import threading
 
 import pytest
 
-from moldau.registry.blocking import in_daemon_thread, joined
-from moldau.registry.outages import Outage
+from moldau.client.outages import Outage
+from moldau.client.waiting import in_daemon_thread, join_thread
 
 
 def test_a_trouble_that_lasts_is_one_line_with_reminders_and_one_at_its_end() -> None:
     outage = Outage("the group g")
-    lines = [outage.failed("refused", now) for now in range(0, 70)]
+    lines = [outage.failure_line("refused", now) for now in range(0, 70)]
     assert [(now, line) for now, line in enumerate(lines) if line] == [
         (0, "the group g cannot be reached: refused. Trying until it can"),
         (30, "the group g still cannot be reached after 30 s: refused"),
         (60, "the group g still cannot be reached after 60 s: refused"),
     ]
-    assert outage.recovered(71) == "the group g is reached again after 71 s"
-    assert outage.recovered(72) is None
-    assert outage.failed("refused", 73) is not None
+    assert outage.recovery_line(71) == "the group g is reached again after 71 s"
+    assert outage.recovery_line(72) is None
+    assert outage.failure_line("refused", 73) is not None
 
 
 def test_a_blocking_call_gives_its_result_or_its_error_and_holds_nobody_who_is_cancelled() -> None:
@@ -35,8 +35,8 @@ def test_a_blocking_call_gives_its_result_or_its_error_and_holds_nobody_who_is_c
             await waiting
         thread = threading.Thread(target=never.wait, daemon=True)
         thread.start()
-        assert not await joined(thread, 0.01)
+        assert not await join_thread(thread, 0.01)
         never.set()
-        assert await joined(thread, 30)
+        assert await join_thread(thread, 30)
 
     asyncio.run(run())

@@ -1,4 +1,4 @@
-"""What clients are told, in the dialect they expect: objects without their empty parts. Pure.
+"""Documents of answers, in the dialect that clients expect, without their empty parts. Pure.
 
 Start at `schema_document`.
 """

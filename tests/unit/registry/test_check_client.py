@@ -13,14 +13,15 @@ import pytest
 from tests.unit.registry.sites import PERSON, PERSON_WITH_NAME, Site
 from tests.unit.schemas.shared_types import SHARED
 
-from moldau.registry.check_process import serve
-from moldau.registry.checking import FarChecks
 from moldau.registry.errors import TooBusyError
-from moldau.registry.memory_store import AloneLeadership, MemoryStore
-from moldau.registry.parsing import MAX_COMPARED_HERE
+from moldau.registry.leadership import SoleLeadership
+from moldau.registry.parsing.check_client import CheckClient
+from moldau.registry.parsing.check_process import serve
+from moldau.registry.parsing.parser import MAX_COMPARED_HERE
+from moldau.registry.parsing.sources import ParsedSources, Source
 from moldau.registry.registry import MAX_WAITING, Registry
 from moldau.registry.settings import RegistrySettings
-from moldau.registry.sources import ParsedSources, Source
+from moldau.registry.store import MemoryStore
 from moldau.schemas.compatibility import CompatibilityLevel, CompatibilityPolicy, check
 from moldau.schemas.errors import InvalidSchemaError
 from moldau.schemas.schema import parse
@@ -29,49 +30,49 @@ TRANSITIVE, STRICT = CompatibilityLevel.FULL_TRANSITIVE, CompatibilityPolicy.STR
 
 
 @pytest.fixture
-def far_checks() -> Iterator[FarChecks]:
-    far_checks = FarChecks()
-    yield far_checks
-    far_checks.close()
+def check_client() -> Iterator[CheckClient]:
+    check_client = CheckClient()
+    yield check_client
+    check_client.close()
 
 
 @pytest.mark.parametrize("schema_type", SHARED)
-def test_another_process_finds_what_this_one_does(far_checks: FarChecks, schema_type: str) -> None:
+def test_another_process_finds_what_this_one_does(check_client: CheckClient, schema_type: str) -> None:
     old, new = SHARED[schema_type]
     here = check(TRANSITIVE, parse(schema_type, new), [parse(schema_type, new), parse(schema_type, old)])
     sources = [Source(schema_type, text, is_new=False) for text in (new, old)]
-    assert far_checks.check(TRANSITIVE, STRICT, sources[0], sources) == here
+    assert check_client.check(TRANSITIVE, STRICT, sources[0], sources) == here
     assert {finding.against for finding in here} == {1}
-    assert far_checks.check(TRANSITIVE, STRICT, sources[0], [sources[0]] * 3) == []
+    assert check_client.check(TRANSITIVE, STRICT, sources[0], [sources[0]] * 3) == []
 
 
-def test_references_are_sent_along_and_refusals_come_back(far_checks: FarChecks) -> None:
+def test_references_are_sent_along_and_refusals_come_back(check_client: CheckClient) -> None:
     inner, outer = '{"type":"enum","name":"E","symbols":["A"]}', '{"type":"array","items":"E"}'
     source = Source("AVRO", outer, (("E", inner),))
-    assert far_checks.check(TRANSITIVE, STRICT, source, [source]) == []
+    assert check_client.check(TRANSITIVE, STRICT, source, [source]) == []
     with pytest.raises(InvalidSchemaError, match="unknown type 'E'"):
-        far_checks.check(TRANSITIVE, STRICT, source, [Source("AVRO", outer)])
-    assert far_checks.check(TRANSITIVE, STRICT, source, [source]) == [], "and the process lives on"
+        check_client.check(TRANSITIVE, STRICT, source, [Source("AVRO", outer)])
+    assert check_client.check(TRANSITIVE, STRICT, source, [source]) == [], "and the process lives on"
 
 
-def test_a_process_that_died_is_a_refusal_once_and_then_replaced(far_checks: FarChecks) -> None:
+def test_a_process_that_died_is_a_refusal_once_and_then_replaced(check_client: CheckClient) -> None:
     source = Source("AVRO", '"string"')
-    assert far_checks.check(TRANSITIVE, STRICT, source, [source]) == []
+    assert check_client.check(TRANSITIVE, STRICT, source, [source]) == []
 
     def killing() -> Iterator[Source]:
         yield source
-        assert far_checks._process is not None
-        far_checks._process.kill()
-        far_checks._process.stdout.read()  # type: ignore[union-attr]
-        far_checks._process.poll = lambda: None  # type: ignore[method-assign]
+        assert check_client._process is not None
+        check_client._process.kill()
+        check_client._process.stdout.read()  # type: ignore[union-attr]
+        check_client._process.poll = lambda: None  # type: ignore[method-assign]
         yield source
 
     with pytest.raises(InvalidSchemaError, match="could not be compared"):
-        far_checks.check(TRANSITIVE, STRICT, source, killing())
-    assert far_checks.check(TRANSITIVE, STRICT, source, [source]) == []
+        check_client.check(TRANSITIVE, STRICT, source, killing())
+    assert check_client.check(TRANSITIVE, STRICT, source, [source]) == []
 
 
-def test_closing_ends_a_comparison_under_way(far_checks: FarChecks) -> None:
+def test_closing_ends_a_comparison_under_way(check_client: CheckClient) -> None:
     source, asked = Source("AVRO", '"string"'), threading.Event()
     refusals: list[Exception] = []
 
@@ -82,14 +83,14 @@ def test_closing_ends_a_comparison_under_way(far_checks: FarChecks) -> None:
 
     def compare() -> None:
         try:
-            far_checks.check(TRANSITIVE, STRICT, source, endless())
+            check_client.check(TRANSITIVE, STRICT, source, endless())
         except InvalidSchemaError as error:
             refusals.append(error)
 
     thread = threading.Thread(target=compare)
     thread.start()
     assert asked.wait(60)
-    far_checks.close()
+    check_client.close()
     thread.join(60)
     assert len(refusals) == 1
 
@@ -108,14 +109,14 @@ def test_the_process_answers_every_line() -> None:
 
 def test_many_versions_are_compared_elsewhere_and_few_here(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[int] = []
-    check_far = FarChecks.check
+    check_far = CheckClient.check
 
-    def counted(far_checks: FarChecks, level: Any, policy: Any, new: Source, previous: Any) -> Any:
+    def counted(check_client: CheckClient, level: Any, policy: Any, new: Source, previous: Any) -> Any:
         versions = list(previous)
         compared.append(len(versions))
-        return check_far(far_checks, level, policy, new, versions)
+        return check_far(check_client, level, policy, new, versions)
 
-    monkeypatch.setattr(FarChecks, "check", counted)
+    monkeypatch.setattr(CheckClient, "check", counted)
     site.put("/config", {"compatibility": "FULL_TRANSITIVE"})
     fields = [{"name": f"f{number}", "type": "int", "default": 0} for number in range(MAX_COMPARED_HERE + 2)]
     for number in range(len(fields)):
@@ -143,7 +144,7 @@ def test_where_no_process_can_be_started_the_comparison_is_done_here(
 
 def test_more_than_so_many_questions_do_not_wait() -> None:
     async def run() -> None:
-        registry = Registry(RegistrySettings.of({}), MemoryStore(), AloneLeadership())
+        registry = Registry(RegistrySettings.of({}), MemoryStore(), SoleLeadership())
         let_go = threading.Event()
         waiting = [asyncio.ensure_future(registry.examine(lambda _: let_go.wait(60))) for _ in range(MAX_WAITING)]
         await asyncio.sleep(0)
@@ -158,7 +159,7 @@ def test_more_than_so_many_questions_do_not_wait() -> None:
 
 
 def test_parsed_schemas_are_kept_by_their_size_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moldau.registry.sources.MAX_CHARACTERS", 1_000)
+    monkeypatch.setattr("moldau.registry.parsing.sources.MAX_CHARACTERS", 1_000)
     sources = ParsedSources(capacity=100)
     texts = [
         Source("AVRO", f'{{"type":"fixed","name":"F{number}","size":1,"doc":"{"x" * 300}"}}') for number in range(9)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from moldau.registry.identity import Assignment, InstanceIdentity, decode_assignment, elected
+from moldau.registry.leadership import Assignment, InstanceIdentity, decode_assignment, elect
 
 FIRST = InstanceIdentity("a.example", 8081)
 SECOND = InstanceIdentity("b.example", 8081)
@@ -28,14 +28,14 @@ def test_what_others_say_is_read_with_patience() -> None:
 
 def test_the_eligible_member_with_the_smallest_url_leads() -> None:
     members = {"m1": SECOND.encode(), "m2": FIRST.encode(), "m3": b"nonsense"}
-    assert elected(members) == Assignment("m2", FIRST)
+    assert elect(members) == Assignment("m2", FIRST)
     shy = FIRST._replace(is_eligible=False)
-    assert elected({"m1": SECOND.encode(), "m2": shy.encode()}) == Assignment("m1", SECOND)
-    assert elected({"m2": shy.encode()}) == Assignment()
+    assert elect({"m1": SECOND.encode(), "m2": shy.encode()}) == Assignment("m1", SECOND)
+    assert elect({"m2": shy.encode()}) == Assignment()
 
 
 def test_two_members_with_one_url_are_an_error() -> None:
-    assert elected({"m1": FIRST.encode(), "m2": FIRST.encode()}).error == 1
+    assert elect({"m1": FIRST.encode(), "m2": FIRST.encode()}).error == 1
 
 
 def test_an_assignment_survives_its_bytes() -> None:

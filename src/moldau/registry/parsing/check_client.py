@@ -2,7 +2,7 @@
 
 Threads of the registry would do, but for the interpreter they share with whoever answers reads: a comparison with
 hundreds of versions takes a second, and each read would wait for its turn several times. The process is started when
-first needed and again when it has died. Blocking, for any thread. Start at `FarChecks.check`.
+first needed and again when it has died. Blocking, for any thread. Start at `CheckClient.check`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from moldau.registry.sources import Source
+from moldau.registry.parsing.sources import Source
 from moldau.schemas.compatibility import CompatibilityLevel, CompatibilityPolicy, Incompatibility
 from moldau.schemas.errors import InvalidSchemaError
 from moldau.schemas.parsed_schema import SchemaType
 
-__all__ = ["FarChecks"]
+__all__ = ["CheckClient"]
 
 MAX_ANSWER_S = 60.0
 """How long one comparison may take before the process is ended: far more than the effort of one allows."""
-_COMMAND = (sys.executable, "-m", "moldau.registry.check_process")
+_COMMAND = (sys.executable, "-m", "moldau.registry.parsing.check_process")
 _logger = logging.getLogger("moldau.registry")
 
 
-class FarChecks:
+class CheckClient:
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()

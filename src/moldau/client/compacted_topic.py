@@ -1,0 +1,384 @@
+"""The topic behind a `TopicLog`: created where it is missing, checked, read and written with librdkafka.
+
+A topic with a `transactional_id` is exclusive: each new writer fences the one before, every write is a transaction, and
+readers see only what was committed. Without one, writers are idempotent and may write beside each other: the service
+elects the one that does. Start at `CompactedTopic`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from moldau.client.admin import Admin
+from moldau.client.connection import build
+from moldau.client.errors import ClientError, FencedError, UnreachableError, client_error
+from moldau.client.outages import Outage, report_to
+from moldau.client.topic_log import (
+    LogReader,
+    LogRecord,
+    LogWrite,
+    LogWriter,
+    Offsets,
+    ReadBatch,
+    RecordTooLargeError,
+    TopicFacts,
+    TopicLogError,
+    TopicLogTimeoutError,
+    WriteOutcome,
+)
+from moldau.client.transactions import Transactions
+from moldau.core.errors import ErrorCode, StartupError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message, Producer
+
+__all__ = ["CompactedTopic"]
+
+RETRY_S: Final = 0.2
+QUESTION_MS: Final = 5000
+"""How long one question to the brokers may take."""
+DELIVERY_POLL_S: Final = 0.2
+READ_AT_ONCE: Final = 500
+MAX_RECORD_BYTES: Final = 1024 * 1024
+"""What the Java producer sends at most unless told otherwise, and just below what brokers take."""
+RECORD_OVERHEAD_BYTES: Final = 1024
+BY_KEY: Final = -1
+"""What librdkafka takes for "no partition was named"."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactedTopic:
+    name: str
+    servers: str
+    client_id: str
+    """Names the service in the brokers' logs and in ours."""
+    logger: logging.Logger
+    timeout_ms: int
+    """How long one write may take."""
+    partitions: int = 1
+    """How many the topic gets. One means that the order of all records counts: then it may not have more."""
+    replication_factor: int = 3
+    """How many replicas it gets, fewer where there are fewer brokers."""
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """For every client, by Java's names: how to get into the cluster."""
+    transactional_id: str | None = None
+
+    @property
+    def is_exclusive(self) -> bool:
+        return self.transactional_id is not None
+
+    # Before the start
+
+    def prepare(self, deadline: float, is_stopping: Callable[[], bool]) -> TopicFacts:
+        timeout_ms = max(1, min(QUESTION_MS, round(1000 * (deadline - time.monotonic()))))
+        properties = {**self.properties, "client.id": self.client_id}
+        admin = Admin(self.servers, properties, timeout_ms=timeout_ms, is_over=is_stopping)
+        outage = Outage(f"topic {self.name} at {self.servers}")
+        while True:
+            try:
+                if self.name not in admin.topic_names():
+                    self._create(admin)
+                facts = TopicFacts(admin.describe_cluster().cluster_id, self._checked_partitions(admin))
+            except ClientError as error:
+                if is_stopping() or time.monotonic() > deadline:
+                    raise StartupError(f"topic {self.name} at {self.servers}: {error}") from None
+                if not isinstance(error, UnreachableError):  # `log_while_waiting` reports that nobody answers
+                    self._log(outage.failure_line(str(error), time.monotonic()))
+                time.sleep(RETRY_S)
+            else:
+                self._log(outage.recovery_line(time.monotonic()))
+                return facts
+
+    def _create(self, admin: Admin) -> None:
+        replicas = min(self.replication_factor, admin.broker_count())
+        if replicas < self.replication_factor:
+            wanted = self.replication_factor
+            self.logger.warning(
+                "topic %s gets %d of %d replicas: there are not more brokers", self.name, replicas, wanted
+            )
+        configs = {"cleanup.policy": "compact"}
+        try:
+            admin.create_topic(self.name, partitions=self.partitions, replication_factor=replicas, configs=configs)
+        except ClientError as error:
+            if error.error_code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                raise
+
+    def _checked_partitions(self, admin: Admin) -> int:
+        partitions = len(admin.describe_topics([self.name])[0].partitions)
+        if self.partitions == 1 and partitions != 1:
+            raise StartupError(
+                f"topic {self.name} has {partitions} partitions; the order of its records counts, so it must have one"
+            )
+        entries = admin.describe_configs("topic", [self.name])[self.name]
+        policy = next((entry.value for entry in entries if entry.name == "cleanup.policy"), None)
+        if policy != "compact":
+            raise StartupError(
+                f"topic {self.name} has cleanup.policy={policy}, which would delete records that still count; change "
+                f"that with: kafka-configs --alter --entity-type topics --entity-name {self.name} "
+                "--add-config cleanup.policy=compact"
+            )
+        return partitions
+
+    def _log(self, line: str | None) -> None:
+        if line is not None:
+            self.logger.warning("%s", line)
+
+    # Clients
+
+    def open_reader(self, positions: Offsets) -> LogReader:
+        from confluent_kafka import Consumer, TopicPartition
+
+        properties = {
+            **self.properties,
+            "bootstrap.servers": self.servers,
+            "client.id": f"{self.client_id}-reader",
+            "group.id": f"{self.client_id}-reader",  # librdkafka insists on one; nothing is ever committed
+            "enable.auto.commit": "false",
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": "true",
+            "allow.auto.create.topics": "false",
+            "isolation.level": "read_committed" if self.is_exclusive else "read_uncommitted",
+        }
+        title = f"{self.client_id} reader"
+        consumer: Consumer
+        consumer, _ = build(Consumer, "consumer", properties, report=report_to(self.logger), title=title)
+        consumer.assign([TopicPartition(self.name, partition, offset) for partition, offset in positions.items()])
+        return _Reader(consumer, self.name, tuple(positions))
+
+    def open_writer(self) -> LogWriter:
+        from confluent_kafka import Producer
+
+        properties = {
+            **self.properties,
+            "bootstrap.servers": self.servers,
+            "client.id": f"{self.client_id}-writer",
+            "acks": "all",
+            "enable.idempotence": "true",
+            "linger.ms": "0",
+            "max.request.size": str(MAX_RECORD_BYTES),
+            "delivery.timeout.ms": str(self.timeout_ms),
+            "request.timeout.ms": str(self.timeout_ms),
+            **({"transactional.id": self.transactional_id} if self.transactional_id is not None else {}),
+        }
+        title = f"{self.client_id} writer"
+        producer: Producer
+        producer, _ = build(Producer, "producer", properties, report=report_to(self.logger), title=title)
+        if self.transactional_id is None:
+            return _IdempotentWriter(producer, self.name)
+        return _TransactionalWriter(producer, self.name, self.timeout_ms / 1000)
+
+
+class _Reader:
+    def __init__(self, consumer: Consumer, topic: str, partitions: Sequence[int]) -> None:
+        self._consumer = consumer
+        self._topic = topic
+        self._partitions = partitions
+
+    def end_offsets(self) -> Offsets:
+        from confluent_kafka import KafkaException, TopicPartition
+
+        ends = {}
+        for partition in self._partitions:
+            place = TopicPartition(self._topic, partition)
+            try:
+                offsets = self._consumer.get_watermark_offsets(place, timeout=QUESTION_MS / 1000)
+            except KafkaException as error:
+                raise client_error(error.args[0], about=f"topic {self._topic}") from None
+            if offsets is None:
+                raise UnreachableError(f"no broker told where {self._topic}-{partition} ends")
+            ends[partition] = int(offsets[1])
+        return ends
+
+    def read(self, timeout_s: float) -> ReadBatch | None:
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            first = self._consumer.poll(timeout_s)
+            others = [] if first is None else self._consumer.consume(READ_AT_ONCE, 0)
+        except KafkaException as error:
+            raise client_error(error.args[0], about=f"topic {self._topic}") from None
+        if first is None:
+            return None
+        records: list[LogRecord] = []
+        positions: dict[int, int] = {}
+        at_end: set[int] = set()
+        for message in (first, *others):
+            refusal, partition, offset = message.error(), message.partition(), message.offset()
+            if refusal is None and partition is not None and offset is not None:
+                records.append(_record(message, partition, offset))
+                positions[partition] = offset + 1
+            elif refusal is not None and refusal.code() == KafkaError._PARTITION_EOF and partition is not None:
+                at_end.add(partition)
+                if offset is not None and offset >= 0:
+                    positions[partition] = offset
+            elif refusal is not None:
+                failure = client_error(refusal, about=f"topic {self._topic}")
+                if not isinstance(failure, UnreachableError):  # it goes on by itself when the broker is back
+                    raise failure
+        return ReadBatch(records, positions, frozenset(at_end))
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def _record(message: Message, partition: int, offset: int) -> LogRecord:
+    kind, timestamp_ms = message.timestamp()
+    key, value = message.key(), message.value()
+    return LogRecord(partition, offset, _bytes(key), _bytes(value), timestamp_ms if kind else None)
+
+
+def _bytes(content: str | bytes | None) -> bytes | None:
+    return content.encode() if isinstance(content, str) else content
+
+
+class _Writer:
+    """What both kinds of writers do: hand records to librdkafka, and wait for what the brokers say."""
+
+    def __init__(self, producer: Producer, topic: str) -> None:
+        self._producer = producer
+        self._topic = topic
+        self.is_usable = True
+
+    def serve(self) -> None:
+        try:
+            self._poll(0)
+        except ClientError:
+            self.is_usable = False  # the next write learns it
+
+    def close(self, timeout_s: float) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            self._producer.flush(timeout_s)
+        except KafkaException:
+            pass  # fenced, or broken in another way: nothing is left to send
+
+    def _poll(self, timeout_s: float) -> None:
+        """Let delivery reports come in; raises where this producer can never go on."""
+        from confluent_kafka import KafkaException
+
+        try:
+            self._producer.poll(timeout_s)
+        except KafkaException as error:
+            error.__traceback__ = None  # see `_TransactionalWriter.write`
+            raise client_error(error.args[0], about=f"topic {self._topic}") from None
+
+
+class _IdempotentWriter(_Writer):
+    def write(self, groups: Sequence[Sequence[LogWrite]], is_over: Callable[[], bool]) -> Sequence[WriteOutcome]:
+        deliveries = [_Deliveries() for _ in groups]
+        for group, delivery in zip(groups, deliveries, strict=True):
+            delivery.failure = _too_large(group)
+            if delivery.failure is None:
+                delivery.send(self._producer, self._topic, group)
+        try:
+            while any(delivery.awaited for delivery in deliveries) and not is_over():
+                self._poll(DELIVERY_POLL_S)
+        except ClientError as error:
+            self.is_usable = False
+            return [delivery.failure or TopicLogError(str(error)) for delivery in deliveries]
+        self.is_usable = not any(delivery.is_fatal for delivery in deliveries)
+        return [delivery.outcome() for delivery in deliveries]
+
+
+class _TransactionalWriter(_Writer):
+    """All groups that come together are one transaction: they hold together, or none does."""
+
+    def __init__(self, producer: Producer, topic: str, timeout_s: float) -> None:
+        """Takes the transactional id over: whoever had it is fenced, what it left open is aborted."""
+        super().__init__(producer, topic)
+        self._deliveries: list[_Deliveries] = []
+        self._transactions = Transactions(producer, self._flush, lambda: None, timeout_s)
+        self._transactions.start()
+
+    def write(self, groups: Sequence[Sequence[LogWrite]], is_over: Callable[[], bool]) -> Sequence[WriteOutcome]:
+        refusals = [_too_large(group) for group in groups]
+        self._deliveries = deliveries = [_Deliveries() for _ in groups]
+        try:
+            with self._transactions.begin():
+                for group, delivery, refusal in zip(groups, deliveries, refusals, strict=True):
+                    if refusal is None:
+                        delivery.send(self._producer, self._topic, group)
+        except ClientError as error:
+            # The binding never releases an error under which it was called to abort, nor what the traceback refers to:
+            # this writer's client, among others.
+            error.__traceback__ = None
+            # What cannot simply be aborted has an outcome that nobody knows: only a new writer finds out.
+            self.is_usable = error.requires_abort and not any(delivery.is_fatal for delivery in deliveries)
+            if isinstance(error, FencedError):
+                return [FencedError(str(error), error.error_code) for _ in groups]
+            failure = TopicLogError(f"The transaction failed: {error}")
+            failures = zip(refusals, deliveries, strict=True)
+            return [refusal or delivery.failure or failure for refusal, delivery in failures]
+        return [refusal or delivery.outcome() for refusal, delivery in zip(refusals, deliveries, strict=True)]
+
+    def _flush(self) -> None:
+        while any(delivery.awaited for delivery in self._deliveries):
+            self._poll(DELIVERY_POLL_S)
+        for delivery in self._deliveries:
+            if delivery.failure is not None:
+                raise delivery.failure
+
+
+class _Deliveries:
+    """What the brokers say of the records of one group."""
+
+    def __init__(self) -> None:
+        self.awaited = 0
+        self.offsets: dict[int, int] = {}
+        self.failure: ClientError | None = None
+        self.is_fatal = False
+
+    def send(self, producer: Producer, topic: str, group: Sequence[LogWrite]) -> None:
+        from confluent_kafka import KafkaException
+
+        for write in group:
+            partition = BY_KEY if write.partition is None else write.partition
+            self.awaited += 1
+            try:
+                producer.produce(topic, write.value, write.key, partition, on_delivery=self._delivered)
+            except KafkaException as error:
+                self.awaited -= 1
+                self._fail(error.args[0])
+                return
+            except BufferError:
+                self.awaited -= 1
+                self.failure = TopicLogError("The topic could not be written: too many writes are waiting")
+                return
+
+    def outcome(self) -> WriteOutcome:
+        if self.failure is not None:
+            return self.failure
+        if self.awaited:
+            return TopicLogError("The log was stopped before the brokers answered; the write may or may not hold")
+        return self.offsets
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        self.awaited -= 1
+        if error is not None:
+            self._fail(error)
+        elif message.offset() > self.offsets.get(message.partition(), -1):
+            self.offsets[message.partition()] = message.offset()
+
+    def _fail(self, error: Any) -> None:
+        self.is_fatal = self.is_fatal or error.fatal()
+        name, text = error.name(), error.str()
+        translated = client_error(error)
+        if isinstance(translated, FencedError):
+            self.failure = translated
+        elif "MSG_SIZE_TOO_LARGE" in name or "RECORD_LIST_TOO_LARGE" in name:
+            self.failure = RecordTooLargeError(f"The record is larger than the topic accepts: {text}")
+        elif "TIMED_OUT" in name:
+            self.failure = TopicLogTimeoutError(f"The topic could not be written in time: {text}")
+        else:
+            self.failure = TopicLogError(f"The topic could not be written: {text}")
+
+
+def _too_large(group: Sequence[LogWrite]) -> RecordTooLargeError | None:
+    largest = max(len(write.key or b"") + len(write.value or b"") for write in group)
+    most = MAX_RECORD_BYTES - RECORD_OVERHEAD_BYTES
+    return RecordTooLargeError(f"The record has {largest} bytes; the topic takes {most}") if largest > most else None
