@@ -25,7 +25,7 @@ from moldau.pipeline.ir.nodes import GlobalTableSource
 from moldau.pipeline.ir.rewrites.default_serdes import configured_serde
 from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.topology import Topology
-from moldau.pipeline.runtime.serdes import with_serdes_of
+from moldau.streams.default_serdes import with_serdes_of
 from moldau.streams.piped_topics import TestInputTopic, TestOutputTopic
 from moldau.streams.store_readers import (
     KeyValueReader,

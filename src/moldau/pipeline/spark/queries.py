@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +30,9 @@ class BatchFailedError(Exception):
 class Query:
     """A running query."""
 
-    def __init__(self, started: StreamingQuery, failures: Sequence[BaseException] = ()) -> None:
+    def __init__(self, started: StreamingQuery, failures: list[BaseException] | None = None) -> None:
         self._query = started
-        self._failures = failures
+        self._failures = [] if failures is None else failures
 
     @property
     def is_active(self) -> bool:
@@ -58,6 +58,10 @@ class Query:
         Raises where it has not ended within `spark.sql.streaming.stopTimeout`; it will, in its own time.
         """
         self._query.stop()
+
+    def release_failures(self) -> None:
+        """Forget what ended the query: Java keeps the function for batches, and with it all that the failures hold."""
+        self._failures.clear()
 
     def progress(self) -> Mapping[str, Any] | None:
         """Facts about the last batch, as Spark reports them."""

@@ -18,7 +18,7 @@ from moldau.pipeline.ir.nodes import Repartition, StreamStreamJoin
 from moldau.pipeline.ir.rewrites.optimizing import EACH, optimizations
 from moldau.pipeline.ir.serdes import StringSerde
 from moldau.pipeline.ir.topology import Topology
-from moldau.pipeline.runtime.settings import StreamsSettings
+from moldau.streams.settings import StreamsSettings
 
 TEXT = StringSerde()
 NEAR = JoinWindows.of_time_difference_with_no_grace(5)

@@ -1,0 +1,121 @@
+"""Topics as a pipeline's source: read by Spark's connector, while a member of the group shows that it runs.
+
+Start at `KafkaSource`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from moldau.client.errors import ClientError
+from moldau.client.wire_groups import commit_for_good, is_reset, remove_static_member
+from moldau.core.ids import TopicPartition
+from moldau.pipeline.ir.nodes import OffsetReset
+from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.runtime.checkpoint import kafka_offsets, source_lines
+from moldau.pipeline.runtime.identity import PipelineIdentity, PipelineOptions
+from moldau.pipeline.runtime.kafka.clients import KafkaClients
+from moldau.pipeline.runtime.kafka.cluster import Cluster
+from moldau.pipeline.runtime.kafka.group_presence import GroupPresence, committed_offsets
+from moldau.pipeline.runtime.kafka.source_options import EARLIEST, LATEST, SourceReading
+from moldau.pipeline.runtime.source import Committed, Offsets, Position, read_topics
+from moldau.pipeline.runtime.start_plan import StartPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from moldau.pipeline.spark.sources import Reader
+
+__all__ = ["KafkaSource"]
+
+logger = logging.getLogger("moldau.streams")
+
+
+class KafkaSource:
+    """The topics that a topology reads."""
+
+    resumes_from_progress = True
+
+    def __init__(
+        self,
+        topology: Topology,
+        identity: PipelineIdentity,
+        clients: KafkaClients,
+        options: PipelineOptions,
+        cluster: Cluster,
+    ) -> None:
+        self._topology = topology
+        self._identity = identity
+        self._clients = clients
+        self._options = options
+        self._cluster = cluster
+        self._presence: GroupPresence | None = None
+        self._is_taken_over = False
+
+    def start(self, on_taken_over: Callable[[], None]) -> None:
+        """Join the group in the background."""
+
+        def note() -> None:
+            self._is_taken_over = True
+            on_taken_over()
+
+        sources = self._topology.sources
+        topics = dict.fromkeys(topic for source in sources for topic in source.topics)
+        pattern = "|".join(source.topic_pattern for source in sources if source.topic_pattern is not None)
+        self._presence = GroupPresence(self._identity, self._clients, topics, pattern or None, note)
+        self._presence.start()
+
+    def committed(self, counts: Mapping[str, int], *, has_checkpoint: bool) -> Committed:
+        group_id = self._identity.group_id
+        found = committed_offsets(group_id, self._clients, self._partitions(counts))
+        return Committed(found, not has_checkpoint and is_reset(self._cluster.admin, group_id, found))
+
+    def reader(self, spark: SparkSession, counts: Mapping[str, int], plan: StartPlan) -> Reader:
+        from moldau.pipeline.spark.sources import KafkaReader
+
+        return KafkaReader(spark, SourceReading(self._clients, self._options, counts, self._starts(plan)))
+
+    def starting_offsets(self, counts: Mapping[str, int], plan: StartPlan) -> Offsets:
+        which = EARLIEST if self._options.offset_reset is OffsetReset.EARLIEST else LATEST
+        asked = self._cluster.admin.try_list_offsets(dict.fromkeys(self._partitions(counts), which))
+        found = {place: offset for place, offset in asked.items() if isinstance(offset, int)}
+        return {**found, **self._starts(plan)}
+
+    def position(self, entry: str) -> Position:
+        return Position(kafka_offsets(source_lines(entry)))
+
+    def commit_soon(self, offsets: Offsets) -> None:
+        if self._presence is not None:
+            self._presence.commit_soon(offsets)
+
+    def latest_offsets(self, offsets: Offsets) -> Offsets:
+        try:
+            answers = self._cluster.admin.try_list_offsets(dict.fromkeys(offsets, LATEST))
+        except ClientError:
+            return {}
+        return {place: offset for place, offset in answers.items() if isinstance(offset, int)}
+
+    def close(self, offsets: Offsets) -> None:
+        """Leave with offsets that outlive the group's last member, however long the pipeline stays stopped."""
+        presence, self._presence = self._presence, None
+        if presence is None:
+            return
+        presence.close()
+        if self._is_taken_over:
+            return
+        group_id = self._identity.group_id
+        try:
+            remove_static_member(self._cluster.admin, group_id, self._identity.name, presence.member_id)
+            if offsets:
+                commit_for_good(self._cluster.admin, group_id, offsets)
+        except ClientError as error:
+            logger.debug("%s: offsets keep the broker's retention: %s", self._identity.name, error)
+
+    def _starts(self, plan: StartPlan) -> Offsets:
+        return plan.offsets if plan.begins_after is None else self.position(plan.begins_after.entry).offsets
+
+    def _partitions(self, counts: Mapping[str, int]) -> list[TopicPartition]:
+        topics = read_topics(self._topology, counts)
+        return [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
