@@ -51,6 +51,10 @@ class Source(Protocol):
     """One object for all runs of a pipeline."""
 
     @property
+    def counts(self) -> Mapping[str, int]:
+        """Partition counts of names that the topology reads and no cluster knows."""
+
+    @property
     def resumes_from_progress(self) -> bool:
         """Whether reading can go on from a progress record alone, when a stateless pipeline has lost its checkpoint."""
 

@@ -19,6 +19,13 @@ def test_what_is_written_is_read_again() -> None:
     assert Progress.decode(DONE.encode()) == DONE
 
 
+def test_records_of_earlier_versions_are_read() -> None:
+    stored = b'{"version": 1, "checkpoint": "checkpoint", "batch": 7, "entry": "v1\\n{}\\n{\\"in\\":{\\"0\\":70}}"}'
+
+    assert Progress.decode(stored) == DONE
+    assert DONE.encode() == stored
+
+
 @pytest.mark.parametrize(("batch", "is_done"), [(6, True), (7, True), (8, False)])
 def test_batches_up_to_the_last_one_are_done(batch: int, is_done: bool) -> None:
     assert DONE.covers("checkpoint", batch, entry(10 * batch)) is is_done

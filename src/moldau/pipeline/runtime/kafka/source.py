@@ -36,6 +36,7 @@ logger = logging.getLogger("moldau.streams")
 class KafkaSource:
     """The topics that a topology reads."""
 
+    counts: Mapping[str, int] = {}  # noqa: RUF012, never changed
     resumes_from_progress = True
 
     def __init__(

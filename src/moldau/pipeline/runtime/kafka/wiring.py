@@ -13,7 +13,7 @@ from moldau.pipeline.runtime.kafka.sinks import AtLeastOnceSink, ExactlyOnceSink
 from moldau.pipeline.runtime.kafka.source import KafkaSource
 from moldau.pipeline.runtime.pipeline import Pipeline
 from moldau.pipeline.runtime.sink import Sink
-from moldau.pipeline.runtime.source import FrameSource, Source
+from moldau.pipeline.runtime.source import Source
 
 __all__ = ["kafka_pipeline"]
 
@@ -25,7 +25,7 @@ def kafka_pipeline(
     options: PipelineOptions,
     engine: Engine,
     *,
-    source: FrameSource | None = None,
+    source: Source | None = None,
     new_sink: Callable[[], Sink] | None = None,
 ) -> Pipeline:
     """Put a pipeline together. It has to be started.
