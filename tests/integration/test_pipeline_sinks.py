@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tests import open_clients
 
 from moldau.cli.main import main
 from moldau.client.admin import Admin
@@ -22,6 +24,7 @@ from moldau.client.wire_groups import commit_for_good, remove_static_member
 from moldau.core import ids
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.checkpoint import kafka_offsets, source_lines
+from moldau.pipeline.runtime.engine import Engine
 from moldau.pipeline.runtime.errors import CheckpointMismatchError, MissingTopicError, StreamsError, TakenOverError
 from moldau.pipeline.runtime.identity import PipelineIdentity
 from moldau.pipeline.runtime.kafka.clients import KafkaClients
@@ -33,7 +36,7 @@ from moldau.pipeline.runtime.kafka.sinks import AtLeastOnceSink, ExactlyOnceSink
 from moldau.pipeline.runtime.sink import Batch, Results
 from moldau.pipeline.runtime.source import Position
 from moldau.pipeline.spark.plan import OutputPoint
-from moldau.streams.application import clients_of, identity_of, reset_application
+from moldau.streams.application import clients_of, identity_of, reset_application, streams_pipeline
 from moldau.streams.settings import StreamsSettings
 from moldau.testing import Broker
 
@@ -458,6 +461,81 @@ def test_topics_that_are_written_are_made(moldau_broker: Broker) -> None:
 
     assert {"made-in", "made-out", "made-dead", "made-progress"} <= counts.keys()
     assert counts["made-progress"] == 1
+
+
+@pytest.fixture
+def opened_clients() -> Callable[[], int]:
+    """How many clients are open more than at the test's begin; cycles are no excuse, they are collected too late."""
+    gc.collect()
+    before = open_clients.count()
+    return lambda: open_clients.count() - before
+
+
+def test_a_fenced_sink_closes_its_clients(application: Application, opened_clients: Callable[[], int]) -> None:
+    fenced, successor = application.new_sink(), application.new_sink()
+    fenced.open()
+    successor.open()
+    with pytest.raises(TakenOverError):
+        fenced.deliver(application.rows("a1"), application.batch(0, 1))
+
+    fenced.close()
+    successor.close()
+
+    until(lambda: opened_clients() == 0)
+
+
+@pytest.mark.parametrize("is_exactly_once", [True, False])
+def test_a_sink_with_records_that_no_broker_takes_closes_its_clients(
+    is_exactly_once: bool, opened_clients: Callable[[], int]
+) -> None:
+    with Broker() as broker:
+        config = {"application.id": "gone", "bootstrap.servers": broker.bootstrap_servers}
+        alone = Application(StreamsSettings.of(config), Admin(broker.bootstrap_servers), "gone-in", "gone-out")
+        for topic in ("gone-in", "gone-out", "gone-progress"):
+            alone.admin.create_topic(topic, partitions=1)
+        sink = alone.new_sink() if is_exactly_once else AtLeastOnceSink(alone.clients)
+        sink.open()
+        sink.deliver(alone.rows("a1"), alone.batch(0, 1))
+        broker.stop()
+        ending = threading.Timer(0.5, sink.interrupt)
+        ending.start()
+        with pytest.raises(InterruptedDeliveryError):
+            sink.deliver(alone.rows("a2"), alone.batch(1, 2))
+        ending.join()
+
+        sink.close()
+        sink.close()
+        del alone
+
+        until(lambda: opened_clients() == 0)
+
+
+class NoSpark:
+    """An engine on a machine without Java."""
+
+    settings: Mapping[str, str] = {}
+
+    def session(self) -> Any:
+        raise StreamsError("no Java")
+
+    def has_lost_spark_for_good(self) -> bool:
+        return False
+
+
+def test_a_pipeline_that_fails_closes_its_clients(
+    application: Application, tmp_path: Path, opened_clients: Callable[[], int]
+) -> None:
+    from moldau.streams import Consumed, StreamsBuilder, StringSerde
+
+    builder = StreamsBuilder()
+    builder.stream(application.input, Consumed.with_(StringSerde(), StringSerde())).to(application.output)
+    settings, engine = replace(application.settings, state_dir=str(tmp_path)), cast(Engine, NoSpark())
+    pipeline = streams_pipeline(builder.build(), settings, engine)
+    pipeline.start()
+
+    assert pipeline.states.wait_for(lambda state: state.is_final, WAIT_S)
+    assert str(pipeline.failure) == "no Java"
+    until(lambda: opened_clients() == 0)
 
 
 def _state(application: Application) -> str | None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from moldau.core.errors import MoldauError
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.checkpoint import Checkpoint
-from moldau.pipeline.runtime.diagnosis import Diagnosis, diagnosed
+from moldau.pipeline.runtime.diagnosis import Diagnosis, diagnose
 from moldau.pipeline.runtime.engine import Engine
 from moldau.pipeline.runtime.errors import StreamsError, TakenOverError
 from moldau.pipeline.runtime.executor_watch import Executors, ExecutorWatch
@@ -346,7 +346,7 @@ class Pipeline:
             return None
         if not isinstance(error, MoldauError):
             logger.debug("%s: %s", self._name, error)
-        return diagnosed(error)
+        return diagnose(error)
 
     def _goes_on(self, failure: Diagnosis) -> bool:
         if failure.is_spark_gone and self._parts.engine.has_lost_spark_for_good():

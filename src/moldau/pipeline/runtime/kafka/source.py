@@ -1,12 +1,15 @@
 """Topics as a pipeline's source: read by Spark's connector, while a member of the group shows that it runs.
 
-Start at `KafkaSource`.
+Start at `KafkaSource`; `SourceReading` is what the connector is told: where, from which offsets, how much.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moldau.client.errors import ClientError
@@ -19,7 +22,6 @@ from moldau.pipeline.runtime.identity import PipelineIdentity, PipelineOptions
 from moldau.pipeline.runtime.kafka.clients import KafkaClients
 from moldau.pipeline.runtime.kafka.cluster import Cluster
 from moldau.pipeline.runtime.kafka.group_presence import GroupPresence, committed_offsets
-from moldau.pipeline.runtime.kafka.source_options import EARLIEST, LATEST, SourceReading
 from moldau.pipeline.runtime.source import Committed, Offsets, Position, read_topics
 from moldau.pipeline.runtime.start_plan import StartPlan
 
@@ -28,15 +30,26 @@ if TYPE_CHECKING:
 
     from moldau.pipeline.spark.sources import Reader
 
-__all__ = ["KafkaSource"]
+__all__ = ["KafkaSource", "SourceReading"]
 
 logger = logging.getLogger("moldau.streams")
+
+LATEST, EARLIEST = -1, -2
+"""The connector's numbers for the two ends of a partition."""
+
+_CONNECTOR_DEFAULTS: Mapping[str, str] = {
+    # A consumer that has read all there is waits this long for more, and the next batch waits with it.
+    "fetch.max.wait.ms": "10",
+    "max.partition.fetch.bytes": "10485760",
+    # After every poll the connector asks for the partition's first and last offset: two more requests.
+    "max.poll.records": "10000",
+}
 
 
 class KafkaSource:
     """The topics that a topology reads."""
 
-    counts: Mapping[str, int] = {}  # noqa: RUF012, never changed
+    counts: Mapping[str, int] = {}
     resumes_from_progress = True
 
     def __init__(
@@ -120,3 +133,58 @@ class KafkaSource:
     def _partitions(self, counts: Mapping[str, int]) -> list[TopicPartition]:
         topics = read_topics(self._topology, counts)
         return [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReading:
+    """Reads the topics of one pipeline; `starts` holds offsets that replace `auto.offset.reset`."""
+
+    clients: KafkaClients
+    options: PipelineOptions
+    partition_counts: Mapping[str, int]
+    starts: Mapping[TopicPartition, int]
+
+    def __call__(
+        self, topics: tuple[str, ...] | None, pattern: str | None, reset: OffsetReset | None, *, is_global: bool
+    ) -> dict[str, str]:
+        """All options for these topics, or for those that match a pattern."""
+        first = OffsetReset.EARLIEST if is_global else reset or self.options.offset_reset
+        isolation = "read_committed" if self.options.is_exactly_once else "read_uncommitted"
+        wanted = {"subscribePattern": pattern} if pattern is not None else {"subscribe": ",".join(topics or ())}
+        return {
+            **{f"kafka.{key}": value for key, value in _CONNECTOR_DEFAULTS.items()},
+            "kafka.isolation.level": isolation,
+            **self.clients.connector_properties("consumer"),
+            **wanted,
+            "startingOffsets": self._starting_offsets(self._known(topics, pattern), first, is_global),
+            **({} if is_global else self._limit()),
+            "failOnDataLoss": "true" if self.options.fails_on_data_loss else "false",
+            "includeHeaders": "true",
+        }
+
+    def _limit(self) -> dict[str, str]:
+        """How much one batch takes; a global table is there as a whole before the first record meets it."""
+        if self.options.is_realtime:
+            # Its batches end by the clock, and the connector refuses another end.
+            return {}
+        return {"maxOffsetsPerTrigger": str(self.options.max_batch_records)}
+
+    def _known(self, topics: tuple[str, ...] | None, pattern: str | None) -> list[str]:
+        if pattern is None:
+            return list(topics or ())
+        return [topic for topic in self.partition_counts if re.fullmatch(pattern, topic)]
+
+    def _starting_offsets(self, topics: list[str], reset: OffsetReset, is_global: bool) -> str:
+        if is_global or not any(at.topic in topics for at in self.starts):
+            return reset.value
+        # The connector wants to be told about every partition, or about none.
+        otherwise = LATEST if reset is OffsetReset.LATEST else EARLIEST
+        return json.dumps(
+            {
+                topic: {
+                    str(number): self.starts.get(TopicPartition(topic, number), otherwise)
+                    for number in range(self.partition_counts[topic])
+                }
+                for topic in topics
+            }
+        )

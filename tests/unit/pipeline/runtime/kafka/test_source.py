@@ -8,7 +8,7 @@ import pytest
 
 from moldau.core.ids import TopicPartition
 from moldau.pipeline.ir.nodes import OffsetReset
-from moldau.pipeline.runtime.kafka.source_options import SourceReading
+from moldau.pipeline.runtime.kafka.source import SourceReading
 from moldau.streams.application import clients_of, options_of
 from moldau.streams.settings import StreamsSettings
 
