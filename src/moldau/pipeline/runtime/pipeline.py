@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
+from traceback import clear_frames
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moldau.core.errors import MoldauError
@@ -346,7 +347,9 @@ class Pipeline:
             return None
         if not isinstance(error, MoldauError):
             logger.debug("%s: %s", self._name, error)
-        return diagnose(error)
+        diagnosis = diagnose(error)
+        _clear_frames(error)
+        return diagnosis
 
     def _goes_on(self, failure: Diagnosis) -> bool:
         if failure.is_spark_gone and self._parts.engine.has_lost_spark_for_good():
@@ -398,3 +401,10 @@ class Pipeline:
             logger.debug("%s: %s cannot be read: %s", self._name, checkpoint.location, error)
             return {}
         return {} if entry is None else self._parts.source.position(entry).offsets
+
+
+def _clear_frames(error: BaseException | str | None) -> None:
+    """A failure is kept for whoever asks; the rows and clients in the variables of its traceback are not."""
+    while isinstance(error, BaseException):
+        clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__

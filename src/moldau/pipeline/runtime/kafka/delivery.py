@@ -10,8 +10,10 @@ out. Start at `Delivery.send`, then `InterruptibleProducer.interrupt`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
@@ -28,12 +30,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Delivery", "InterruptedDeliveryError", "InterruptibleProducer"]
 
+logger = logging.getLogger("moldau.streams")
+
 BY_KEY = -1
 FIRST_MS = 1
 """In place of 0, by which librdkafka means the present."""
 FLUSH_SLICE_S = 0.5
 FULL_BUFFER_S = 0.02
-CLOSE_S = 1.0
+CLOSE_S, CLOSE_POLL_S = 2.0, 0.1
 
 
 class InterruptedDeliveryError(StreamsError):
@@ -69,15 +73,12 @@ class InterruptibleProducer:
 
     def __getattr__(self, name: str) -> Any:
         self.check()
-        return _checked(getattr(self.producer, name), self)
+        return partial(self._call, name)
 
-
-def _checked(call: Any, producer: InterruptibleProducer) -> Any:
-    def checked(*arguments: Any) -> Any:
-        producer.check()
-        return call(*arguments)
-
-    return checked
+    def _call(self, name: str, *arguments: Any) -> Any:
+        self.check()
+        # Looked up here, and in no variable: the frames of an exception would keep a closed producer alive.
+        return getattr(self.producer, name)(*arguments)
 
 
 class Delivery:
@@ -116,29 +117,41 @@ class Delivery:
         if self._is_closed:
             return
         self._is_closed = True
-        for end in (self.producer.purge, partial(self.producer.flush, CLOSE_S)):
-            # In a fenced producer the binding's own calls fail; there is nothing to be done about it.
-            with suppress(Exception):
-                end()
+        deadline = time.monotonic() + CLOSE_S
+        self._try(partial(self.producer.purge, blocking=False))
+        while len(self.producer) and time.monotonic() < deadline:
+            self._try(partial(self.producer.poll, CLOSE_POLL_S))
         self.interruptible.release()
 
+    @staticmethod
+    def _try(call: Callable[[], object]) -> None:
+        """A fenced producer fails once more as it hands over that it is fenced; the next call goes on."""
+        try:
+            call()
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except:  # noqa: E722, the binding raises its KafkaError, which is no exception
+            logger.debug("while closing a producer: %s", sys.exc_info()[1])
+
     def _send(self, batch: pa.RecordBatch, topics: Sequence[str | None]) -> int:
-        produce = self.producer.produce
-        sent = 0
-        for topic, value, key, partition, timestamp, headers in _records(batch, topics):
-            if topic is None:
-                continue
-            sent += 1
-            try:
-                if headers:
-                    produce(topic, value, key, partition, None, None, timestamp, headers)
-                else:
-                    produce(topic, value, key, partition, None, None, timestamp)
-            except BufferError:
-                self._send_patiently(topic, value, key, partition, timestamp, headers)
-            except Exception as error:
-                raise _refused(error, topic) from None
-        return sent
+        produce, count = self.producer.produce, 0
+        try:
+            for topic, value, key, partition, timestamp, headers in _records(batch, topics):
+                if topic is None:
+                    continue
+                count += 1
+                try:
+                    if headers:
+                        produce(topic, value, key, partition, None, None, timestamp, headers)
+                    else:
+                        produce(topic, value, key, partition, None, None, timestamp)
+                except BufferError:
+                    self._send_patiently(topic, value, key, partition, timestamp, headers)
+                except Exception as error:
+                    raise _refused(error, topic) from None
+        finally:
+            del produce  # for the same reason as in `InterruptibleProducer._call`
+        return count
 
     def _send_patiently(  # noqa: PLR0917, in the order of `produce`
         self, topic: str, value: Any, key: Any, partition: int, timestamp: int, headers: Any
