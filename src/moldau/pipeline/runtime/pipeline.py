@@ -299,7 +299,7 @@ class Pipeline:
                 if time.monotonic() - began > self._pace.healthy_s:
                     pause_s = self._pace.first_pause_s
                 self._metrics.restarts += 1
-                logger.warning("%s: %s; trying again in %g s", self._name, failure.error, pause_s)
+                logger.warning("%s: %s; trying again in %g s", self._name, str(failure.error), pause_s)
                 self.states.move(State.REBALANCING)
                 self._stop.wait(pause_s)
                 pause_s = min(2 * pause_s, self._pace.longest_pause_s)
@@ -375,7 +375,8 @@ class Pipeline:
         parts, failed = self._parts, self.failure is not None
         self.states.move(State.PENDING_ERROR if failed else State.PENDING_SHUTDOWN)
         if failed:
-            logger.error("%s: %s", self._name, self.failure)
+            # As a text: a log handler that keeps records would keep the frames through which the error is raised.
+            logger.error("%s: %s", self._name, str(self.failure))
         endings = [self._leave_source, self.views.close, parts.stores.close, parts.environment.close]
         if self._server is not None:
             endings.insert(1, self._server.close)
