@@ -354,7 +354,8 @@ class Pipeline:
     def _goes_on(self, failure: Diagnosis) -> bool:
         if failure.is_spark_gone and self._parts.engine.has_lost_spark_for_good():
             self.failure = StreamsError(
-                "spark-submit has ended Spark, and the application ends with it; started again, it goes on from there"
+                f"spark-submit has ended Spark, and {self._parts.identity.title} ends with it; "
+                "started again, it goes on from there"
             )
             return False
         if failure.is_passing and (self._has_run or not isinstance(failure.error, StateUnreachableError)):
@@ -368,7 +369,7 @@ class Pipeline:
         try:
             return self.handler(failure.error)
         except Exception:
-            logger.exception("the uncaught exception handler failed; the application ends")
+            logger.exception("the uncaught exception handler failed; %s ends", self._parts.identity.title)
             return Response.SHUTDOWN_CLIENT
 
     def _finish(self) -> None:

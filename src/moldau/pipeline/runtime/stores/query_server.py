@@ -1,4 +1,4 @@
-"""The port that `application.server` names, on a thread with a loop of its own. Start at `QueryServer`."""
+"""The port on which stores answer, on a thread with an event loop of its own. Start at `QueryServer`."""
 
 from __future__ import annotations
 
