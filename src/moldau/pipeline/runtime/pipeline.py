@@ -249,6 +249,13 @@ class Pipeline:
         self._stop.set()
         if threading.current_thread() is self._thread:
             return False
+        is_over = self._wait_for_end(timeout_s)
+        if is_over and self._thread.is_alive():
+            # The last state is told before the thread's last line; what its frames hold goes with it.
+            self._thread.join(self._pace.silent_end_s)
+        return is_over
+
+    def _wait_for_end(self, timeout_s: float) -> bool:
         began = time.monotonic()
         if self.states.wait_for(lambda state: state.is_final, min(self._pace.silent_end_s, timeout_s)):
             return True

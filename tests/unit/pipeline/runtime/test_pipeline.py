@@ -199,6 +199,7 @@ def test_a_spark_that_does_not_come_back_is_not_waited_for(world: World, pipelin
 
 def test_one_that_never_started_is_stopped_as_well(pipeline: Pipeline) -> None:
     assert pipeline.stop(WAIT_S)
+    assert pipeline.stop(WAIT_S)
     assert pipeline.states.state is State.NOT_RUNNING
 
 
