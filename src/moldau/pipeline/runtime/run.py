@@ -201,7 +201,7 @@ class Run:
 
     def _let_go(self) -> None:
         if self.query is not None:
-            self.query.release_failures()
+            self.query.release()
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.release()
