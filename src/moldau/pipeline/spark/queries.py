@@ -95,8 +95,12 @@ def start_query(
                 held[0](rows, number)
         except BaseException as error:
             failures.append(error)
-            # Spark searches the text of what comes back with a pattern that long ones overflow its stack with.
-            raise BatchFailedError(f"batch {number}: {type(error).__name__}") from None
+            kind = type(error).__name__
+        else:
+            return
+        # Spark searches the text of what comes back with a pattern that long ones overflow its stack with. Raised out
+        # here it has no context: pyspark keeps it, and would keep the frames of the failure with it.
+        raise BatchFailedError(f"batch {number}: {kind}")
 
     writer = frame.writeStream.queryName(name).option("checkpointLocation", checkpoint).outputMode(mode)
     started = writer.foreachBatch(deliver).trigger(processingTime=f"{interval_ms or 0} milliseconds").start()
