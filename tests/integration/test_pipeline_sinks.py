@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tests import open_clients
 
 from moldau.cli.main import main
 from moldau.client.admin import Admin
@@ -20,20 +22,22 @@ from moldau.client.groups import Groups
 from moldau.client.partitioners import hashed_partition
 from moldau.client.wire_groups import commit_for_good, remove_static_member
 from moldau.core import ids
-from moldau.pipeline.runtime.at_least_once_sink import AtLeastOnceSink
-from moldau.pipeline.runtime.checkpoint import end_offsets
-from moldau.pipeline.runtime.cluster import Cluster
+from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.runtime.checkpoint import kafka_offsets, source_lines
+from moldau.pipeline.runtime.engine import Engine
 from moldau.pipeline.runtime.errors import CheckpointMismatchError, MissingTopicError, StreamsError, TakenOverError
-from moldau.pipeline.runtime.exactly_once_sink import ExactlyOnceSink
-from moldau.pipeline.runtime.group_presence import GroupPresence, committed_offsets
-from moldau.pipeline.runtime.interruptible import InterruptedDeliveryError
-from moldau.pipeline.runtime.progress import TOPIC_CONFIGS, progress_topic
-from moldau.pipeline.runtime.progress_reader import read_progress
-from moldau.pipeline.runtime.reset import reset_application
-from moldau.pipeline.runtime.results import Results
-from moldau.pipeline.runtime.settings import StreamsSettings
-from moldau.pipeline.runtime.sinks import Batch
+from moldau.pipeline.runtime.identity import PipelineIdentity
+from moldau.pipeline.runtime.kafka.clients import KafkaClients
+from moldau.pipeline.runtime.kafka.cluster import Cluster
+from moldau.pipeline.runtime.kafka.delivery import InterruptedDeliveryError
+from moldau.pipeline.runtime.kafka.group_presence import GroupPresence, committed_offsets
+from moldau.pipeline.runtime.kafka.progress_topic import TOPIC_CONFIGS, read_progress
+from moldau.pipeline.runtime.kafka.sinks import AtLeastOnceSink, ExactlyOnceSink
+from moldau.pipeline.runtime.sink import Batch, Results
+from moldau.pipeline.runtime.source import Position
 from moldau.pipeline.spark.plan import OutputPoint
+from moldau.streams.application import clients_of, identity_of, reset_application, streams_pipeline
+from moldau.streams.settings import StreamsSettings
 from moldau.testing import Broker
 
 PARTITIONS = 3
@@ -54,9 +58,23 @@ class Application:
     def id(self) -> str:
         return self.settings.application_id
 
+    @property
+    def identity(self) -> PipelineIdentity:
+        return identity_of(self.settings)
+
+    @property
+    def clients(self) -> KafkaClients:
+        return clients_of(self.settings)
+
+    def new_sink(self) -> ExactlyOnceSink:
+        return ExactlyOnceSink(self.identity, self.clients, position)
+
+    def new_presence(self, on_taken_over: Callable[[], object]) -> GroupPresence:
+        return GroupPresence(self.identity, self.clients, [self.input], None, lambda: on_taken_over() and None)
+
     def batch(self, number: int, end: int, checkpoint: str = "checkpoint") -> Batch:
         entry = f'v1\n{{}}\n{{"{self.input}":{{"0":{end}}}}}'
-        return Batch(checkpoint, number, entry, end_offsets(entry))
+        return Batch(checkpoint, number, entry, position(entry))
 
     def rows(self, *values: str, **columns: Any) -> Results:
         count = len(values)
@@ -74,7 +92,7 @@ class Application:
 
     def committed_end(self) -> int | None:
         place = ids.TopicPartition(self.input, 0)
-        return committed_offsets(self.settings, [place]).get(place)
+        return committed_offsets(self.id, self.clients, [place]).get(place)
 
     def records(self) -> list[Any]:
         """What a reader of committed records sees, by partition and offset."""
@@ -82,6 +100,18 @@ class Application:
 
     def values(self) -> list[str]:
         return sorted(record.value().decode() for record in self.records())
+
+
+def position(entry: str) -> Position:
+    return Position(kafka_offsets(source_lines(entry)))
+
+
+def streams_cluster(config: dict[str, str], topology: Topology) -> Cluster:
+    """The cluster of an application that writes to its sinks' topics and its dead letters."""
+    settings = StreamsSettings.of(config)
+    written = [*(sink.topic for sink in topology.sinks if sink.topic), *filter(None, [settings.dead_letter_topic])]
+    progress = identity_of(settings).progress_topic if settings.is_exactly_once else None
+    return Cluster(clients_of(settings), topology, written=written, progress_topic=progress)
 
 
 def read(bootstrap: str, topic: str) -> list[Any]:
@@ -108,13 +138,13 @@ def application(moldau_broker: Broker, request: pytest.FixtureRequest) -> Applic
     made = Application(settings, Admin(moldau_broker.bootstrap_servers), f"{name}-in", f"{name}-out")
     made.admin.create_topic(made.input, partitions=1)
     made.admin.create_topic(made.output, partitions=PARTITIONS)
-    made.admin.create_topic(progress_topic(name), partitions=1, configs=TOPIC_CONFIGS)
+    made.admin.create_topic(f"{name}-progress", partitions=1, configs=TOPIC_CONFIGS)
     return made
 
 
 @pytest.fixture
 def sink(application: Application) -> Iterator[ExactlyOnceSink]:
-    opened = ExactlyOnceSink(application.settings)
+    opened = application.new_sink()
     assert opened.open() is None
     yield opened
     opened.close()
@@ -122,7 +152,7 @@ def sink(application: Application) -> Iterator[ExactlyOnceSink]:
 
 @pytest.fixture
 def presence(application: Application) -> Iterator[GroupPresence]:
-    member = GroupPresence(application.settings, [application.input], None, lambda: None)
+    member = application.new_presence(lambda: None)
     member.start()
     yield member
     member.close()
@@ -178,7 +208,7 @@ def test_keys_keep_their_order(application: Application, sink: ExactlyOnceSink) 
 
 def test_a_batch_that_comes_again_is_left_out(application: Application, sink: ExactlyOnceSink) -> None:
     sink.deliver(application.rows("a1"), application.batch(0, 1))
-    again = ExactlyOnceSink(application.settings)
+    again = application.new_sink()
     progress = again.open()
 
     assert progress is not None
@@ -194,7 +224,7 @@ def test_it_is_known_after_the_groups_offsets_are_gone(application: Application,
     """As after a week in which nobody committed."""
     sink.deliver(application.rows("a1"), application.batch(0, 1))
     assert Groups(application.admin).delete([application.id]) == {application.id: None}
-    again = ExactlyOnceSink(application.settings)
+    again = application.new_sink()
     again.open()
 
     assert application.committed_end() is None
@@ -213,7 +243,7 @@ def test_what_a_killed_instance_left_open_is_never_seen(application: Application
     killed.produce(application.output, b"half")
     assert killed.flush(WAIT_S) == 0
 
-    successor = ExactlyOnceSink(application.settings)
+    successor = application.new_sink()
     assert successor.open() is None
     successor.deliver(application.rows("whole"), application.batch(0, 1))
     successor.close()
@@ -222,7 +252,7 @@ def test_what_a_killed_instance_left_open_is_never_seen(application: Application
 
 
 def test_a_fenced_instance_ends(application: Application, sink: ExactlyOnceSink) -> None:
-    successor = ExactlyOnceSink(application.settings)
+    successor = application.new_sink()
     successor.open()
 
     with pytest.raises(TakenOverError, match="another instance of application"):
@@ -243,28 +273,28 @@ def test_a_batch_without_rows_moves_the_offsets(application: Application, sink: 
     sink.deliver(application.rows(), application.batch(0, 5))
 
     assert application.committed_end() == 5
-    assert read_progress(application.settings) == sink.progress
+    assert read_progress(application.identity, application.clients) == sink.progress
 
 
 def test_the_last_of_many_progress_records_is_found(application: Application, sink: ExactlyOnceSink) -> None:
     for number in range(150):
         sink.deliver(application.rows(), application.batch(number, number + 1))
 
-    progress = read_progress(application.settings)
+    progress = read_progress(application.identity, application.clients)
 
     assert progress is not None
     assert progress.batch == 149
 
 
 def test_a_progress_topic_that_cannot_be_seen_is_not_taken_for_a_beginning(moldau_broker: Broker) -> None:
-    config = {"application.id": "hidden", "bootstrap.servers": moldau_broker.bootstrap_servers}
+    settings = StreamsSettings.of({"application.id": "hidden", "bootstrap.servers": moldau_broker.bootstrap_servers})
 
     with pytest.raises(MissingTopicError, match=r"topic hidden-progress, .*, cannot be seen"):
-        read_progress(StreamsSettings.of(config), patience_s=0.2)
+        read_progress(identity_of(settings), clients_of(settings), patience_s=0.2)
 
 
 def test_an_application_that_has_committed_nothing_has_no_progress(application: Application) -> None:
-    assert read_progress(application.settings) is None
+    assert read_progress(application.identity, application.clients) is None
 
 
 def test_a_delivery_without_a_cluster_is_given_up_when_told() -> None:
@@ -272,9 +302,9 @@ def test_a_delivery_without_a_cluster_is_given_up_when_told() -> None:
         config = {"application.id": "gone", "bootstrap.servers": broker.bootstrap_servers}
         settings = StreamsSettings.of({**config, "processing.guarantee": "exactly_once_v2"})
         alone = Application(settings, Admin(broker.bootstrap_servers), "gone-in", "gone-out")
-        for topic in ("gone-in", "gone-out", progress_topic("gone")):
+        for topic in ("gone-in", "gone-out", "gone-progress"):
             alone.admin.create_topic(topic, partitions=1)
-        sink = ExactlyOnceSink(settings)
+        sink = alone.new_sink()
         sink.open()
         sink.deliver(alone.rows("a1"), alone.batch(0, 1))
         broker.stop()
@@ -288,9 +318,12 @@ def test_a_delivery_without_a_cluster_is_given_up_when_told() -> None:
 
 
 def test_at_least_once_writes_and_commits(application: Application, presence: GroupPresence) -> None:
-    sink = AtLeastOnceSink(application.settings, presence)
-    sink.deliver(application.rows("a1", "b1"), application.batch(0, 4))
-    sink.deliver(application.rows("a1", "b1"), application.batch(0, 4))
+    sink = AtLeastOnceSink(application.clients)
+    sink.open()
+    for _ in range(2):
+        batch = application.batch(0, 4)
+        sink.deliver(application.rows("a1", "b1"), batch)
+        presence.commit_soon(batch.position.offsets)
     sink.close()
 
     until(lambda: application.committed_end() == 4)
@@ -319,8 +352,8 @@ def test_exactly_once_commits_beside_the_member(
 
 def test_a_second_instance_drives_the_first_one_out(application: Application) -> None:
     driven_out: list[str] = []
-    first = GroupPresence(application.settings, [application.input], None, lambda: driven_out.append("first"))
-    second = GroupPresence(application.settings, [application.input], None, lambda: driven_out.append("second"))
+    first = application.new_presence(lambda: driven_out.append("first"))
+    second = application.new_presence(lambda: driven_out.append("second"))
     first.start()
     until(lambda: _state(application) == "Stable")
     second.start()
@@ -333,7 +366,7 @@ def test_a_second_instance_drives_the_first_one_out(application: Application) ->
 
 
 def test_offsets_of_a_stopped_application_stay(application: Application) -> None:
-    presence = GroupPresence(application.settings, [application.input], None, lambda: None)
+    presence = application.new_presence(lambda: None)
     presence.start()
     presence.commit_soon({ids.TopicPartition(application.input, 0): 3})
     until(lambda: application.committed_end() == 3)
@@ -394,7 +427,7 @@ def test_topics_that_meet_with_different_counts_are_refused_before_anything_is_m
     config = {"application.id": "meeting", "bootstrap.servers": moldau_broker.bootstrap_servers}
 
     with pytest.raises(CopartitioningError, match="meeting-one has 1, meeting-two has 2; repartition one side"):
-        Cluster(StreamsSettings.of(config)).prepared(builder.build())
+        streams_cluster(config, builder.build()).prepare()
     assert "meeting-out" not in admin.partition_counts()
 
 
@@ -407,7 +440,7 @@ def test_a_topic_that_cannot_be_is_told_without_bad_advice(moldau_broker: Broker
     config = {"application.id": "badly-named", "bootstrap.servers": moldau_broker.bootstrap_servers}
 
     with pytest.raises(StreamsError, match=r"'not fine' has characters other than .* needs another name for it"):
-        Cluster(StreamsSettings.of(config)).prepared(builder.build())
+        streams_cluster(config, builder.build()).prepare()
 
 
 def test_topics_that_are_written_are_made(moldau_broker: Broker) -> None:
@@ -424,10 +457,85 @@ def test_topics_that_are_written_are_made(moldau_broker: Broker) -> None:
         "errors.dead.letter.queue.topic.name": "made-dead",
     }
 
-    counts = Cluster(StreamsSettings.of(config)).prepared(builder.build())
+    counts = streams_cluster(config, builder.build()).prepare()
 
     assert {"made-in", "made-out", "made-dead", "made-progress"} <= counts.keys()
     assert counts["made-progress"] == 1
+
+
+@pytest.fixture
+def opened_clients() -> Callable[[], int]:
+    """How many clients are open more than at the test's begin; cycles are no excuse, they are collected too late."""
+    gc.collect()
+    before = open_clients.count()
+    return lambda: open_clients.count() - before
+
+
+def test_a_fenced_sink_closes_its_clients(application: Application, opened_clients: Callable[[], int]) -> None:
+    fenced, successor = application.new_sink(), application.new_sink()
+    fenced.open()
+    successor.open()
+    with pytest.raises(TakenOverError):
+        fenced.deliver(application.rows("a1"), application.batch(0, 1))
+
+    fenced.close()
+    successor.close()
+
+    until(lambda: opened_clients() == 0)
+
+
+@pytest.mark.parametrize("is_exactly_once", [True, False])
+def test_a_sink_with_records_that_no_broker_takes_closes_its_clients(
+    is_exactly_once: bool, opened_clients: Callable[[], int]
+) -> None:
+    with Broker() as broker:
+        config = {"application.id": "gone", "bootstrap.servers": broker.bootstrap_servers}
+        alone = Application(StreamsSettings.of(config), Admin(broker.bootstrap_servers), "gone-in", "gone-out")
+        for topic in ("gone-in", "gone-out", "gone-progress"):
+            alone.admin.create_topic(topic, partitions=1)
+        sink = alone.new_sink() if is_exactly_once else AtLeastOnceSink(alone.clients)
+        sink.open()
+        sink.deliver(alone.rows("a1"), alone.batch(0, 1))
+        broker.stop()
+        ending = threading.Timer(0.5, sink.interrupt)
+        ending.start()
+        with pytest.raises(InterruptedDeliveryError):
+            sink.deliver(alone.rows("a2"), alone.batch(1, 2))
+        ending.join()
+
+        sink.close()
+        sink.close()
+        del alone
+
+        until(lambda: opened_clients() == 0)
+
+
+class NoSpark:
+    """An engine on a machine without Java."""
+
+    settings: Mapping[str, str] = {}
+
+    def session(self) -> Any:
+        raise StreamsError("no Java")
+
+    def has_lost_spark_for_good(self) -> bool:
+        return False
+
+
+def test_a_pipeline_that_fails_closes_its_clients(
+    application: Application, tmp_path: Path, opened_clients: Callable[[], int]
+) -> None:
+    from moldau.streams import Consumed, StreamsBuilder, StringSerde
+
+    builder = StreamsBuilder()
+    builder.stream(application.input, Consumed.with_(StringSerde(), StringSerde())).to(application.output)
+    settings, engine = replace(application.settings, state_dir=str(tmp_path)), cast(Engine, NoSpark())
+    pipeline = streams_pipeline(builder.build(), settings, engine)
+    pipeline.start()
+
+    assert pipeline.states.wait_for(lambda state: state.is_final, WAIT_S)
+    assert str(pipeline.failure) == "no Java"
+    until(lambda: opened_clients() == 0)
 
 
 def _state(application: Application) -> str | None:

@@ -18,7 +18,7 @@ from moldau.streams import Topology
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Output", "compiled_in_memory", "finished_rows", "no_options", "outputs_of"]
+__all__ = ["Output", "compiled_in_memory", "finished_rows", "outputs_of"]
 
 
 class Output(NamedTuple):
@@ -31,17 +31,13 @@ class Output(NamedTuple):
     timestamp: int | None
 
 
-def no_options(topics: object, pattern: object, reset: object, *, is_global: bool) -> dict[str, str]:
-    return {}
-
-
 def compiled_in_memory(
     spark: SparkSession, topology: Topology, config: dict[str, Any], *, is_native: bool
 ) -> tuple[Compiled, MemoryReader]:
     """A topology over records in memory, natively where it can or in Python."""
     settings, reader = TaskSettings.of(config), MemoryReader(spark)
     topics = {topic: 2 for source in topology.sources for topic in source.topics}
-    job = Job(application_id="test", partition_counts=topics, settings=config, source_options=no_options)
+    job = Job(application_id="test", partition_counts=topics, settings=config)
     mode = TestMode(settings, commits_each_record=False, is_native=is_native)
     return compile_topology(spark, topology, job, reader=reader, test=mode), reader
 

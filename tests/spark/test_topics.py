@@ -15,6 +15,7 @@ from tests.spark.small_pipelines import finished_rows
 from moldau.pipeline.spark.compiler import Compiled, compile_topology
 from moldau.pipeline.spark.job import Job
 from moldau.pipeline.spark.queries import start_realtime_query
+from moldau.pipeline.spark.sources import KafkaReader
 from moldau.streams import (
     Consumed,
     LongSerde,
@@ -71,8 +72,8 @@ def compiled(
 
     topics = {topic: PARTITIONS for source in topology.sources for topic in source.topics}
     config = {name.replace("_", "."): text for name, text in settings.items()}
-    job = Job(application_id="test", partition_counts=topics, settings=config, source_options=options)
-    return compile_topology(spark, topology, job)
+    job = Job(application_id="test", partition_counts=topics, settings=config)
+    return compile_topology(spark, topology, job, reader=KafkaReader(spark, options))
 
 
 def all_rows(made: Compiled, folder: Path) -> list[Any]:

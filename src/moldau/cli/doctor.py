@@ -122,7 +122,7 @@ def _port(number: int, service: str) -> Finding:
 
 
 def check_disk() -> list[Finding]:
-    from moldau.pipeline.runtime.settings import default_state_dir
+    from moldau.streams.settings import default_state_dir
 
     findings = []
     for name, folder in (("disk for state", default_state_dir()), ("disk for temporary files", "/tmp")):

@@ -12,13 +12,14 @@ from typing import Any
 from moldau.core.errors import MoldauError
 from moldau.pipeline.dsl.options.hints import Hinting
 from moldau.pipeline.ir.topology import Topology
-from moldau.pipeline.runtime.engine import Engine, shared_engine
+from moldau.pipeline.runtime.engine import Engine
 from moldau.pipeline.runtime.errors import StreamsError
 from moldau.pipeline.runtime.metrics import MetricsSnapshot
-from moldau.pipeline.runtime.pipeline import Handler, Pipeline, Response
-from moldau.pipeline.runtime.serdes import with_serdes_of
-from moldau.pipeline.runtime.settings import StreamsSettings
+from moldau.pipeline.runtime.pipeline import Handler, Response
 from moldau.pipeline.runtime.states import State, StateListener
+from moldau.streams.application import reset_application, streams_pipeline
+from moldau.streams.default_serdes import with_serdes_of
+from moldau.streams.settings import StreamsSettings
 from moldau.streams.stop_signals import StopSignals
 
 __all__ = ["KafkaStreams", "Response", "State"]
@@ -45,9 +46,7 @@ class KafkaStreams(Hinting):
     def __init__(self, topology: Topology, config: Mapping[str, Any], *, engine: Engine | None = None) -> None:
         self.settings = StreamsSettings.of(config)
         complete = with_serdes_of(topology, config)
-        self._pipeline = Pipeline(
-            complete, self.settings, engine or shared_engine(self.settings.spark, self.settings.threads)
-        )
+        self._pipeline = streams_pipeline(complete, self.settings, engine)
         self._signals = StopSignals(lambda: self._pipeline.stop(DEFAULT_CLOSE_S), lambda: self.state.is_final)
 
     @property
@@ -134,8 +133,6 @@ class KafkaStreams(Hinting):
         Offsets that kafka-streams-application-reset has set stay, and the next start begins there. Only while the
         application does not run.
         """
-        from moldau.pipeline.runtime.reset import reset_application
-
         if self.state not in (State.CREATED, State.NOT_RUNNING, State.ERROR):
             raise StreamsError(f"application {self.settings.application_id} is {self.state.value}; close it first")
         reset_application(self.settings, keeps_reset=True)

@@ -28,7 +28,7 @@ class StopSignals:
         """`stop` may take its time: it gets a thread. Once all applications are over, signals are the program's."""
         self.stop = stop
         self.is_over = is_over
-        self.told_s: float | None = None
+        self.signalled_s: float | None = None
         """When the first signal came."""
 
     def take(self) -> None:
@@ -36,8 +36,8 @@ class StopSignals:
         if threading.current_thread() is threading.main_thread():
             _applications.append(self)
             for number in NUMBERS:
-                if signal.getsignal(number) is not _told:
-                    _programs_own[number] = signal.signal(number, _told)
+                if signal.getsignal(number) is not _on_signal:
+                    _programs_own[number] = signal.signal(number, _on_signal)
 
     def give_back(self) -> None:
         """Leave signals to the other applications, and where there are none to the program."""
@@ -45,7 +45,7 @@ class StopSignals:
             _applications.remove(self)
         if threading.current_thread() is threading.main_thread() and not _running():
             for number in NUMBERS:
-                if signal.getsignal(number) is _told:
+                if signal.getsignal(number) is _on_signal:
                     signal.signal(number, _programs_own.pop(number))
 
 
@@ -57,14 +57,14 @@ def _running() -> list[StopSignals]:
     return [one for one in _applications if not one.is_over()]
 
 
-def _told(number: int, frame: FrameType | None) -> None:
+def _on_signal(number: int, frame: FrameType | None) -> None:
     own, running, now_s = _programs_own.get(number), _running(), time.monotonic()
-    if any(one.told_s is not None and now_s - one.told_s > SAME_SIGNAL_S for one in running):
+    if any(one.signalled_s is not None and now_s - one.signalled_s > SAME_SIGNAL_S for one in running):
         return _pass_on(signal.SIG_DFL, number, frame)
     for application in running:
-        if application.told_s is not None:
+        if application.signalled_s is not None:
             continue
-        application.told_s = now_s
+        application.signalled_s = now_s
         # Closing waits for threads, which a signal handler must not.
         threading.Thread(target=application.stop, name="stop", daemon=True).start()
     if not running:

@@ -23,8 +23,8 @@ from moldau.pipeline.dsl.options.given import Duration, check_serdes, millisecon
 from moldau.pipeline.dsl.options.hints import Hinting
 from moldau.pipeline.ir.nodes import GlobalTableSource
 from moldau.pipeline.ir.topology import Topology
-from moldau.pipeline.runtime.serdes import with_serdes_of
 from moldau.serdes.serde import Serde
+from moldau.streams.default_serdes import with_serdes_of
 from moldau.streams.piped_topics import TestInputTopic, TestOutputTopic
 from moldau.streams.store_readers import (
     KeyValueReader,

@@ -44,8 +44,8 @@ def _describe(options: argparse.Namespace) -> None:
 
 
 def _reset(options: argparse.Namespace) -> None:
-    from moldau.pipeline.runtime.reset import reset_application
-    from moldau.pipeline.runtime.settings import StreamsSettings
+    from moldau.streams.application import reset_application
+    from moldau.streams.settings import StreamsSettings
 
     settings = StreamsSettings.of(_config(options))
     removed = reset_application(settings, force=options.force)

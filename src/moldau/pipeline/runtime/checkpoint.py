@@ -7,15 +7,13 @@ the same batch comes again with the same ends. Start at `Checkpoint`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from moldau.core.ids import TopicPartition
 from moldau.pipeline.runtime.errors import CheckpointMismatchError
 from moldau.pipeline.runtime.files import Files
 
-__all__ = ["Checkpoint", "end_offsets"]
-
-Offsets = Mapping[TopicPartition, int]
+__all__ = ["Checkpoint", "as_entry", "kafka_offsets", "source_lines"]
 
 METADATA_LINES = 2
 """The version and the batch's settings come before a line for each source."""
@@ -59,23 +57,33 @@ class Checkpoint:
         )
 
 
-def end_offsets(entry: str) -> dict[TopicPartition, int]:
-    """The next offset to read of each partition after a batch.
+def source_lines(entry: str) -> list[str]:
+    """What an entry says about each source; the form is the source's own business."""
+    return entry.splitlines()[METADATA_LINES:]
+
+
+def as_entry(lines: Iterable[str]) -> str:
+    """Lines of sources in the form of an entry, where Spark reports them otherwise."""
+    return "\n" * METADATA_LINES + "\n".join(lines)
+
+
+def kafka_offsets(lines: Iterable[str]) -> dict[TopicPartition, int]:
+    """The next offset to read of each partition, from the lines of Kafka sources; others, such as clocks, are skipped.
 
     A topic that several sources read counts as far as the slowest of them has come.
     """
     ends: dict[TopicPartition, int] = {}
-    for line in entry.splitlines()[METADATA_LINES:]:
+    for line in lines:
         # Sources may have names, written before their offsets; a source without data yet has none.
         opening = line.find("{")
-        for topic, partitions in _parsed(line[opening:]).items() if opening >= 0 else ():
+        for topic, partitions in _parse_offsets(line[opening:]).items() if opening >= 0 else ():
             for number, offset in partitions.items():
                 place = TopicPartition(topic, int(number))
                 ends[place] = min(offset, ends.get(place, offset))
     return ends
 
 
-def _parsed(text: str) -> dict[str, dict[str, int]]:
+def _parse_offsets(text: str) -> dict[str, dict[str, int]]:
     try:
         offsets = json.loads(text)
     except ValueError:

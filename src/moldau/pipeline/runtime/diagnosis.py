@@ -1,7 +1,7 @@
 """Why a query ended: the one sentence for people, and whether waiting helps.
 
 Spark reports failures as pages of nested traces. Failures of a user's function arrive with their line; those of the
-cluster pass when it is back. Start at `diagnosed`.
+cluster pass when it is back. Start at `diagnose`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from moldau.pipeline.spark.failures import cause_of
 from moldau.pipeline.spark.hadoop_files import StateUnreachableError
 from moldau.pipeline.spark.worker_troubles import worker_trouble
 
-__all__ = ["Diagnosis", "diagnosed"]
+__all__ = ["Diagnosis", "diagnose"]
 
 _PASSING = re.compile(
     r"kafka\.common\.errors\.(Timeout|Disconnect|Network|NotLeaderOrFollower|LeaderNotAvailable|"
@@ -48,7 +48,7 @@ class Diagnosis(NamedTuple):
     is_spark_gone: bool = False
 
 
-def diagnosed(error: BaseException | str) -> Diagnosis:
+def diagnose(error: BaseException | str) -> Diagnosis:
     """Find out what a failure means."""
     if isinstance(error, ClientError):
         passes = isinstance(error, UnreachableError) or error.is_retriable or error.requires_abort

@@ -49,14 +49,14 @@ class Engine:
         return self._settings
 
     def session(self) -> SparkSession:
-        """Spark, started where it is not or not any more. Raises where it cannot be had."""
+        """Spark, started where it does not run (any more). Raises where it cannot be started."""
         with self._lock:
             if self._spark is not None and self._is_ours and not is_alive(self._spark):
                 logger.warning("Spark's Java process has ended; starting another")
                 close_session(self._spark)
                 self._spark = None
             if self._spark is None:
-                with _told_of_start():
+                with _announced_start():
                     self._spark = open_session(self._settings)
             return self._spark
 
@@ -74,8 +74,8 @@ class Engine:
 
 
 @contextmanager
-def _told_of_start() -> Iterator[None]:
-    """Say that Spark is being started: a line that goes again where a person looks, elsewhere one of the log."""
+def _announced_start() -> Iterator[None]:
+    """Say that Spark is being started: on a terminal a line that is cleared afterwards, elsewhere a line of the log."""
     text = "starting Spark, which takes some seconds"
     if not sys.stderr.isatty():
         logger.info(text)

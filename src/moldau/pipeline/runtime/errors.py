@@ -32,12 +32,12 @@ class CheckpointMismatchError(StreamsError):
 
 
 class StateLostError(StreamsError):
-    """The application has committed results, and the state behind them is gone."""
+    """The pipeline has committed results, and the state behind them is gone."""
 
 
 class AlreadyRunningError(StreamsError):
-    """Another process works in this application's state directory."""
+    """Another process works in this pipeline's folder."""
 
 
 class TakenOverError(StreamsError):
-    """Another instance of the application was started, and this one must end."""
+    """Another instance of the pipeline was started, and this one must end."""

@@ -1,4 +1,4 @@
-"""An application on a cluster that waits for executors says so: Spark would wait for ever without a word.
+"""A pipeline on a cluster that waits for executors says so: Spark would wait for ever without a word.
 
 Start at `ExecutorWatch.look`.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
-__all__ = ["ExecutorWatch"]
+__all__ = ["ExecutorWatch", "Executors"]
 
 logger = logging.getLogger("moldau.streams")
 
@@ -32,8 +32,8 @@ class Executors(Protocol):
 class ExecutorWatch:
     """Looks at the number of executors now and then; there are none to look at where everything runs here."""
 
-    def __init__(self, application_id: str, executors: Executors | None) -> None:
-        self._application_id = application_id
+    def __init__(self, name: str, executors: Executors | None) -> None:
+        self._name = name
         self._executors = executors
         self._missing_since: float | None = None
         self._reminded: float | None = None
@@ -43,7 +43,7 @@ class ExecutorWatch:
             return
         if (count := self._executors.count()) > 0:
             if self._reminded is not None:
-                logger.warning("%s: %s has given %d executors", self._application_id, self._executors.master, count)
+                logger.warning("%s: %s has given %d executors", self._name, self._executors.master, count)
             self._missing_since = self._reminded = None
             return
         if self._missing_since is None:
@@ -52,10 +52,10 @@ class ExecutorWatch:
         if waited_s >= PATIENCE_S and (self._reminded is None or now_s - self._reminded >= REMINDER_S):
             self._reminded = now_s
             logger.warning(
-                "%s: no executor from %s for %.0f s. Either all cores are taken (num.stream.threads says how many an "
-                "application takes), no worker has spark.executor.memory free, or executors cannot reach the driver "
+                "%s: no executor from %s for %.0f s. Either all cores are taken (num.stream.threads says how many a "
+                "pipeline takes), no worker has spark.executor.memory free, or executors cannot reach the driver "
                 "(spark.driver.host)",
-                self._application_id,
+                self._name,
                 self._executors.master,
                 waited_s,
             )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from moldau.pipeline.runtime.errors import CheckpointMismatchError
 from moldau.pipeline.runtime.files import Files
+from moldau.pipeline.runtime.identity import PipelineIdentity
 
 __all__ = ["Layout"]
 
@@ -22,7 +23,7 @@ STATE_FORM = 2
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Everything that the form of an application's state depends on."""
+    """Everything that the form of a pipeline's state depends on."""
 
     description: str
     partitions: Mapping[str, int]
@@ -48,7 +49,7 @@ class Layout:
         }
         files.write(file, json.dumps(facts, indent=1))
 
-    def check(self, now: Layout, application_id: str, location: str) -> None:
+    def check(self, now: Layout, identity: PipelineIdentity, location: str) -> None:
         """Raise `CheckpointMismatchError`, with the first difference, where `now` cannot go on from here."""
         difference = self._difference(now)
         if difference is not None:
@@ -58,7 +59,7 @@ class Layout:
         if difference is not None:
             raise CheckpointMismatchError(
                 f"the checkpoint in {location} was made {difference}. Give the new one another "
-                f"application.id, or begin anew: moldau streams reset --application-id {application_id}"
+                f"{identity.name_setting}, or {identity.reset_advice}"
             )
 
     def _difference(self, now: Layout) -> str | None:

@@ -69,7 +69,7 @@ class PipelineMetrics:
         self._state_bytes = 0
         self.restarts = 0
 
-    def begins_at(self, offsets: Offsets) -> None:
+    def count_from(self, offsets: Offsets) -> None:
         """From where the first batch counts."""
         with self._lock:
             self._ends = {**offsets, **self._ends}
@@ -85,7 +85,7 @@ class PipelineMetrics:
         """Whether a batch has finished in this process."""
         return self._batch is not None
 
-    def batch_done(self, batch: int, ends: Offsets, written: int) -> None:
+    def count_batch(self, batch: int, ends: Offsets, written: int) -> None:
         now = time.monotonic()
         with self._lock:
             read = sum(max(0, end - self._ends.get(place, end)) for place, end in ends.items())
@@ -96,7 +96,7 @@ class PipelineMetrics:
             self._recent.append((now, read, written))
             self._forget(now)
 
-    def progressed(self, progress: Mapping[str, Any]) -> None:
+    def note_progress(self, progress: Mapping[str, Any]) -> None:
         """Take over what Spark says of its last batch."""
         operators = progress.get("stateOperators") or ()
         with self._lock:

@@ -1,8 +1,8 @@
-"""A running application: its query, restarted when it fails, its place in the consumer group, its stores.
+"""A running pipeline: its query, restarted when it fails, its source, its stores.
 
 A supervisor thread starts the query and watches it. Troubles of the cluster are waited out; for others the user's
-handler decides between another try and the end. `moldau.streams.KafkaStreams` is the public face.
-Start at `Pipeline.start`, then `_supervise`.
+handler decides between another try and the end. All parts are given to it: `kafka.wiring` puts those of Kafka
+together, and `moldau.streams.KafkaStreams` is one public face. Start at `Pipeline.start`, then `_supervise`.
 """
 
 from __future__ import annotations
@@ -12,52 +12,37 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from traceback import clear_frames
+from typing import TYPE_CHECKING, Any, Protocol
 
-from moldau.client.connection_log import ConnectionLog
-from moldau.client.errors import ClientError
-from moldau.client.wire_groups import commit_for_good, remove_static_member
 from moldau.core.errors import MoldauError
-from moldau.core.ids import TopicPartition
 from moldau.pipeline.ir.topology import Topology
-from moldau.pipeline.runtime.application_folder import ApplicationFolder
-from moldau.pipeline.runtime.checkpoint import end_offsets
-from moldau.pipeline.runtime.client_log import report_client_log
-from moldau.pipeline.runtime.cluster import Cluster
-from moldau.pipeline.runtime.diagnosis import Diagnosis, diagnosed
+from moldau.pipeline.runtime.checkpoint import Checkpoint
+from moldau.pipeline.runtime.diagnosis import Diagnosis, diagnose
 from moldau.pipeline.runtime.engine import Engine
 from moldau.pipeline.runtime.errors import StreamsError, TakenOverError
-from moldau.pipeline.runtime.executor_watch import ExecutorWatch
-from moldau.pipeline.runtime.group_presence import GroupPresence
+from moldau.pipeline.runtime.executor_watch import Executors, ExecutorWatch
+from moldau.pipeline.runtime.folder import PipelineFolder
+from moldau.pipeline.runtime.identity import PipelineIdentity, PipelineOptions
 from moldau.pipeline.runtime.metrics import MetricsSnapshot, PipelineMetrics
-from moldau.pipeline.runtime.queryable_stores import queryable_stores
-from moldau.pipeline.runtime.run import Run, StoppedError
-from moldau.pipeline.runtime.settings import StreamsSettings
+from moldau.pipeline.runtime.run import Environment, Run, StoppedError
+from moldau.pipeline.runtime.sink import Sink
+from moldau.pipeline.runtime.source import Offsets, Source
 from moldau.pipeline.runtime.states import State, StateMachine
-from moldau.pipeline.runtime.store_database import StoreDatabase
-from moldau.pipeline.runtime.store_views import StoreViews
+from moldau.pipeline.runtime.stores.database import StoreDatabase
+from moldau.pipeline.runtime.stores.queryable import queryable_stores
+from moldau.pipeline.runtime.stores.views import StoreViews
 from moldau.pipeline.spark.hadoop_files import StateUnreachableError
 
 if TYPE_CHECKING:
-    from moldau.pipeline.runtime.query_server import QueryServer
+    from moldau.pipeline.runtime.stores.query_server import QueryServer
+    from moldau.pipeline.spark.compiler import Compiled
 
-__all__ = ["Handler", "Pipeline", "Response"]
+__all__ = ["Handler", "Pace", "Parts", "Pipeline", "Response"]
 
 logger = logging.getLogger("moldau.streams")
-
-WATCH_S = 0.1
-PROGRESS_S = 0.5
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
-HEALTHY_S = 60.0
-"""A query that ran this long starts with the short pause again."""
-
-LATEST = -1
-SILENT_END_S = 2.0
-"""An end that takes longer says what it waits for."""
-
-GIVING_UP_S = 20.0
-"""How long the end may take once nothing is waited for any more."""
 
 
 class Response(Enum):
@@ -71,47 +56,168 @@ class Response(Enum):
 Handler = Callable[[MoldauError], Response]
 
 
-class Pipeline:
-    """One application of this process."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How long the supervisor waits for what; tests are faster."""
 
-    def __init__(self, topology: Topology, settings: StreamsSettings, engine: Engine) -> None:
-        self.topology = topology
-        self.settings = settings
+    watch_s: float = 0.1
+    progress_s: float = 0.5
+    first_pause_s: float = 0.5
+    """Between a failure and the next start; doubled with each further failure."""
+    longest_pause_s: float = 30.0
+    healthy_s: float = 60.0
+    """A query that ran this long starts with the short pause again."""
+    silent_end_s: float = 2.0
+    """An end that takes longer says what it waits for."""
+    giving_up_s: float = 20.0
+    """How long the end may take once nothing is waited for any more."""
+
+
+class WatchedQuery(Protocol):
+    """What the supervisor asks of a query."""
+
+    @property
+    def is_active(self) -> bool: ...
+
+    def failure(self) -> BaseException | str | None: ...
+
+    def progress(self) -> Mapping[str, Any] | None: ...
+
+
+class Life(Protocol):
+    """One run of the query, as `run.Run` is."""
+
+    @property
+    def compiled(self) -> Compiled | None: ...
+
+    @property
+    def checkpoint(self) -> Checkpoint | None: ...
+
+    @property
+    def executors(self) -> Executors | None: ...
+
+    def start(self) -> WatchedQuery: ...
+
+    def stop(self, timeout_s: float) -> None: ...
+
+    def give_up(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def refresh_if_idle(self) -> None: ...
+
+    def note_progress(self, progress: Mapping[str, Any]) -> None: ...
+
+
+class SparkKeeper(Protocol):
+    """What the supervisor asks of the engine."""
+
+    def has_lost_spark_for_good(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a pipeline is made of. All of them live as long as the pipeline; runs come and go."""
+
+    identity: PipelineIdentity
+    folder: PipelineFolder
+    environment: Environment
+    source: Source
+    stores: StoreDatabase
+    views: StoreViews
+    metrics: PipelineMetrics
+    engine: SparkKeeper
+    new_run: Callable[[], Life]
+    """A run with a sink of its own."""
+    store_server: tuple[str, int] | None = None
+    pace: Pace = Pace()
+
+
+class Pipeline:
+    """One pipeline of this process."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._pace = parts.pace
+        self._name = parts.identity.name
         self.states = StateMachine()
         self.handler: Handler = lambda error: Response.SHUTDOWN_CLIENT
         self.failure: MoldauError | None = None
-        """What ended the application, once it is in state ERROR."""
-        self.folder = ApplicationFolder(settings)
-        stores = queryable_stores(topology)
-        self.views = StoreViews(self.folder.stores_file, stores, settings.application_id)
-        self._queryable = stores
-        self._engine = engine
-        self._metrics = PipelineMetrics()
+        """What ended the pipeline, once it is in state ERROR."""
+        self.views = parts.views
+        self._metrics = parts.metrics
         self._stop = threading.Event()
         self._has_said_end = threading.Event()
         self._stop_timeout_s = 0.0
-        self._run: Run | None = None
+        self._run: Life | None = None
         self._has_run = False
         """What is missing at the first start is told; what goes away later is waited for."""
         self._taken_over = threading.Event()
-        self._cluster: Cluster | None = None
         self._server: QueryServer | None = None
-        self._thread = threading.Thread(target=self._supervise, name=f"{settings.application_id}-supervisor")
+        self._thread = threading.Thread(target=self._supervise, name=f"{self._name}-supervisor")
+
+    @classmethod
+    def of(
+        cls,
+        topology: Topology,
+        identity: PipelineIdentity,
+        options: PipelineOptions,
+        engine: Engine,
+        *,
+        environment: Environment,
+        source: Source,
+        new_sink: Callable[[], Sink],
+        realtime_options: Mapping[str, str] | None = None,
+    ) -> Pipeline:
+        """A pipeline from its source and its sinks: one for each run. `Run` tells what `realtime_options` are."""
+        folder, queryable, metrics = PipelineFolder(identity), queryable_stores(topology), PipelineMetrics()
+        stores = StoreDatabase(folder.stores_file, queryable)
+
+        def new_run() -> Run:
+            return Run(
+                topology,
+                identity,
+                options,
+                engine,
+                folder,
+                environment=environment,
+                source=source,
+                sink=new_sink(),
+                stores=stores,
+                metrics=metrics,
+                realtime_options=realtime_options,
+            )
+
+        return cls(
+            Parts(
+                identity=identity,
+                folder=folder,
+                environment=environment,
+                source=source,
+                stores=stores,
+                views=StoreViews(folder.stores_file, queryable, identity.name),
+                metrics=metrics,
+                engine=engine,
+                new_run=new_run,
+                store_server=options.store_server,
+            )
+        )
 
     def start(self) -> None:
-        """Look for everything that can be wrong before Spark is bothered, then go on in the background.
+        """Look for everything that can be wrong before Spark is started, then go on in the background.
 
         Raises `MoldauError` with what is wrong.
         """
+        parts = self._parts
         with ExitStack() as opened:
-            self.folder.acquire()
-            opened.callback(self.folder.release)
-            self._cluster = Cluster(self.settings)
-            self._cluster.prepared(self.topology)
-            self._stores = StoreDatabase(self.folder.stores_file, self._queryable)
-            opened.callback(self._stores.close)
-            self._presence = GroupPresence(self.settings, *self._subscription(), self._taken_over.set)
-            opened.callback(self._presence.close)
+            parts.folder.acquire()
+            opened.callback(parts.folder.release)
+            opened.callback(parts.environment.close)
+            parts.environment.prepare()
+            parts.stores.open()
+            opened.callback(parts.stores.close)
+            parts.source.start(self._taken_over.set)
+            opened.callback(parts.source.close, {})
             self._serve_stores()
             opened.pop_all()
         self.states.move(State.REBALANCING)
@@ -119,17 +225,17 @@ class Pipeline:
 
     @property
     def server_port(self) -> int | None:
-        """Where the stores answer over HTTP, if `application.server` asks for it."""
+        """Where the stores answer over HTTP, if they do."""
         return None if self._server is None else self._server.port
 
     def _serve_stores(self) -> None:
-        if self.settings.application_server is None:
+        if self._parts.store_server is None:
             return
-        from moldau.pipeline.runtime.query_app import Application
-        from moldau.pipeline.runtime.query_server import QueryServer
+        from moldau.pipeline.runtime.stores.query_app import Application
+        from moldau.pipeline.runtime.stores.query_server import QueryServer
 
-        application = Application(self.settings.application_id, self.views, lambda: self.states.state, self.metrics)
-        self._server = QueryServer(*self.settings.application_server, application)
+        application = Application(self._name, self.views, lambda: self.states.state, self.metrics)
+        self._server = QueryServer(*self._parts.store_server, application)
         self._server.start()
 
     def stop(self, timeout_s: float) -> bool:
@@ -143,26 +249,28 @@ class Pipeline:
         self._stop.set()
         if threading.current_thread() is self._thread:
             return False
+        is_over = self._wait_for_end(timeout_s)
+        if is_over and self._thread.is_alive():
+            # The last state is told before the thread's last line; what its frames hold goes with it.
+            self._thread.join(self._pace.silent_end_s)
+        return is_over
+
+    def _wait_for_end(self, timeout_s: float) -> bool:
         began = time.monotonic()
-        if self.states.wait_for(lambda state: state.is_final, min(SILENT_END_S, timeout_s)):
+        if self.states.wait_for(lambda state: state.is_final, min(self._pace.silent_end_s, timeout_s)):
             return True
         self._say_what_the_end_waits_for(timeout_s)
         if self.states.wait_for(lambda state: state.is_final, began + timeout_s - time.monotonic()):
             return True
         if self._run is not None:
             self._run.give_up()
-        return self.states.wait_for(lambda state: state.is_final, GIVING_UP_S)
+        return self.states.wait_for(lambda state: state.is_final, self._pace.giving_up_s)
 
     def metrics(self) -> MetricsSnapshot:
-        """The numbers now; the lag is asked of the cluster where it answers."""
+        """The numbers now; the lag is asked of the source where it answers."""
         ends = self._metrics.ends
-        latest: Mapping[TopicPartition, int] = {}
-        if self._cluster is not None and ends and not self.states.state.is_final:
-            try:
-                answers = self._cluster.admin.try_list_offsets(dict.fromkeys(ends, LATEST))
-                latest = {place: offset for place, offset in answers.items() if isinstance(offset, int)}
-            except ClientError:
-                latest = {}
+        is_over = self.states.state in (State.CREATED, State.NOT_RUNNING, State.ERROR)
+        latest: Offsets = {} if is_over or not ends else self._parts.source.latest_offsets(ends)
         return self._metrics.snapshot(latest)
 
     def explain(self) -> str:
@@ -173,157 +281,139 @@ class Pipeline:
         return compiled.explain()
 
     def _say_what_the_end_waits_for(self, timeout_s: float) -> None:
-        own, servers = self.settings.application_id, self.settings.bootstrap_servers
         if self._has_said_end.is_set():
             return
         self._has_said_end.set()
-        is_cut_off = ConnectionLog.to(report_client_log).is_cut_off
-        because = f"; no broker answers at {servers}" if is_cut_off else ""
+        outage = self._parts.environment.outage()
         logger.warning(
             "%s: the end waits up to %g s for the batch under way, and for the brokers to let its group go%s. "
             "Another Ctrl-C or SIGTERM ends it at once",
-            own,
+            self._name,
             timeout_s,
-            because,
+            "" if outage is None else f"; {outage}",
         )
 
     # Supervising
 
     def _supervise(self) -> None:
-        self._presence.start()
-        pause_s = FIRST_PAUSE_S
+        pause_s = self._pace.first_pause_s
         try:
             while not self._stop.is_set():
                 began = time.monotonic()
                 failure = self._live()
                 if failure is None or not self._goes_on(failure):
                     break
-                if time.monotonic() - began > HEALTHY_S:
-                    pause_s = FIRST_PAUSE_S
+                if time.monotonic() - began > self._pace.healthy_s:
+                    pause_s = self._pace.first_pause_s
                 self._metrics.restarts += 1
-                logger.warning("%s: %s; trying again in %g s", self.settings.application_id, failure.error, pause_s)
+                logger.warning("%s: %s; trying again in %g s", self._name, str(failure.error), pause_s)
                 self.states.move(State.REBALANCING)
                 self._stop.wait(pause_s)
-                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+                pause_s = min(2 * pause_s, self._pace.longest_pause_s)
         finally:
             self._finish()
 
     def _live(self) -> Diagnosis | None:
         """One life of the query; what ended it, or None where it was told to."""
-        run = Run(
-            self.topology,
-            self.settings,
-            self._engine,
-            self.folder,
-            presence=self._presence,
-            stores=self._stores,
-            metrics=self._metrics,
-        )
-        self._run = run
         try:
-            run.start()
+            run = self._run = self._parts.new_run()
+        except Exception as error:
+            return self._diagnose(error)
+        try:
+            query = run.start()
             self._has_run = True
             self.states.move(State.RUNNING)
-            return self._watch(run)
+            return self._watch(run, query)
         except Exception as error:
-            return self._what_failed(error)
+            return self._diagnose(error)
         finally:
-            run.stop(self._patience_s())
+            run.stop(self._stop_timeout_s or self._pace.longest_pause_s)
             run.close()
 
-    def _watch(self, run: Run) -> Diagnosis | None:
-        assert run.query is not None
+    def _watch(self, run: Life, query: WatchedQuery) -> Diagnosis | None:
         next_progress = 0.0
-        watch = ExecutorWatch(self.settings.application_id, run.executors)
-        while not self._stop.wait(WATCH_S):
+        watch = ExecutorWatch(self._name, run.executors)
+        while not self._stop.wait(self._pace.watch_s):
             if self._taken_over.is_set():
-                raise TakenOverError(
-                    f"another instance of application {self.settings.application_id} was started, and this one ends"
-                )
-            if not run.query.is_active:
-                return self._what_failed(run.query.failure() or "the query ended by itself")
+                title = self._parts.identity.title
+                raise TakenOverError(f"another instance of {title} was started, and this one ends")
+            if not query.is_active:
+                return self._diagnose(query.failure() or "the query ended by itself")
             if time.monotonic() >= next_progress:
-                next_progress = time.monotonic() + PROGRESS_S
-                progress = run.query.progress()
+                next_progress = time.monotonic() + self._pace.progress_s
+                progress = query.progress()
                 if progress is not None:
-                    self._metrics.progressed(progress)
-                    run.progressed(progress)
+                    self._metrics.note_progress(progress)
+                    run.note_progress(progress)
                 watch.look(time.monotonic())
                 run.refresh_if_idle()
         return None
 
-    def _what_failed(self, error: BaseException | str) -> Diagnosis | None:
+    def _diagnose(self, error: BaseException | str) -> Diagnosis | None:
         if self._stop.is_set() or isinstance(error, StoppedError):
             return None
         if not isinstance(error, MoldauError):
-            logger.debug("%s: %s", self.settings.application_id, error)
-        return diagnosed(error)
+            logger.debug("%s: %s", self._name, error)
+        diagnosis = diagnose(error)
+        _clear_frames(error)
+        return diagnosis
 
     def _goes_on(self, failure: Diagnosis) -> bool:
-        if failure.is_spark_gone and self._engine.has_lost_spark_for_good():
+        if failure.is_spark_gone and self._parts.engine.has_lost_spark_for_good():
             self.failure = StreamsError(
-                "spark-submit has ended Spark, and the application ends with it; started again, it goes on from there"
+                f"spark-submit has ended Spark, and {self._parts.identity.title} ends with it; "
+                "started again, it goes on from there"
             )
             return False
         if failure.is_passing and (self._has_run or not isinstance(failure.error, StateUnreachableError)):
             return True
-        if not isinstance(failure.error, TakenOverError) and self._asked(failure) is Response.REPLACE_THREAD:
+        if not isinstance(failure.error, TakenOverError) and self._ask_handler(failure) is Response.REPLACE_THREAD:
             return True
         self.failure = failure.error
         return False
 
-    def _asked(self, failure: Diagnosis) -> Response:
+    def _ask_handler(self, failure: Diagnosis) -> Response:
         try:
             return self.handler(failure.error)
         except Exception:
-            logger.exception("the uncaught exception handler failed; the application ends")
+            logger.exception("the uncaught exception handler failed; %s ends", self._parts.identity.title)
             return Response.SHUTDOWN_CLIENT
 
     def _finish(self) -> None:
-        failed = self.failure is not None
+        parts, failed = self._parts, self.failure is not None
         self.states.move(State.PENDING_ERROR if failed else State.PENDING_SHUTDOWN)
         if failed:
-            logger.error("%s: %s", self.settings.application_id, self.failure)
-        endings = [self._presence.close, self._leave_group, self.views.close, self._stores.close]
+            # As a text: a log handler that keeps records would keep the frames through which the error is raised.
+            logger.error("%s: %s", self._name, str(self.failure))
+        endings = [self._leave_source, self.views.close, parts.stores.close, parts.environment.close]
         if self._server is not None:
-            endings.insert(2, self._server.close)
+            endings.insert(1, self._server.close)
         for end in endings:
             try:
                 end()
             except Exception as error:
-                logger.debug("%s: while closing: %s", self.settings.application_id, error)
-        self.folder.release()
+                logger.debug("%s: while closing: %s", self._name, error)
+        parts.folder.release()
         self.states.move(State.ERROR if failed else State.NOT_RUNNING)
 
-    def _leave_group(self) -> None:
-        """Leave with offsets that outlive the group's last member, however long the application stays stopped."""
-        if self._cluster is None or self._taken_over.is_set():
-            return
-        ends = self._metrics.ends if self._metrics.has_batch else self._checkpointed()
-        try:
-            own = self.settings.application_id
-            remove_static_member(self._cluster.admin, own, own, self._presence.member_id)
-            if ends:
-                commit_for_good(self._cluster.admin, own, ends)
-        except ClientError as error:
-            logger.debug("%s: offsets keep the broker's retention: %s", self.settings.application_id, error)
+    def _leave_source(self) -> None:
+        self._parts.source.close(self._metrics.ends if self._metrics.has_batch else self._checkpointed_offsets())
 
-    def _checkpointed(self) -> Mapping[TopicPartition, int]:
+    def _checkpointed_offsets(self) -> Offsets:
         """How far an earlier life came, where this one had nothing to do."""
-        checkpoint = (None if self._run is None else self._run.checkpoint) or self.folder.checkpoint()
+        checkpoint = (None if self._run is None else self._run.checkpoint) or self._parts.folder.checkpoint()
         try:
             done = checkpoint.last_committed
             entry = None if done is None else checkpoint.entry(done)
         except Exception as error:
             # Files elsewhere are read through Spark, which may be what has failed.
-            logger.debug("%s: %s cannot be read: %s", self.settings.application_id, checkpoint.location, error)
+            logger.debug("%s: %s cannot be read: %s", self._name, checkpoint.location, error)
             return {}
-        return {} if entry is None else end_offsets(entry)
+        return {} if entry is None else self._parts.source.position(entry).offsets
 
-    def _patience_s(self) -> float:
-        return self._stop_timeout_s or LONGEST_PAUSE_S
 
-    def _subscription(self) -> tuple[list[str], str | None]:
-        topics = [topic for source in self.topology.sources for topic in source.topics]
-        patterns = [source.topic_pattern for source in self.topology.sources if source.topic_pattern is not None]
-        return list(dict.fromkeys(topics)), "|".join(patterns) or None
+def _clear_frames(error: BaseException | str | None) -> None:
+    """A failure is kept for whoever asks; the rows and clients in the variables of its traceback are not."""
+    while isinstance(error, BaseException):
+        clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__

@@ -1,42 +1,34 @@
 """One life of a pipeline's query: from checks and compilation to its end. `pipeline` starts another when it fails.
 
-What must be in this order is in `Run.start`: the predecessor is fenced before its progress is read, and the progress
-is read before Spark may plan a batch. Start there.
+It is given its source and its sink; what those are made of, Kafka or not, is no concern here. What must be in this
+order is in `Run.start`: the predecessor is fenced before its progress is read, and the progress is read before Spark
+may plan a batch. Start there.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import re
 import threading
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from moldau.client.errors import ClientError
-from moldau.client.wire_groups import is_reset
-from moldau.core.ids import TopicPartition
 from moldau.pipeline.cores.task import is_stateless
 from moldau.pipeline.ir.topology import Topology
-from moldau.pipeline.runtime.application_folder import ApplicationFolder
-from moldau.pipeline.runtime.at_least_once_sink import AtLeastOnceSink
-from moldau.pipeline.runtime.checkpoint import Checkpoint, end_offsets
-from moldau.pipeline.runtime.cluster import Cluster
+from moldau.pipeline.runtime.checkpoint import Checkpoint, as_entry
 from moldau.pipeline.runtime.engine import Engine
 from moldau.pipeline.runtime.errors import AlreadyRunningError, StateLostError, StreamsError
-from moldau.pipeline.runtime.exactly_once_sink import ExactlyOnceSink
 from moldau.pipeline.runtime.files import Files, LocalFiles
-from moldau.pipeline.runtime.group_presence import GroupPresence, committed_offsets
+from moldau.pipeline.runtime.folder import PipelineFolder
+from moldau.pipeline.runtime.identity import PipelineIdentity, PipelineOptions
 from moldau.pipeline.runtime.layout import Layout
 from moldau.pipeline.runtime.metrics import PipelineMetrics
 from moldau.pipeline.runtime.progress import Progress
-from moldau.pipeline.runtime.results import Results
-from moldau.pipeline.runtime.settings import Latency, StreamsSettings
-from moldau.pipeline.runtime.sinks import Sink, planned_batch
-from moldau.pipeline.runtime.source_options import SourceReading, connector_properties
+from moldau.pipeline.runtime.sink import Results, Sink, planned_batch
+from moldau.pipeline.runtime.source import Committed, Offsets, Source, read_topics
 from moldau.pipeline.runtime.start_plan import Facts, StartPlan, start_plan
-from moldau.pipeline.runtime.store_database import StoreDatabase
+from moldau.pipeline.runtime.stores.database import StoreDatabase
 from moldau.pipeline.spark.job import Job
 from moldau.pipeline.spark.queries import Query, start_query, start_realtime_query
 
@@ -47,7 +39,7 @@ if TYPE_CHECKING:
     from moldau.pipeline.spark.masters import Executors
     from moldau.pipeline.spark.process_lock import ProcessLock
 
-__all__ = ["Run", "StoppedError"]
+__all__ = ["Environment", "Run", "StoppedError"]
 
 logger = logging.getLogger("moldau.streams")
 
@@ -67,11 +59,28 @@ PREDECESSOR_S = 75.0
 REFRESH_S = 3600.0
 """Brokers forget transactional ids and offsets after days of silence, so an idle pipeline speaks every hour."""
 
-EARLIEST, LATEST = -2, -1
-
 
 class StoppedError(StreamsError):
     """A batch came after the pipeline was told to stop; it will be done at the next start."""
+
+
+class Environment(Protocol):
+    """What is outside of a pipeline and must be there for it: Kafka's is `kafka.cluster.Cluster`."""
+
+    def prepare(self) -> Mapping[str, int]:
+        """Check everything that can be wrong before Spark is started, and create what is missing.
+
+        Returns the partition count of every topic that is read or written. Raises `MoldauError`.
+        """
+
+    def answers(self) -> bool:
+        """Whether waiting for it has a point just now; may take seconds."""
+
+    def outage(self) -> str | None:
+        """What is known to be away, in words; None where nothing is. Takes no time."""
+
+    def close(self) -> None:
+        """Let go of connections."""
 
 
 class Run:
@@ -80,30 +89,36 @@ class Run:
     def __init__(
         self,
         topology: Topology,
-        settings: StreamsSettings,
+        identity: PipelineIdentity,
+        options: PipelineOptions,
         engine: Engine,
-        folder: ApplicationFolder,
+        folder: PipelineFolder,
         *,
-        presence: GroupPresence,
+        environment: Environment,
+        source: Source,
+        sink: Sink,
         stores: StoreDatabase,
         metrics: PipelineMetrics,
+        realtime_options: Mapping[str, str] | None = None,
     ) -> None:
+        """`sink` is this run's own. With `realtime_options` Spark writes to Kafka itself, and the sink gets nothing."""
         self._topology = topology
-        self._settings = settings
+        self._identity = identity
+        self._options = options
         self._engine = engine
         self._folder = folder
-        self._presence = presence
+        self._environment = environment
+        self._source = source
+        self._sink: Sink | None = sink
         self._stores = stores
         self._metrics = metrics
-        self._cluster = Cluster(settings)
+        self._realtime_options = realtime_options
         self._batch_lock = threading.Lock()
         self._is_stopping = False
         self._last_word = time.monotonic()
-        self._sink: Sink | None = None
         self._lock: ProcessLock | None = None
-        self._identity: str | None = None
+        self._checkpoint_id: str | None = None
         self._reported: int | None = None
-        self._committed: Mapping[TopicPartition, int] = {}
         self.query: Query | None = None
         self.compiled: Compiled | None = None
         self.checkpoint: Checkpoint | None = None
@@ -114,25 +129,26 @@ class Run:
         """Check, compile and start. Raises what a person can mend as a `MoldauError`."""
         from moldau.pipeline.spark.compiler import compile_topology
 
-        counts = self._cluster.prepared(self._topology)
+        assert self._sink is not None
+        counts = self._environment.prepare()
         spark = self._pipeline_session(self._engine.session())
         files = self._files(spark)
         checkpoint = self.checkpoint = self._folder.checkpoint(files)
-        progress = self._open_sink()
-        plan = self._plan(checkpoint, progress, counts)
+        progress = self._sink.open()
+        committed = self._source.committed(counts, has_checkpoint=checkpoint.identity is not None)
+        plan = self._plan(self._sink, checkpoint, progress, committed)
         self._begin(plan, checkpoint)
         self._check_layout(spark, files, counts, checkpoint)
-        reading = SourceReading(self._settings, counts, plan.starting_offsets)
         job = Job(
-            application_id=self._settings.application_id,
+            application_id=self._identity.name,
             partition_counts=counts,
-            settings=self._settings.given,
-            source_options=reading,
+            settings=self._options.task_settings,
         )
-        self.compiled = compile_topology(spark, self._topology, job)
-        self._metrics.begins_at(self._begins_at(plan, checkpoint, counts))
-        self._recommit(checkpoint, progress)
-        self.query = self._started(self.compiled, checkpoint)
+        reader = self._source.reader(spark, counts, plan)
+        self.compiled = compile_topology(spark, self._topology, job, reader=reader)
+        self._metrics.count_from(self._first_offsets(plan, checkpoint, counts))
+        self._recommit(self._sink, checkpoint, progress, committed.offsets)
+        self.query = self._start_query(self.compiled, checkpoint, keeps_progress=self._sink.keeps_progress)
         return self.query
 
     def stop(self, timeout_s: float) -> None:
@@ -140,7 +156,7 @@ class Run:
         self._is_stopping = True
         soon_s = min(ENDING_S, timeout_s)
         if not self._finishes_batch(soon_s) and not (
-            self._cluster.answers() and self._finishes_batch(timeout_s - soon_s)
+            self._environment.answers() and self._finishes_batch(timeout_s - soon_s)
         ):
             self.give_up()
         if self.query is not None:
@@ -165,7 +181,7 @@ class Run:
         if self._finishes_batch(GIVEN_UP_S):
             self._close_sink()
         if self.query is None or (self._sink is None and self.query.wait(0)):
-            self._release_lock()
+            self._let_go()
         else:
             threading.Thread(target=self._let_go_at_the_end_of, args=(self.query,), daemon=True).start()
 
@@ -173,7 +189,7 @@ class Run:
         if self._sink is not None:
             try:
                 self._sink.close()
-            except ClientError as error:
+            except Exception as error:
                 logger.debug("while closing: %s", error)
             self._sink = None
 
@@ -181,9 +197,11 @@ class Run:
         query.wait()
         with self._batch_lock:
             self._close_sink()
-        self._release_lock()
+        self._let_go()
 
-    def _release_lock(self) -> None:
+    def _let_go(self) -> None:
+        if self.query is not None:
+            self.query.release()
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.release()
@@ -199,14 +217,15 @@ class Run:
         finally:
             self._batch_lock.release()
 
-    def progressed(self, progress: Mapping[str, Any]) -> None:
+    def note_progress(self, progress: Mapping[str, Any]) -> None:
         """In real-time mode no batch is handed to us, so that offsets follow what Spark reports."""
-        if self._settings.latency is not Latency.REALTIME or progress.get("batchId") == self._reported:
+        if self._realtime_options is None or progress.get("batchId") == self._reported:
             return
         self._reported = progress.get("batchId")
-        ends = end_offsets("\n\n" + "\n".join(json.dumps(source.get("endOffset")) for source in progress["sources"]))
-        self._presence.commit_soon(ends)
-        self._metrics.batch_done(int(self._reported or 0), ends, int(progress.get("numInputRows") or 0))
+        entry = as_entry(json.dumps(source.get("endOffset")) for source in progress["sources"])
+        offsets = self._source.position(entry).offsets
+        self._source.commit_soon(offsets)
+        self._metrics.count_batch(int(self._reported or 0), offsets, int(progress.get("numInputRows") or 0))
 
     # Starting
 
@@ -217,15 +236,15 @@ class Run:
         lock = ProcessLock(spark, self._folder.process_lock_file)
         if not lock.acquire(PREDECESSOR_S):
             raise AlreadyRunningError(
-                f"a Spark process of application {self._settings.application_id} still works in "
-                f"{self._folder.local}; wait for its end, or stop it"
+                f"a Spark process of {self._identity.title} still works in {self._folder.local}; "
+                "wait for its end, or stop it"
             )
         self._lock = lock
         self._prepare_cluster(spark)
         frozen = self._frozen_state_partitions(self._files(spark))
         own = {"spark.sql.shuffle.partitions": frozen} if frozen else {}
         ending = {"spark.sql.streaming.stopTimeout": f"{ENDING_S}s"}
-        return new_pipeline_session(spark, {**ending, **self._engine.settings, **own, **self._settings.spark})
+        return new_pipeline_session(spark, {**ending, **self._engine.settings, **own, **self._options.spark})
 
     def _prepare_cluster(self, spark: SparkSession) -> None:
         """See to it that executors elsewhere find the program's modules, and can find its state."""
@@ -236,12 +255,13 @@ class Run:
             return
         self.executors = Executors(spark)
         ship_modules(spark)
-        if self._folder.is_local and not self._settings.state_dir.startswith("file:"):
+        if self._folder.is_local and not self._folder.is_declared_shared:
             logger.warning(
-                "state.dir is %s, and every executor of the cluster must see that folder; if they do, write it as "
-                "file://%s, and a URI such as hdfs://… otherwise",
+                "%s: every executor of the cluster must see the state folder %s; if they do, write it as file://%s, "
+                "and a URI such as hdfs://… otherwise",
+                self._identity.name,
                 self._folder.location,
-                self._folder.location.removesuffix(f"/{self._settings.application_id}"),
+                self._folder.local.parent,
             )
 
     def _frozen_state_partitions(self, files: Files) -> str | None:
@@ -253,32 +273,20 @@ class Run:
 
         return LocalFiles() if self._folder.is_local else HadoopFiles(spark)
 
-    def _open_sink(self) -> Progress | None:
-        if not self._settings.is_exactly_once:
-            self._sink = AtLeastOnceSink(self._settings, self._presence)
-            return None
-        sink = ExactlyOnceSink(self._settings)
-        self._sink = sink
-        return sink.open()
-
-    def _plan(self, checkpoint: Checkpoint, progress: Progress | None, counts: Mapping[str, int]) -> StartPlan:
-        self._committed = committed_offsets(self._settings, self._read_partitions(counts))
+    def _plan(self, sink: Sink, checkpoint: Checkpoint, progress: Progress | None, committed: Committed) -> StartPlan:
         return start_plan(
             Facts(
-                application_id=self._settings.application_id,
-                state_dir=self._folder.location,
-                is_exactly_once=self._settings.is_exactly_once,
+                identity=self._identity,
+                folder=self._folder.location,
+                keeps_progress=sink.keeps_progress,
                 is_stateless=self._is_stateless,
+                resumes_from_progress=self._source.resumes_from_progress,
                 checkpoint=checkpoint.identity,
                 last_planned=checkpoint.last_planned,
                 progress=progress,
-                group_offsets=self._committed,
-                is_reset=checkpoint.identity is None and self._is_reset(),
+                committed=committed,
             )
         )
-
-    def _is_reset(self) -> bool:
-        return is_reset(self._cluster.admin, self._settings.application_id, self._committed)
 
     def _begin(self, plan: StartPlan, checkpoint: Checkpoint) -> None:
         if plan.warning is not None:
@@ -293,63 +301,57 @@ class Run:
         if self._stores.stores and (last is None or last < done):
             raise StateLostError(
                 f"{self._folder.stores_file} is missing or older than the checkpoint beside it, so stores would be "
-                "incomplete; restore it, or begin anew: "
-                f"moldau streams reset --application-id {self._settings.application_id}"
+                f"incomplete; restore it, or {self._identity.reset_advice}"
             )
 
     def _check_layout(
         self, spark: SparkSession, files: Files, counts: Mapping[str, int], checkpoint: Checkpoint
     ) -> None:
-        partitions = {at.topic: counts[at.topic] for at in self._read_partitions(counts)}
         now = Layout(
             self._topology.describe(),
-            {} if self._is_stateless else partitions,
+            {} if self._is_stateless else read_topics(self._topology, counts),
             int(spark.conf.get("spark.sql.shuffle.partitions") or 1),
         )
         before = Layout.load(self._folder.layout_file, files)
         if before is not None and checkpoint.last_planned is not None:
-            before.check(now, self._settings.application_id, self._folder.location)
+            before.check(now, self._identity, self._folder.location)
         elif before != now:
             now.save(self._folder.layout_file, files)
 
-    def _begins_at(
-        self, plan: StartPlan, checkpoint: Checkpoint, counts: Mapping[str, int]
-    ) -> dict[TopicPartition, int]:
+    def _first_offsets(self, plan: StartPlan, checkpoint: Checkpoint, counts: Mapping[str, int]) -> Offsets:
         done = checkpoint.last_committed
         entry = None if done is None else checkpoint.entry(done)
         if entry is not None:
-            return end_offsets(entry)
-        which = EARLIEST if self._settings.offset_reset.value == "earliest" else LATEST
-        asked = self._cluster.admin.try_list_offsets(dict.fromkeys(self._read_partitions(counts), which))
-        found = {place: offset for place, offset in asked.items() if isinstance(offset, int)}
-        return {**found, **plan.starting_offsets}
+            return self._source.position(entry).offsets
+        return self._source.starting_offsets(counts, plan)
 
-    def _recommit(self, checkpoint: Checkpoint, progress: Progress | None) -> None:
-        """Offsets may have expired while the application was down: let lag be seen again before the next batch."""
-        if progress is not None and self._sink is not None:
-            if any(offset != self._committed.get(place) for place, offset in progress.ends.items()):
-                self._sink.refresh()
-        elif not self._settings.is_exactly_once and checkpoint.last_committed is not None:
-            self._presence.commit_soon(self._metrics.ends)
+    def _recommit(self, sink: Sink, checkpoint: Checkpoint, progress: Progress | None, committed: Offsets) -> None:
+        """Offsets may have expired while the pipeline was down: let lag be seen again before the next batch."""
+        if not sink.commits_offsets:
+            if checkpoint.last_committed is not None:
+                self._source.commit_soon(self._metrics.ends)
+        elif progress is not None:
+            offsets = self._source.position(progress.entry).offsets
+            if any(offset != committed.get(place) for place, offset in offsets.items()):
+                sink.refresh()
 
-    def _started(self, compiled: Compiled, checkpoint: Checkpoint) -> Query:
-        name = self._settings.application_id
-        if self._settings.latency is Latency.REALTIME:
-            refusal = "it is at-least-once" if self._settings.is_exactly_once else compiled.realtime_refusal
+    def _start_query(self, compiled: Compiled, checkpoint: Checkpoint, *, keeps_progress: bool) -> Query:
+        name = self._identity.name
+        if self._realtime_options is not None:
+            refusal = "it is at-least-once" if keeps_progress else compiled.realtime_refusal
             if refusal is not None:
                 raise StreamsError(
                     f"moldau.latency=realtime is not possible: {refusal}; leave the setting out for micro-batches"
                 )
-            options = connector_properties(self._settings, "producer")
             return start_realtime_query(
-                compiled.frame_with_topics, name=name, checkpoint=checkpoint.location, options=options
+                compiled.frame_with_topics, name=name, checkpoint=checkpoint.location, options=self._realtime_options
             )
         return start_query(
             compiled.frame,
             name=name,
             checkpoint=checkpoint.location,
             mode=compiled.output_mode,
-            interval_ms=self._settings.commit_interval_ms,
+            interval_ms=self._options.interval_ms,
             on_batch=lambda rows, number: self._on_batch(
                 Results(compiled.finished(rows), compiled.plan.outputs), number, checkpoint
             ),
@@ -359,34 +361,26 @@ class Run:
 
     def _on_batch(self, results: Results, number: int, checkpoint: Checkpoint) -> None:
         # A stop waits for a batch that has begun to be written, and not for one that is still being computed.
-        results.is_empty()
+        results.wait_for_first_row()
         with self._batch_lock:
-            if self._is_stopping:
+            if self._is_stopping or self._sink is None:
                 raise StoppedError("the pipeline is stopping")
-            self._deliver(results, number, checkpoint)
+            self._deliver(self._sink, results, number, checkpoint)
 
-    def _deliver(self, results: Results, number: int, checkpoint: Checkpoint) -> None:
-        assert self._sink is not None
-        self._identity = self._identity or checkpoint.identity
-        batch = planned_batch(checkpoint, self._identity or "", number)
-        written = self._sink.deliver(results, batch)
-        results.wait()
+    def _deliver(self, sink: Sink, results: Results, number: int, checkpoint: Checkpoint) -> None:
+        self._checkpoint_id = self._checkpoint_id or checkpoint.identity
+        batch = planned_batch(checkpoint, self._checkpoint_id or "", number, self._source)
+        written = sink.deliver(results, batch)
+        results.wait_for_all()
+        offsets = batch.position.offsets
+        if not sink.commits_offsets:
+            self._source.commit_soon(offsets)
         if self._stores.stores:
             # After the commit, so that nobody is told what is not there yet.
-            self._stores.apply(batch.checkpoint, number, results.of_stores())
+            self._stores.apply(batch.checkpoint, number, results.store_changes())
         self._last_word = time.monotonic()
-        self._metrics.batch_done(number, batch.ends, written)
-
-    # Facts
+        self._metrics.count_batch(number, offsets, written)
 
     @property
     def _is_stateless(self) -> bool:
         return all(is_stateless(piece) for piece in self._topology.subtopologies)
-
-    def _read_partitions(self, counts: Mapping[str, int]) -> list[TopicPartition]:
-        found: dict[str, int] = {}
-        for source in self._topology.sources:
-            found.update({topic: counts[topic] for topic in source.topics})
-            if source.topic_pattern is not None:
-                found.update({t: n for t, n in counts.items() if re.fullmatch(source.topic_pattern, t)})
-        return [TopicPartition(topic, number) for topic, count in found.items() for number in range(count)]

@@ -1,4 +1,4 @@
-"""The states of an application, by Kafka's names, and who is told of them. Start at `StateMachine`."""
+"""The states of a pipeline, by Kafka's names, and a listener for changes. Start at `StateMachine`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ logger = logging.getLogger("moldau.streams")
 
 
 class State(Enum):
-    """What an application is doing."""
+    """What a pipeline is doing."""
 
     CREATED = "CREATED"
     REBALANCING = "REBALANCING"
@@ -47,7 +47,7 @@ _NEXT = {
 
 
 class StateMachine:
-    """One application's state; moves only where Kafka's does."""
+    """One pipeline's state; moves only where Kafka's does."""
 
     def __init__(self) -> None:
         self._state = State.CREATED

@@ -25,7 +25,7 @@ from moldau.pipeline.spark.native import native_frame
 from moldau.pipeline.spark.native_checks import NativeRefusalError
 from moldau.pipeline.spark.plan import InputPoint, Plan, Stage
 from moldau.pipeline.spark.rows import BUNDLES, FINISHED, MIXED, binary_values, ddl, unbundled
-from moldau.pipeline.spark.sources import KafkaReader, Reader, source_rows, widened
+from moldau.pipeline.spark.sources import Reader, source_rows, widened
 from moldau.pipeline.spark.work import InputName, Parcel, StageWork
 
 if TYPE_CHECKING:
@@ -127,15 +127,15 @@ def compile_topology(
     topology: Topology,
     job: Job,
     *,
-    reader: Reader | None = None,
+    reader: Reader,
     test: TestMode | None = None,
 ) -> Compiled:
     """Compile a topology whose serdes are all named; topics must exist.
 
-    Raises `CopartitioningError` or `TopologyError` where it cannot run. Another `reader` takes Kafka's place.
+    Raises `CopartitioningError` or `TopologyError` where it cannot run. `reader` gives the records: Kafka's is
+    `sources.KafkaReader`.
     """
     settings = test.settings if test else TaskSettings.of({**job.settings, "application.id": job.application_id})
-    reader = reader or KafkaReader(spark, job)
     plan = Plan.of(topology, job.partition_counts, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
     try:
         if test is not None and not test.is_native:

@@ -1,4 +1,4 @@
-"""What a compiler needs to know beside the topology: the application's settings and how to read its topics.
+"""What a compiler needs to know beside the topology: the application's settings and the sizes of its topics.
 
 Made by `pipeline.runtime`, which knows clusters and checkpoints. Start at `Job`.
 """
@@ -36,4 +36,3 @@ class Job:
     """Of every topic that is read or written."""
     settings: Mapping[str, Any]
     """The application's configuration, by Kafka's keys."""
-    source_options: SourceOptions

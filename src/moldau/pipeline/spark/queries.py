@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +30,15 @@ class BatchFailedError(Exception):
 class Query:
     """A running query."""
 
-    def __init__(self, started: StreamingQuery, failures: Sequence[BaseException] = ()) -> None:
+    def __init__(
+        self,
+        started: StreamingQuery,
+        failures: list[BaseException] | None = None,
+        on_batch: list[OnBatch] | None = None,
+    ) -> None:
         self._query = started
-        self._failures = failures
+        self._failures = [] if failures is None else failures
+        self._on_batch = [] if on_batch is None else on_batch
 
     @property
     def is_active(self) -> bool:
@@ -59,6 +65,13 @@ class Query:
         """
         self._query.stop()
 
+    def release(self) -> None:
+        """Once it has ended: forget what batches went to and what they failed with. Java keeps the function for batches
+        for as long as it likes, and with it all that the function refers to.
+        """
+        self._failures.clear()
+        self._on_batch.clear()
+
     def progress(self) -> Mapping[str, Any] | None:
         """Facts about the last batch, as Spark reports them."""
         last = self._query.lastProgress
@@ -73,20 +86,25 @@ def start_query(
     """Start a query that hands each batch to `on_batch` on the driver."""
 
     failures: list[BaseException] = []
+    held = [on_batch]
 
     def deliver(batch: DataFrame, number: int) -> None:
         try:
             # Whoever fails in the middle leaves rows behind, which Java would wait to get rid of.
             with closing(_arriving(batch)) as rows:
-                on_batch(rows, number)
+                held[0](rows, number)
         except BaseException as error:
             failures.append(error)
-            # Spark searches the text of what comes back with a pattern that long ones overflow its stack with.
-            raise BatchFailedError(f"batch {number}: {type(error).__name__}") from None
+            kind = type(error).__name__
+        else:
+            return
+        # Spark searches the text of what comes back with a pattern that long ones overflow its stack with. Raised out
+        # here it has no context: pyspark keeps it, and would keep the frames of the failure with it.
+        raise BatchFailedError(f"batch {number}: {kind}")
 
     writer = frame.writeStream.queryName(name).option("checkpointLocation", checkpoint).outputMode(mode)
     started = writer.foreachBatch(deliver).trigger(processingTime=f"{interval_ms or 0} milliseconds").start()
-    return Query(started, failures)
+    return Query(started, failures, held)
 
 
 def _arriving(batch: DataFrame) -> Generator[pa.RecordBatch]:

@@ -1,6 +1,6 @@
 """A stage as bytes for Spark's workers; where something in it cannot be copied, the function that holds it is named.
 
-Start at `sent`.
+Start at `pickle_stage`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from moldau.pipeline.ir.origin import Origin
 if TYPE_CHECKING:
     from moldau.pipeline.spark.work import StageWork
 
-__all__ = ["UnsendableError", "sent"]
+__all__ = ["UnsendableError", "pickle_stage"]
 
 
 class UnsendableError(MoldauError):
@@ -30,7 +30,7 @@ class UnsendableError(MoldauError):
         )
 
 
-def sent(work: StageWork) -> bytes:
+def pickle_stage(work: StageWork) -> bytes:
     """The stage, pickled with the user's functions. Raises `UnsendableError`."""
     from pyspark import cloudpickle
 

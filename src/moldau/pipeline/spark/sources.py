@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from moldau.pipeline.spark.job import Job
+    from moldau.pipeline.spark.job import SourceOptions
 
-__all__ = ["KafkaReader", "Reader", "source_rows", "widened"]
+__all__ = ["KafkaReader", "Reader", "clock_ticks", "source_rows", "widened"]
 
 
 class Reader(Protocol):
@@ -39,20 +39,25 @@ class Reader(Protocol):
 class KafkaReader:
     """Reads from a cluster."""
 
-    def __init__(self, spark: SparkSession, job: Job) -> None:
+    def __init__(self, spark: SparkSession, source_options: SourceOptions) -> None:
         self._spark = spark
-        self._job = job
+        self._source_options = source_options
 
     def records(
         self, topics: tuple[str, ...], pattern: str | None, reset: OffsetReset | None, *, is_global: bool
     ) -> DataFrame:
-        options = self._job.source_options(topics or None, pattern, reset, is_global=is_global)
+        options = self._source_options(topics or None, pattern, reset, is_global=is_global)
         return self._spark.readStream.format("kafka").options(**options).load()
 
     def ticks(self) -> DataFrame:
-        # The batch's own time is in the offset log, so a batch that is run again sees the same.
-        rate = self._spark.readStream.format("rate").option("rowsPerSecond", 1).load()
-        return rate.selectExpr("unix_millis(current_timestamp()) AS now_ms")
+        return clock_ticks(self._spark)
+
+
+def clock_ticks(spark: SparkSession) -> DataFrame:
+    """The time of day, once a second."""
+    # The batch's own time is in the offset log, so a batch that is run again sees the same.
+    rate = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
+    return rate.selectExpr("unix_millis(current_timestamp()) AS now_ms")
 
 
 def source_rows(reader: Reader, plan: Plan, stage: Stage) -> list[DataFrame]:

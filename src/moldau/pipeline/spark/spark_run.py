@@ -22,7 +22,6 @@ from moldau.pipeline.cores.stores.backends import Backends, MemoryBackend
 from moldau.pipeline.cores.stores.store import Store
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.ir.copartitioning import task_count
-from moldau.pipeline.ir.nodes import OffsetReset
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.spark.compiler import TestMode, compile_topology
 from moldau.pipeline.spark.failures import cause_of
@@ -242,14 +241,7 @@ def _job(topology: Topology, settings: TaskSettings, partitions: int) -> Job:
         application_id=settings.application_id,
         partition_counts={topic: partitions for topic in topics if topic is not None},
         settings={},
-        source_options=_no_options,
     )
-
-
-def _no_options(
-    topics: tuple[str, ...] | None, pattern: str | None, reset: OffsetReset | None, *, is_global: bool
-) -> dict[str, str]:
-    return {}
 
 
 _numbers = count(1)

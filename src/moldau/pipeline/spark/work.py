@@ -20,7 +20,7 @@ from moldau.pipeline.cores.stores.backends import Backends
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.ir.subtopologies import SubTopology
 from moldau.pipeline.spark.plan import Unit
-from moldau.pipeline.spark.sending import sent
+from moldau.pipeline.spark.sending import pickle_stage
 
 __all__ = ["InputName", "Parcel", "StageWork"]
 
@@ -99,7 +99,7 @@ class Parcel:
     def of(cls, work: StageWork, *, shares_folders: bool) -> Parcel:
         """The work of a stage, packed. Raises `UnsendableError` where a user's function cannot be copied."""
         path = tuple(entry for entry in sys.path if entry) if shares_folders else ()
-        return cls(work.identity, sent(work), path, __version__)
+        return cls(work.identity, pickle_stage(work), path, __version__)
 
     def opened(self) -> StageWork:
         """The stage, unpickled once in each worker."""

@@ -17,8 +17,8 @@ from moldau.pipeline.ir.errors import CopartitioningError, TopologyError
 from moldau.pipeline.ir.nodes import Repartition, StreamStreamJoin
 from moldau.pipeline.ir.rewrites.optimizing import EACH, optimizations
 from moldau.pipeline.ir.topology import Topology
-from moldau.pipeline.runtime.settings import StreamsSettings
 from moldau.serdes.plain import StringSerde
+from moldau.streams.settings import StreamsSettings
 
 TEXT = StringSerde()
 NEAR = JoinWindows.of_time_difference_with_no_grace(5)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moldau.core.ids import TopicPartition
-from moldau.pipeline.runtime.checkpoint import Checkpoint, end_offsets
+from moldau.pipeline.runtime.checkpoint import Checkpoint, kafka_offsets, source_lines
 from moldau.pipeline.runtime.errors import CheckpointMismatchError
 from moldau.pipeline.runtime.files import LocalFiles
 
@@ -15,9 +15,13 @@ UNNAMED = 'v1\n{"batchTimestampMs":1}\n{"in":{"0":120,"1":180}}\n{"other":{"0":3
 NAMED = 'v2\n{"batchTimestampMs":1}\na:{"in":{"0":120,"1":180}}\nb:{"other":{"0":3}}'
 
 
+def offsets_of(entry: str) -> dict[TopicPartition, int]:
+    return kafka_offsets(source_lines(entry))
+
+
 @pytest.mark.parametrize("entry", [UNNAMED, NAMED])
 def test_sources_with_and_without_names_tell_their_ends(entry: str) -> None:
-    assert end_offsets(entry) == {
+    assert offsets_of(entry) == {
         TopicPartition("in", 0): 120,
         TopicPartition("in", 1): 180,
         TopicPartition("other", 0): 3,
@@ -25,16 +29,16 @@ def test_sources_with_and_without_names_tell_their_ends(entry: str) -> None:
 
 
 def test_sources_that_are_no_topics_count_nothing() -> None:
-    assert end_offsets('v1\n{}\n-\n17\n{"in":{"0":1}}') == {TopicPartition("in", 0): 1}
+    assert offsets_of('v1\n{}\n-\n17\n{"in":{"0":1}}') == {TopicPartition("in", 0): 1}
 
 
 def test_a_topic_read_twice_is_as_far_as_its_slower_reader() -> None:
-    assert end_offsets('v1\n{}\n{"in":{"0":7}}\n{"in":{"0":5}}') == {TopicPartition("in", 0): 5}
+    assert offsets_of('v1\n{}\n{"in":{"0":7}}\n{"in":{"0":5}}') == {TopicPartition("in", 0): 5}
 
 
 def test_an_entry_that_is_cut_off_is_not_believed() -> None:
     with pytest.raises(CheckpointMismatchError, match="cannot be read"):
-        end_offsets('v1\n{}\n{"in":{"0":')
+        offsets_of('v1\n{}\n{"in":{"0":')
 
 
 def test_a_folder_without_a_query_has_no_batches(tmp_path: Path) -> None:

@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.unit.pipeline.runtime.identities import identity_in
 
 from moldau.pipeline.runtime.errors import CheckpointMismatchError
 from moldau.pipeline.runtime.files import LocalFiles
 from moldau.pipeline.runtime.layout import Layout
 
+IDENTITY = identity_in(Path("/state"))
 BEFORE = Layout("Source: a\n  --> b\nSink: b", {"in": 3}, 2)
 
 
@@ -24,7 +26,7 @@ def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def test_the_same_layout_is_accepted() -> None:
-    BEFORE.check(BEFORE, "app", "/state")
+    BEFORE.check(BEFORE, IDENTITY, "/state")
 
 
 @pytest.mark.parametrize(
@@ -39,8 +41,8 @@ def test_the_same_layout_is_accepted() -> None:
 )
 def test_another_layout_is_refused_with_the_difference(now: Layout, difference: str) -> None:
     with pytest.raises(CheckpointMismatchError, match=difference):
-        BEFORE.check(now, "app", "/state")
+        BEFORE.check(now, IDENTITY, "/state")
 
 
 def test_without_state_the_number_of_its_partitions_is_nothing() -> None:
-    replace(BEFORE, partitions={}).check(replace(BEFORE, partitions={}, state_partitions=9), "app", "/state")
+    replace(BEFORE, partitions={}).check(replace(BEFORE, partitions={}, state_partitions=9), IDENTITY, "/state")

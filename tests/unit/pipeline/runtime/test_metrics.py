@@ -16,9 +16,9 @@ def test_nothing_has_happened_yet() -> None:
 
 def test_records_are_counted_from_where_the_pipeline_began() -> None:
     metrics = PipelineMetrics()
-    metrics.begins_at({ONE: 100, TWO: 0})
-    metrics.batch_done(7, {ONE: 110, TWO: 5}, 4)
-    metrics.batch_done(8, {ONE: 111, TWO: 5}, 1)
+    metrics.count_from({ONE: 100, TWO: 0})
+    metrics.count_batch(7, {ONE: 110, TWO: 5}, 4)
+    metrics.count_batch(8, {ONE: 111, TWO: 5}, 1)
 
     numbers = metrics.snapshot({ONE: 120, TWO: 5})
 
@@ -30,10 +30,10 @@ def test_records_are_counted_from_where_the_pipeline_began() -> None:
 
 def test_a_restart_does_not_count_twice() -> None:
     metrics = PipelineMetrics()
-    metrics.begins_at({ONE: 0})
-    metrics.batch_done(0, {ONE: 10}, 10)
-    metrics.begins_at({ONE: 0})
-    metrics.batch_done(0, {ONE: 10}, 0)
+    metrics.count_from({ONE: 0})
+    metrics.count_batch(0, {ONE: 10}, 10)
+    metrics.count_from({ONE: 0})
+    metrics.count_batch(0, {ONE: 10}, 0)
 
     assert metrics.snapshot({}).records_in == 10
 
@@ -41,7 +41,7 @@ def test_a_restart_does_not_count_twice() -> None:
 def test_spark_tells_the_size_of_state_and_the_time_of_a_batch() -> None:
     metrics = PipelineMetrics()
     operators = [{"numRowsTotal": 3, "memoryUsedBytes": 100}, {"numRowsTotal": 4, "memoryUsedBytes": 50}]
-    metrics.progressed({"batchDuration": 42, "stateOperators": operators})
+    metrics.note_progress({"batchDuration": 42, "stateOperators": operators})
 
     numbers = metrics.snapshot({})
 

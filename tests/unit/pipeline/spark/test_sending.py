@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from moldau.pipeline.cores.settings import TaskSettings
-from moldau.pipeline.spark.sending import UnsendableError, sent
+from moldau.pipeline.spark.sending import UnsendableError, pickle_stage
 from moldau.pipeline.spark.work import StageWork
 from moldau.streams import Consumed, KStream, Materialized, Produced, Record, StreamsBuilder, StringSerde
 
@@ -46,7 +46,7 @@ def test_a_function_is_named_with_its_line() -> None:
         UnsendableError,
         match=r"^careful \(test_sending.py:\d+\) cannot be sent to Spark's workers: cannot pickle .*lock.*; make locks",
     ):
-        sent(work_of(builder))
+        pickle_stage(work_of(builder))
 
 
 def test_functions_of_an_aggregation_are_named_too() -> None:
@@ -57,7 +57,7 @@ def test_functions_of_an_aggregation_are_named_too() -> None:
     )
 
     with pytest.raises(UnsendableError, match=r"^<lambda> \(test_sending.py:\d+\)"):
-        sent(work_of(builder))
+        pickle_stage(work_of(builder))
 
 
 def test_a_processor_is_named_by_its_class() -> None:
@@ -71,7 +71,7 @@ def test_a_processor_is_named_by_its_class() -> None:
     stream_of(builder).process(Careful).to("out", Produced.with_(StringSerde(), StringSerde()))
 
     with pytest.raises(UnsendableError, match=r"^Careful \(test_sending.py:\d+\)"):
-        sent(work_of(builder))
+        pickle_stage(work_of(builder))
 
 
 def test_a_serde_is_named_with_the_line_of_its_operator() -> None:
@@ -79,7 +79,7 @@ def test_a_serde_is_named_with_the_line_of_its_operator() -> None:
     stream_of(builder).to("out", Produced.with_(StringSerde(), LockedSerde()))
 
     with pytest.raises(UnsendableError, match=r"^LockedSerde \(test_sending.py:\d+\)"):
-        sent(work_of(builder))
+        pickle_stage(work_of(builder))
 
 
 def test_what_can_be_copied_arrives() -> None:
@@ -88,5 +88,5 @@ def test_what_can_be_copied_arrives() -> None:
     builder = StreamsBuilder()
     stream_of(builder).map_values(lambda value: value + "!").to("out")
 
-    nodes = loads(sent(work_of(builder))).pieces[0].nodes
+    nodes = loads(pickle_stage(work_of(builder))).pieces[0].nodes
     assert [node.name for node in nodes] == [node.name for node in builder.build().nodes]

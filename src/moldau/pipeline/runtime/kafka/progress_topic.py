@@ -1,0 +1,91 @@
+"""The topic that keeps a pipeline's progress: a record for each batch, of which the last one counts.
+
+Start at `read_progress`; `sinks` writes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from moldau.client.errors import client_error
+from moldau.client.waiting import close_within
+from moldau.pipeline.runtime.errors import MissingTopicError
+from moldau.pipeline.runtime.identity import PipelineIdentity
+from moldau.pipeline.runtime.kafka.clients import CLOSE_S, KafkaClients
+from moldau.pipeline.runtime.progress import Progress
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+__all__ = ["TOPIC_CONFIGS", "read_progress"]
+
+TOPIC_CONFIGS: Mapping[str, str] = {
+    "cleanup.policy": "compact",
+    # A record for each batch: many, of which only the last one counts.
+    "segment.bytes": "16777216",
+    "min.cleanable.dirty.ratio": "0.1",
+}
+
+TAIL = 200
+"""The last record is among the last few: each transaction adds one, and a marker behind it."""
+
+CALL_S = 15.0
+PAUSE_S = 0.1
+
+
+def read_progress(identity: PipelineIdentity, clients: KafkaClients, patience_s: float = CALL_S) -> Progress | None:
+    """What the last committed transaction said; None where there was none.
+
+    Raises `MissingTopicError` where the topic, which is made before, cannot be seen: to begin anew would write results
+    twice. Raises `ClientError` where the cluster does not answer.
+    """
+    from confluent_kafka import KafkaException, TopicPartition
+
+    reading = {"enable.partition.eof": "true", "auto.offset.reset": "earliest"}
+    consumer = clients.new_consumer(identity.group_id, reading)
+    place = TopicPartition(identity.progress_topic, 0)
+    try:
+        _wait_until_seen(consumer, place.topic, patience_s)
+        low, high = consumer.get_watermark_offsets(place, CALL_S)
+        for start in dict.fromkeys((max(low, high - TAIL), low)):
+            if high > start and (found := _last(consumer, place, start)) is not None:
+                return found
+    except KafkaException as error:
+        raise client_error(error.args[0], about=f"Topic {place.topic}") from None
+    finally:
+        close_within(consumer, CLOSE_S)
+    return None
+
+
+def _wait_until_seen(consumer: Consumer, topic: str, patience_s: float) -> None:
+    """Brokers hear of a new topic one after the other."""
+    deadline = time.monotonic() + patience_s
+    while topic not in consumer.list_topics(timeout=CALL_S).topics:
+        if time.monotonic() > deadline:
+            raise MissingTopicError(
+                f"topic {topic}, which tells how far the pipeline has come, cannot be seen; allow its user to "
+                "describe and read it"
+            )
+        time.sleep(PAUSE_S)
+
+
+def _last(consumer: Consumer, place: object, start: int) -> Progress | None:
+    """The last record from an offset on; an empty value, written by a reset, is none."""
+    from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+    assert isinstance(place, TopicPartition)
+    consumer.assign([TopicPartition(place.topic, place.partition, start)])
+    found: bytes | None = None
+    while True:
+        message = consumer.poll(CALL_S)
+        if message is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        error = message.error()
+        if error is None:
+            found = message.value()
+        elif error.code() == KafkaError._PARTITION_EOF:
+            return None if not found else Progress.decode(found)
+        else:
+            raise KafkaException(error)

@@ -1,0 +1,80 @@
+"""Starting from scratch: what a pipeline has left behind, on this machine and in the cluster, is removed.
+
+Start at `reset_pipeline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from moldau.client.admin import Admin
+from moldau.client.errors import ClientError
+from moldau.client.groups import Groups
+from moldau.client.wire_groups import is_reset, remove_static_member
+from moldau.core.errors import ErrorCode
+from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.runtime.errors import StreamsError
+from moldau.pipeline.runtime.files import Files, LocalFiles
+from moldau.pipeline.runtime.folder import PipelineFolder
+from moldau.pipeline.runtime.identity import PipelineIdentity
+from moldau.pipeline.runtime.kafka.clients import KafkaClients
+from moldau.pipeline.runtime.kafka.cluster import Cluster
+
+__all__ = ["reset_pipeline"]
+
+
+def reset_pipeline(
+    identity: PipelineIdentity,
+    clients: KafkaClients,
+    remote_files: Callable[[], Files],
+    *,
+    force: bool = False,
+    keeps_reset: bool = False,
+) -> list[str]:
+    """Delete a pipeline's folder, its group and its progress; returns what was removed.
+
+    Raises `AlreadyRunningError` or `StreamsError` where it is running, or may be: a killed one stays in its group for
+    a while. `force` takes it out of the group. `keeps_reset` leaves offsets that kafka-streams-application-reset has
+    set, for the next start to begin there. `remote_files` is called where the folder is not on this machine.
+    """
+    folder = PipelineFolder(identity)
+    cluster = Cluster(clients, Topology(()))
+    folder.acquire()
+    try:
+        counts = cluster.partition_counts()
+        is_kept = keeps_reset and _has_reset_offsets(cluster.admin, identity.group_id)
+        removed = [] if is_kept else _delete_group(cluster.admin, identity, force)
+        if identity.progress_topic in counts:
+            cluster.admin.delete_topics([identity.progress_topic])
+            removed.append(f"topic {identity.progress_topic}")
+        if not folder.is_local or folder.holds_state:
+            folder.delete(LocalFiles() if folder.is_local else remote_files())
+            removed.append(f"state in {folder.location}")
+    finally:
+        folder.release()
+        cluster.close()
+    return removed
+
+
+def _has_reset_offsets(admin: Admin, group_id: str) -> bool:
+    return is_reset(admin, group_id, Groups(admin).committed(group_id))
+
+
+def _delete_group(admin: Admin, identity: PipelineIdentity, force: bool) -> list[str]:
+    group_id = identity.group_id
+    try:
+        if force:
+            remove_static_member(admin, group_id, identity.name)
+        outcome = Groups(admin).delete([group_id])[group_id]
+    except ClientError as error:
+        outcome = error
+    if outcome is None:
+        return [f"group {group_id}"]
+    if outcome.error_code is ErrorCode.GROUP_ID_NOT_FOUND:
+        return []
+    if outcome.error_code is ErrorCode.NON_EMPTY_GROUP:
+        raise StreamsError(
+            f"{identity.title} runs somewhere, or was killed less than a minute ago; stop it, wait, or "
+            f"take it out of its group: {identity.reset_command} --force"
+        )
+    raise outcome

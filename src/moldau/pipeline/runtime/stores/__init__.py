@@ -1,0 +1,1 @@
+"""Stores that can be queried: written batch by batch, read by key or window, served over HTTP. Start at `views`."""

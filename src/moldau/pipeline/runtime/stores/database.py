@@ -1,0 +1,127 @@
+"""What stores hold, kept beside the pipeline for those who ask: one SQLite file, fed batch by batch.
+
+Spark's own state answers in a second, this in microseconds. A batch is applied as a whole and once: the file knows the
+last one, so a batch that comes again changes nothing. Reading is `views`. Start at `StoreDatabase.apply`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from moldau.pipeline.runtime.stores.queryable import QueryableStore, Shape
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["StoreDatabase"]
+
+WINDOW = struct.Struct(">qq")
+"""Start and end of a row's window, in its only header."""
+
+NO_WINDOW = (0, 0)
+Change = tuple[bytes, int, int, bytes | None, int | None, int]
+"""Key, window start and end, value, timestamp, partition."""
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entries (
+    store TEXT NOT NULL, key BLOB NOT NULL, start INTEGER NOT NULL, end INTEGER NOT NULL,
+    value BLOB NOT NULL, timestamp INTEGER, partition INTEGER NOT NULL, expires INTEGER,
+    PRIMARY KEY (store, key, start, end)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS entries_by_expiry ON entries (store, partition, expires) WHERE expires IS NOT NULL;
+CREATE TABLE IF NOT EXISTS observed (
+    store TEXT NOT NULL, partition INTEGER NOT NULL, time INTEGER NOT NULL, PRIMARY KEY (store, partition)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS applied (checkpoint TEXT NOT NULL, batch INTEGER NOT NULL);
+"""
+
+
+class StoreDatabase:
+    """The writing side; one per pipeline, of use between `open` and `close`. `stores` are those that may be queried."""
+
+    def __init__(self, path: Path, stores: Mapping[str, QueryableStore]) -> None:
+        self.path = path
+        self.stores = dict(stores)
+        self._lock = threading.Lock()
+
+    def open(self) -> None:
+        """Open the file, and make it where it is missing."""
+        self._database = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("PRAGMA synchronous = NORMAL")
+        self._database.executescript(_SCHEMA)
+
+    def last_batch(self, checkpoint: str) -> int | None:
+        """The last batch of this checkpoint that is in; None where there is none."""
+        with self._lock:
+            row = self._database.execute("SELECT batch FROM applied WHERE checkpoint = ?", (checkpoint,)).fetchone()
+        return None if row is None else int(row[0])
+
+    def clear(self) -> None:
+        """Forget everything, for a pipeline that begins anew."""
+        with self._lock, self._database:
+            self._database.execute("BEGIN")
+            for table in ("entries", "observed", "applied"):
+                self._database.execute(f"DELETE FROM {table}")
+
+    def apply(self, checkpoint: str, batch: int, changes: Iterable[tuple[str, pa.Table]]) -> None:
+        """Take over a batch's changes of each store; a batch that is in already changes nothing."""
+        last = self.last_batch(checkpoint)
+        if last is not None and last >= batch:
+            return
+        with self._lock, self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            for name, rows in changes:
+                if (store := self.stores.get(name)) is not None:
+                    self._write(store, map(_change, rows.to_pylist()))
+            self._database.execute("DELETE FROM applied")
+            self._database.execute("INSERT INTO applied VALUES (?, ?)", (checkpoint, batch))
+
+    def close(self) -> None:
+        with self._lock:
+            self._database.close()
+
+    def _write(self, store: QueryableStore, changes: Iterable[Change]) -> None:
+        # Of several changes of one entry only the last one counts.
+        last = {(key, start, end): (value, time, partition) for key, start, end, value, time, partition in changes}
+        kept = [(store.name, *place, *row, _moment(store, place)) for place, row in last.items() if row[0] is not None]
+        gone = [(store.name, *place) for place, row in last.items() if row[0] is None]
+        self._database.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", kept)
+        self._database.executemany("DELETE FROM entries WHERE store = ? AND key = ? AND start = ? AND end = ?", gone)
+        if store.retention_ms is not None:
+            latest: dict[int, int] = {}
+            for place, (_, _, partition) in last.items():
+                time = _moment(store, place) or 0
+                latest[partition] = max(time, latest.get(partition, time))
+            self._expire(store.name, store.retention_ms, latest)
+
+    def _expire(self, store: str, retention_ms: int, latest: Mapping[int, int]) -> None:
+        """A window leaves when its partition's time has passed it by the retention, as in Kafka's stores."""
+        for partition, time in latest.items():
+            (observed,) = self._database.execute(
+                "INSERT INTO observed VALUES (?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET time = max(time, excluded.time) RETURNING time",
+                (store, partition, time),
+            ).fetchone()
+            self._database.execute(
+                "DELETE FROM entries WHERE store = ? AND partition = ? AND expires <= ?",
+                (store, partition, observed - retention_ms),
+            )
+
+
+def _moment(store: QueryableStore, place: tuple[bytes, int, int]) -> int | None:
+    """The time from which retention counts: a session's end, another window's start."""
+    if store.retention_ms is None:
+        return None
+    return place[2] if store.shape is Shape.SESSION else place[1]
+
+
+def _change(row: Mapping[str, Any]) -> Change:
+    headers = row["headers"]
+    start, end = WINDOW.unpack(headers[0]["value"]) if headers else NO_WINDOW
+    return row["key"], start, end, row["value"], row["timestamp"], row["partition"] or 0

@@ -1,0 +1,83 @@
+"""A Streams application as a pipeline: which names, clients and options follow from its settings.
+
+The names are a promise: an application that is started again under the same `application.id`, in whatever version, must
+find its group, its transactional id, its progress and its folder. Start at `identity_of`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.runtime.engine import Engine, shared_engine
+from moldau.pipeline.runtime.files import Files, local_path
+from moldau.pipeline.runtime.identity import PipelineIdentity, PipelineOptions
+from moldau.pipeline.runtime.kafka.clients import KafkaClients
+from moldau.pipeline.runtime.kafka.reset import reset_pipeline
+from moldau.pipeline.runtime.kafka.wiring import kafka_pipeline
+from moldau.pipeline.runtime.pipeline import Pipeline
+from moldau.streams.settings import Latency, StreamsSettings, default_state_dir
+
+__all__ = ["clients_of", "identity_of", "options_of", "reset_application", "streams_pipeline"]
+
+
+def identity_of(settings: StreamsSettings) -> PipelineIdentity:
+    """Everything is called by the `application.id`, as in Kafka Streams."""
+    own = settings.application_id
+    local = local_path(settings.state_dir) or Path(default_state_dir())
+    return PipelineIdentity(
+        name=own,
+        group_id=own,
+        transactional_id=own,
+        progress_topic=f"{own}-progress",
+        folder=f"{settings.state_dir.rstrip('/')}/{own}",
+        local_folder=local / own,
+        kind="application",
+        name_setting="application.id",
+        reset_command=f"moldau streams reset --application-id {own}",
+    )
+
+
+def clients_of(settings: StreamsSettings) -> KafkaClients:
+    """The cluster, and what the settings say about each kind of client."""
+    return KafkaClients(
+        bootstrap_servers=settings.bootstrap_servers,
+        admin=settings.client_properties("admin"),
+        consumer=settings.client_properties("consumer"),
+        producer=settings.client_properties("producer"),
+    )
+
+
+def options_of(settings: StreamsSettings) -> PipelineOptions:
+    return PipelineOptions(
+        is_exactly_once=settings.is_exactly_once,
+        is_realtime=settings.latency is Latency.REALTIME,
+        interval_ms=settings.commit_interval_ms,
+        max_batch_records=settings.max_batch_records,
+        fails_on_data_loss=settings.fails_on_data_loss,
+        offset_reset=settings.offset_reset,
+        dead_letter_topic=settings.dead_letter_topic,
+        replication_factor=settings.replication_factor,
+        store_server=settings.application_server,
+        spark=settings.spark,
+        task_settings=settings.given,
+    )
+
+
+def streams_pipeline(topology: Topology, settings: StreamsSettings, engine: Engine | None = None) -> Pipeline:
+    """The pipeline of an application whose serdes are all named; without an engine, the process's own runs it."""
+    engine = engine or shared_engine(settings.spark, settings.threads)
+    return kafka_pipeline(topology, identity_of(settings), clients_of(settings), options_of(settings), engine)
+
+
+def reset_application(settings: StreamsSettings, *, force: bool = False, keeps_reset: bool = False) -> list[str]:
+    """Delete an application's state directory, its group and its progress; `reset_pipeline` has the details."""
+
+    def remote_files() -> Files:
+        from moldau.pipeline.spark.hadoop_files import HadoopFiles
+
+        return HadoopFiles(shared_engine(settings.spark, settings.threads).session())
+
+    return reset_pipeline(
+        identity_of(settings), clients_of(settings), remote_files, force=force, keeps_reset=keeps_reset
+    )
