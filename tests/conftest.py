@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests import open_clients
+from tests.open_clients import no_client_is_left_open
 from xdist.scheduler import LoadScopeScheduling
+
+__all__ = ["no_client_is_left_open"]
 
 if TYPE_CHECKING:
     from moldau.testing import Broker, SchemaRegistry
 
 _SHARING = ("tests/spark", "tests/oracle/streams", "tests/oracle")
 """Folders whose modules share a costly session fixture (a Spark session, data of Apache Kafka): each has one worker."""
-
-_LEFT_OPEN = "clients left open"
 
 # A shell that starts this in the background has it ignore Ctrl-C, and so would every process that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -42,32 +42,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _OneWorkerEa
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest comes first, so that no worker is left with it at the end."""
     items.sort(key=lambda item: [*_SHARING, _scope_of(item.nodeid)].index(_scope_of(item.nodeid)))
-
-
-@pytest.fixture(autouse=True)
-def _open_clients_are_noted(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Notes a test that leaves a Kafka client open; one of a wider fixture is that fixture's to close."""
-    before, failed_before = open_clients.count(), request.session.testsfailed
-    yield
-    if request.session.testsfailed > failed_before:
-        return  # the traceback of a failed test keeps its clients alive
-    request.node.funcargs.clear()  # pytest refers to the values of fixtures until after their teardown
-    left_open = open_clients.left_open(before)
-    if left_open:
-        request.node.user_properties.append((_LEFT_OPEN, f"{left_open} left open"))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Name the tests whose clients go on connecting to a broker that is gone."""
-    reports = [
-        report for kind in terminalreporter.stats.values() for report in kind if hasattr(report, "user_properties")
-    ]
-    notes = {
-        f"{report.nodeid}: {note}" for report in reports for key, note in report.user_properties if key == _LEFT_OPEN
-    }
-    if notes:
-        terminalreporter.section("Kafka clients left open")
-        terminalreporter.write_line("\n".join(sorted(notes)))
 
 
 @pytest.fixture(scope="module")

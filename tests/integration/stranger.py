@@ -224,6 +224,13 @@ class Witness:
         with Stranger(self._port) as stranger:
             assert stranger.values(self._topic) == self.acknowledged
 
+    def wait_until_served(self, times: int = 100) -> None:
+        """Wait until so many more of its records are acknowledged."""
+        wanted = len(self.acknowledged) + times
+        while len(self.acknowledged) < wanted:
+            self._thread.join(0.01)
+            assert self._thread.is_alive(), f"the witness was not served: {self._failure!r}"
+
     def _work(self) -> None:
         try:
             with Stranger(self._port) as stranger:

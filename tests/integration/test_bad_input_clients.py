@@ -36,7 +36,7 @@ def test_half_sent_frames_keep_nobody_waiting(broker: Broker) -> None:
             stranger = stack.enter_context(Stranger(broker.port))
             stranger.send(request[: 3 + number * 900])
         with Witness(broker.port, "beside-half-frames") as witness:
-            time.sleep(0.5)
+            witness.wait_until_served()
         assert witness.longest_wait_s < PATIENCE_S
 
 
@@ -65,7 +65,7 @@ def test_fetcher_that_never_reads_costs_little_and_stalls_nobody(broker: Broker)
             for _ in range(30):
                 stranger.send_fetch("unread", 0)
         with Witness(broker.port, "beside-unread") as witness:
-            time.sleep(0.5)
+            witness.wait_until_served()
         assert witness.longest_wait_s < PATIENCE_S
         assert resident_bytes() - before < 60 * MIB
 
@@ -76,7 +76,7 @@ def test_requests_without_end_from_one_who_never_reads_are_not_taken_for_ever(br
         with pytest.raises(TimeoutError):
             _send_for_ever(stranger, hello() * 10_000)
         with Witness(broker.port, "beside-deaf") as witness:
-            time.sleep(0.3)
+            witness.wait_until_served()
         assert witness.longest_wait_s < PATIENCE_S
         assert resident_bytes() - before < 60 * MIB
 

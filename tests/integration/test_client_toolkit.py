@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tests import open_clients
 
 from moldau.client import (
     BYTES,
@@ -138,6 +139,53 @@ def test_a_cluster_that_is_not_there_is_told_in_time() -> None:
     producer.send("t", "x")
     with pytest.raises(UnreachableError, match=r"1 records were not acknowledged within 0\.3 s"):
         producer.flush(0.3)
+    producer.abandon()
+
+
+def test_a_closed_producer_has_no_threads_and_sends_nothing(servers: str, topic: str) -> None:
+    """Whoever still refers to it: tracebacks do, and callbacks that were never called."""
+    before = open_clients.count()
+    producer: Producer[str, str] = Producer(servers)
+    producer.send(topic, "x")
+    producer.close()
+    producer.close()
+    assert open_clients.count() == before
+    with pytest.raises(ClientError, match="the producer is closed"):
+        producer.send(topic, "y")
+    with pytest.raises(ClientError, match="the producer is closed"):
+        producer.flush()
+
+
+def test_an_abandoned_producer_tells_which_records_are_lost_and_has_no_threads() -> None:
+    told: list[str] = []
+    before = open_clients.count()
+    producer: Producer[str, str] = Producer("127.0.0.1:1", report=lambda level, text: told.append(text))
+    producer.send("t", "x")
+    producer.abandon()
+    assert open_clients.count() == before
+    assert [line for line in told if "record" in line] == [
+        "1 record was not sent to topic t: the broker at 127.0.0.1:1 did not answer"
+    ]
+
+
+def test_a_producer_is_closed_while_another_thread_waits_for_it() -> None:
+    outcome: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            producer.flush()
+        except BaseException as error:
+            outcome.append(error)
+
+    before = open_clients.count()
+    producer: Producer[str, str] = Producer("127.0.0.1:1", report=lambda *line: None)
+    producer.send("t", "x")
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    producer.abandon()
+    waiting.join(30)
+    assert open_clients.count() == before
+    assert [isinstance(error, ClientError) for error in outcome] == [True]
 
 
 # Consumer

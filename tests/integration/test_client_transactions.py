@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import confluent_kafka
 import pytest
+from tests import open_clients
 
 from moldau.client import (
     BYTES,
@@ -126,6 +127,7 @@ def test_a_successor_fences_its_predecessor(servers: str, topic: str) -> None:
         with old.transactions.begin():
             old.send(topic, 2, partition=0)
 
+    before = open_clients.count()
     old = transactional(servers, topic)
     with old.transactions.begin():
         old.send(topic, 0, partition=0)
@@ -134,7 +136,16 @@ def test_a_successor_fences_its_predecessor(servers: str, topic: str) -> None:
             new.send(topic, 1, partition=0)
         with pytest.raises(FencedError):
             go_on()
+        old.close()
+        assert open_clients.count() == before + 1, "a fenced producer ends when it is closed"
     assert numbers_in(servers, topic) == [0, 1]
+
+
+def test_a_closed_producer_begins_no_transaction(servers: str, topic: str) -> None:
+    producer = transactional(servers, topic)
+    producer.close()
+    with pytest.raises(ClientError, match="closed"), producer.transactions.begin():
+        pass
 
 
 def test_transactions_need_an_id(servers: str) -> None:

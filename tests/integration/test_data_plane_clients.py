@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 
@@ -82,6 +83,7 @@ def test_kafka_python_reads_what_it_wrote(broker: Broker, codec: str | None) -> 
     assert read == [(b"value %d" % number, [("n", b"%d" % number)]) for number in range(500)]
 
 
+@pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
 def test_kcat_reads_what_it_wrote(broker: Broker) -> None:
     kcat = ["kcat", "-b", broker.bootstrap_servers, "-t", "kcat"]
     lines = "".join(f"line {number}\n" for number in range(100))

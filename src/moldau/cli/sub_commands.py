@@ -15,9 +15,8 @@ from moldau.cli.cluster_options import pairs, report_client_log
 from moldau.cli.command_line import CommandParser
 from moldau.cli.options import UsageError
 from moldau.cli.screen import Screen
-from moldau.cli.tool import exit_code_of, forget_output, interrupts
+from moldau.cli.tool import ToolError, run_body
 from moldau.client.connection import load_properties, normalize_servers
-from moldau.core.errors import MoldauError
 
 if TYPE_CHECKING:
     from moldau.client.admin import Admin
@@ -84,14 +83,11 @@ def run_command(
 ) -> int:
     """Parse and run; a failure is one line on stderr."""
     options = parser.parse_args(argv)
-    try:
-        with interrupts():
-            return body(options) or 0
-    except (MoldauError, UsageError) as error:
-        print(f"moldau: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt as interrupt:
-        return exit_code_of(interrupt)
-    except BrokenPipeError:
-        forget_output()
-        return 1
+
+    def run() -> int | None:
+        try:
+            return body(options)
+        except UsageError as error:
+            raise ToolError(str(error)) from None
+
+    return run_body(run, lambda error: print(f"moldau: {error}", file=sys.stderr))

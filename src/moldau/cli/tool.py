@@ -6,6 +6,7 @@ Start at `run`.
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ from moldau.core.errors import MoldauError
 __all__ = [
     "CLOSE_S",
     "INTERRUPTED_S",
+    "OutputError",
     "Terminated",
     "ToolError",
     "catch_stop_signals",
@@ -32,6 +34,7 @@ __all__ = [
     "forget_output",
     "interrupts",
     "log_line",
+    "open_streams",
     "run",
     "run_body",
     "say",
@@ -53,6 +56,10 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM: ends a tool as Ctrl-C does, with an exit code of its own."""
+
+
+class OutputError(MoldauError):
+    """Nothing can be printed: standard output is closed, or its disk is full."""
 
 
 class ToolError(MoldauError):
@@ -92,9 +99,16 @@ def run(
 
 def run_body(body: Callable[[], int | None], report: Callable[[MoldauError], None] | None = None) -> int:
     """Run `body` and turn its outcome into an exit code, whoever has parsed the words for it."""
+    open_streams()
     try:
         with interrupts():
-            return body() or 0
+            code = body() or 0
+            sys.stdout.flush()
+            return code
+    except OutputError as error:
+        forget_output()
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
     except MoldauError as error:
         (report or _report)(error)
         return 1
@@ -103,6 +117,37 @@ def run_body(body: Callable[[], int | None], report: Callable[[MoldauError], Non
     except BrokenPipeError:
         forget_output()
         return 1
+
+
+def open_streams() -> None:
+    """Let a standard output that fails say so in an `OutputError`, and open the streams that are closed (`>&-`).
+
+    Python has no `sys.stdout` then, and the next file or socket would take its descriptor.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115, for the rest of the process
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:
+        # Not open for writing, so that writing fails with EBADF, as it would without a file.
+        output = _Output(os.open(os.devnull, os.O_RDONLY), "w", closefd=False)
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(output))
+    elif (given := sys.__stdout__) is not None and sys.stdout is given:
+        given.flush()
+        output = _Output(given.fileno(), "w", closefd=False)
+        sys.stdout = io.TextIOWrapper(
+            io.BufferedWriter(output), given.encoding, given.errors, line_buffering=given.line_buffering
+        )
+
+
+class _Output(io.FileIO):
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(f"cannot write to standard output: {error.strerror}") from None
 
 
 def time_to_close_s() -> float:

@@ -24,7 +24,7 @@ from moldau.client.partitioners import Partitioner, checked_partition
 from moldau.client.records import Delivery, Headers, ProducerRecord
 from moldau.client.serialization import PartWriter, without_serde_settings
 from moldau.client.transactions import Transactions
-from moldau.client.unsent_records import UnsentRecords, end_producer
+from moldau.client.unsent_records import UnsentRecords, drop_records, end_producer
 from moldau.client.waiting import GivenUpError, never, served
 from moldau.serdes.serde import Serializer
 
@@ -52,9 +52,9 @@ class Producer(Generic[K, V]):
         with Producer("localhost:9092", key_serializer=STRING, value_serializer=JSON) as producer:
             producer.send("payments", {"amount": 3}, key="alice")
 
-    Leaving the `with` block waits until everything sent is acknowledged or has failed. Ctrl-C ends that wait, and every
-    other: records that are not sent within a second then are dropped, and the log says how many of which topic.
-    May be shared by threads.
+    Leaving the `with` block waits until everything sent is acknowledged or has failed, and closes the producer. Ctrl-C
+    ends that wait, and every other: records that are not sent within a second then are dropped, and the log says how
+    many of which topic. May be shared by threads.
 
     servers: `host:port`, several with commas between; may be left out where `properties` has `bootstrap.servers`.
     properties: the Java producer's keys, with the Java producer's defaults (`acks=all`, idempotence, `linger.ms=5`).
@@ -97,11 +97,11 @@ class Producer(Generic[K, V]):
         self._failures: list[ClientError] = []
         self._lock = threading.Lock()
         self._unsent = UnsentRecords()
-        self._end = partial(
+        end = partial(
             _end_soon, self._rdkafka, self._unsent, ConnectionLog.to(report), report, given["bootstrap.servers"]
         )
-        # Nobody may have closed it when the program ends: then this one tells of the records that are lost.
-        finalize(self, _unless_forked(self._end))
+        # Runs once: when the producer is closed or, if nobody does that, when it is collected or the program ends.
+        self._end = finalize(self, _unless_forked(end))
         self.transactions = Transactions(self._rdkafka, self.flush, self._discard_failures, self._max_block_s)
         """Present in every producer, of use where the properties have a `transactional.id`."""
 
@@ -127,7 +127,7 @@ class Producer(Generic[K, V]):
         Waits only while the buffer is full or, with a partitioner, until the topic is known; no longer than
         `max.block.ms`, then `UnreachableError` is raised. Raises `SerializationError` for a key or value the serializer
         refuses, `SchemaRegistryError` where a registry cannot be asked or refuses the schema, and `ClientError` for a
-        record that cannot be sent at all; in all cases nothing was sent.
+        record that cannot be sent at all, as by a producer that is closed; in all cases nothing was sent.
         """
         pairs: Headers = tuple(headers.items()) if isinstance(headers, Mapping) else tuple(headers)
         key_bytes = self._key.write(topic, key, pairs)
@@ -217,15 +217,18 @@ class Producer(Generic[K, V]):
         self._raise_failures()
 
     def close(self) -> None:
-        """Flush. May be called again. Ctrl-C ends the wait: what is not sent within a second is dropped, and told."""
+        """Flush, and end the client: nothing can be sent any more. May be called again.
+
+        Raises what `flush` raises. Ctrl-C ends the wait: what is not sent within a second is dropped, and logged.
+        """
         try:
-            self.flush()
-        except (KeyboardInterrupt, SystemExit):
+            if self._end.alive:
+                self.flush()
+        finally:
             self.abandon()
-            raise
 
     def abandon(self) -> None:
-        """End soon: what is not sent within a second, or at once where no broker answers, is dropped, and told."""
+        """Close soon: what is not sent within a second, or at once where no broker answers, is dropped, and logged."""
         self._end()
 
     def __enter__(self) -> Producer[K, V]:
@@ -249,6 +252,7 @@ class Producer(Generic[K, V]):
     def _hand_over(self, topic: str, fields: dict[str, Any], on_delivery: OnDelivery) -> None:
         from confluent_kafka import KafkaError, KafkaException
 
+        self._check_open()
         deadline = time.monotonic() + self._max_block_s
         callback = _rdkafka_callback(on_delivery, self._unsent)
         while True:
@@ -267,17 +271,28 @@ class Producer(Generic[K, V]):
                 is_spoilt = self.transactions.is_open and error.args[0].code() == KafkaError._STATE
                 refusal.requires_abort = refusal.requires_abort or is_spoilt
                 raise refusal from None
+            except RuntimeError:
+                self._check_open()
+                raise
         self._served(self._rdkafka.poll, 0.0)
 
-    @staticmethod
-    def _served(call: Callable[[float], int], timeout_s: float) -> int:
+    def _check_open(self) -> None:
+        if not self._end.alive:
+            raise ClientError("the producer is closed")
+
+    def _served(self, call: Callable[[float], int], timeout_s: float) -> int:
         """Callbacks run in here, and a producer that can never go on says so here."""
         from confluent_kafka import KafkaException
 
+        self._check_open()
         try:
             return served(call, timeout_s)
         except KafkaException as error:
             raise client_error(error.args[0]) from None
+        except RuntimeError:
+            # Another thread may have closed it meanwhile, which the binding says in this way.
+            self._check_open()
+            raise
 
     def _remember_failure(self, error: ClientError | None, delivery: Delivery) -> None:
         if error is not None:
@@ -285,8 +300,9 @@ class Producer(Generic[K, V]):
                 self._failures.append(error)
 
     def _discard_failures(self) -> None:
-        """Records of an aborted transaction have not failed: they were never to be."""
-        served(self._rdkafka.poll, 0)
+        """Forget the records of an aborted transaction: they were not to be stored, so they have not failed."""
+        drop_records(self._rdkafka)
+        self._unsent.clear()
         with self._lock:
             self._failures.clear()
 

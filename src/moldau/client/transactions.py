@@ -10,12 +10,12 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.errors import ClientError, FencedError, client_error
-from moldau.client.waiting import interruptible, served
+from moldau.client.waiting import BlockingCall, interruptible, served
 from moldau.core.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ CALL_S = 0.5
 left off."""
 
 PAUSE_S = 0.05
+DISCARD_S = 5.0
 INTERRUPTED_S = 1.0
 """How long an abort may take when Ctrl-C or an exit ends the program."""
 
@@ -109,8 +110,19 @@ class Transactions:
         except ClientError as error:
             if error.requires_abort:
                 raise
+            self._discard_failures_of_fenced()
         else:
             self._discard_failures()
+
+    def _discard_failures_of_fenced(self) -> None:
+        """Discard them in another thread: each call of a fenced producer raises that it is fenced, and the binding then
+        never releases the exception that its caller is handling, nor all that is on the stack."""
+        from confluent_kafka import KafkaException
+
+        discarding = BlockingCall(self._discard_failures).start()
+        with suppress(KafkaException):
+            if discarding.wait(DISCARD_S):
+                discarding.answer()
 
     def _abort_within(self, patience_s: float) -> None:
         """Abort in the time there is; otherwise the coordinator does it, as for a producer that has crashed."""
@@ -164,3 +176,6 @@ class Transactions:
             interruptible(partial(call, *arguments))
         except KafkaException as error:
             raise client_error(error.args[0], about="Transaction") from None
+        except RuntimeError as error:
+            # What the binding raises from every call once the producer is closed.
+            raise ClientError(f"Transaction: {error}") from None

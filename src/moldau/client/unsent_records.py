@@ -1,26 +1,31 @@
 """The records of a producer that ends before the broker has acknowledged them: how many, of which topics, and why.
 
-A producer of librdkafka is ended quickly by purging it; each record it still had is then reported as purged. Start at
-`end_producer`.
+A producer of librdkafka is ended quickly by purging it; each record it still had is then reported as purged. After that
+it has to be closed: otherwise its threads go on connecting for as long as anything refers to it, such as a traceback or
+a callback that was never called. Start at `end_producer`.
 """
 
 from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from moldau.client.waiting import never, served
+from moldau.client.waiting import close_within, never, served
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
-__all__ = ["UnsentRecords", "end_producer", "flush_interruptibly"]
+__all__ = ["UnsentRecords", "drop_records", "end_producer", "flush_interruptibly"]
 
 FLUSH_SLICE_S = 0.1
 PURGE_S = 2.0
+ABORT_S = 0.5
+CLOSE_S = 2.0
 
 
 class UnsentRecords:
@@ -52,9 +57,12 @@ class UnsentRecords:
             "whether stored is not known"
             for topic, count in sorted(self._in_flight.items())
         ]
+        self.clear()
+        return lines
+
+    def clear(self) -> None:
         self._in_queue.clear()
         self._in_flight.clear()
-        return lines
 
 
 def _records(count: int) -> str:
@@ -73,11 +81,44 @@ def flush_interruptibly(producer: Any, *, is_over: Callable[[], bool] = never, t
     return True
 
 
-def end_producer(producer: Any, patience_s: float) -> None:
-    """Give records a last chance of `patience_s`, then drop them, so that the producer can end at once.
+def drop_records(producer: Any) -> None:
+    """Give up the records that are not stored yet; delivery reports of all have been called when this returns."""
+    from confluent_kafka import KafkaException
 
-    Delivery reports of all records have been called when this returns.
-    """
-    if not flush_interruptibly(producer, timeout_s=patience_s):
+    # A fenced producer raises that from whatever call comes next.
+    with suppress(KafkaException):
         producer.purge()
+    with suppress(KafkaException):
         producer.flush(PURGE_S)
+
+
+def end_producer(producer: Any, patience_s: float) -> None:
+    """Give records a last chance of `patience_s`, drop those that are left, and close the producer.
+
+    Delivery reports of all records have been called when this returns. An open transaction is aborted. Where no broker
+    lets that happen the client is not closed: that would wait for the abort. It ends when nothing refers to it.
+    """
+    from confluent_kafka import KafkaException
+
+    is_empty = False
+    # A fenced producer raises that from whatever call comes next, and sends nothing any more.
+    with suppress(KafkaException):
+        is_empty = flush_interruptibly(producer, timeout_s=patience_s)
+    if not is_empty:
+        drop_records(producer)
+    if _is_aborted(producer):
+        with suppress(KafkaException), warnings.catch_warnings():
+            # The binding warns that a fenced producer could not abort, which its successor has done.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            close_within(producer, CLOSE_S)
+
+
+def _is_aborted(producer: Any) -> bool:
+    """Abort the open transaction, if there is one; whether none is open now."""
+    from confluent_kafka import KafkaException
+
+    try:
+        producer.abort_transaction(ABORT_S)
+    except KafkaException as error:
+        return not error.args[0].retriable()
+    return True

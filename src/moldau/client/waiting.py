@@ -126,7 +126,7 @@ def interruptible(call: Callable[[], Answer], *, is_over: Callable[[], bool] = n
 
 
 def close_within(client: Any, timeout_s: float) -> bool:
-    """Close a consumer of librdkafka; whether it left its group in time. Where it did not, it is left to itself."""
+    """Close a client of librdkafka; whether that was done in time. Where it was not, the client is left to itself."""
     closing = BlockingCall(client.close).start()
     if not closing.wait(timeout_s):
         return False

@@ -346,7 +346,7 @@ class NoCheckpoints(Files):
     is_full = False
 
     def atomic_write(self, path: str, data: bytes, *, sync: bool = True) -> None:
-        if self.is_full and path.endswith("checkpoint") and "-0/" not in path:
+        if self.is_full and path.endswith("checkpoint") and not Path(path).parent.name.endswith("-0"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         super().atomic_write(path, data, sync=sync)
 

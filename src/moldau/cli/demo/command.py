@@ -6,6 +6,7 @@ It needs nothing but Java, asks nothing and leaves nothing behind. Start at `mai
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -13,7 +14,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 from rich.console import Console
 from rich.live import Live
@@ -24,10 +27,14 @@ from moldau.cli.demo.pipeline import APPLICATION, INPUT, OUTPUT, visits_per_page
 from moldau.cli.demo.results import Results
 from moldau.cli.demo.screen import Moment, Summary, line, picture, summary_table
 from moldau.cli.demo.traffic import Traffic
-from moldau.cli.tool import exit_code_of, interrupts
+from moldau.cli.tool import exit_code_of, interrupts, open_streams
 from moldau.client.admin import Admin
 from moldau.client.groups import Groups
+from moldau.client.waiting import interruptible
 from moldau.core.errors import MoldauError
+
+if TYPE_CHECKING:
+    from moldau.streams import KafkaStreams
 
 __all__ = ["main", "parser"]
 
@@ -38,6 +45,14 @@ START_S = 120.0
 CATCH_UP_S = 60.0
 FIRST_COUNT_S = 120.0
 TOP = 8
+
+
+class InterruptedStart(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM came while Spark was starting."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__()
+        self.exit_code = exit_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +72,7 @@ class Running:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
+    open_streams()
     console = Console()
     try:
         with interrupts(), _folder(options.keep) as folder:
@@ -64,8 +80,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MoldauError as error:
         print(f"moldau demo: {error}", file=sys.stderr)
         return 1
+    except InterruptedStart as interrupt:
+        print("moldau demo: ended while Spark was starting; nothing is left behind", file=sys.stderr)
+        _exit_at_once(interrupt.exit_code)
     except KeyboardInterrupt as interrupt:
         return exit_code_of(interrupt)
+
+
+def _exit_at_once(code: int) -> NoReturn:
+    """End without the exit handlers: they would wait until Spark has started, in order to stop it.
+
+    Spark's Java process ends when this one does, and the next start removes its temporary files.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _run(options: argparse.Namespace, folder: Path, console: Console) -> int:
@@ -111,14 +140,24 @@ def _pipeline(bootstrap: str, folder: Path, window_ms: int, console: Console) ->
     }
     streams = KafkaStreams(visits_per_page(window_ms), config)
     began = time.monotonic()
-    with console.status("starting Spark …"):
-        streams.start()
-        streams.wait_until_running(START_S)
+    _start(streams, console)
     console.print(f"pipeline [bold]{APPLICATION}[/] running on Spark after {time.monotonic() - began:.1f} s\n")
     try:
         yield
     finally:
         streams.close()
+
+
+def _start(streams: KafkaStreams, console: Console) -> None:
+    if not console.is_terminal:
+        console.print("starting Spark …")
+    try:
+        with console.status("starting Spark …"):
+            # In a thread of its own, so that signals stay the demo's and need not wait for Spark.
+            interruptible(streams.start)
+            interruptible(partial(streams.wait_until_running, START_S))
+    except KeyboardInterrupt as interrupt:
+        raise InterruptedStart(exit_code_of(interrupt)) from None
 
 
 @contextmanager
