@@ -12,6 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.errors import ClientError
@@ -37,7 +38,7 @@ from moldau.pipeline.runtime.sinks import Sink, planned_batch
 from moldau.pipeline.runtime.source_options import SourceReading, connector_properties
 from moldau.pipeline.runtime.start_plan import Facts, StartPlan, start_plan
 from moldau.pipeline.runtime.store_database import StoreDatabase
-from moldau.pipeline.spark.job import Job
+from moldau.pipeline.spark.job import EarlierRun, Job
 from moldau.pipeline.spark.queries import Query, start_query, start_realtime_query
 
 if TYPE_CHECKING:
@@ -121,15 +122,20 @@ class Run:
         progress = self._open_sink()
         plan = self._plan(checkpoint, progress, counts)
         self._begin(plan, checkpoint)
-        self._check_layout(spark, files, counts, checkpoint)
+        layout, before = self._layout(spark, counts), self._layout_before(files, checkpoint)
+        if before is not None:
+            before.check(layout, self._settings.application_id, self._folder.location)
         reading = SourceReading(self._settings, counts, plan.starting_offsets)
         job = Job(
             application_id=self._settings.application_id,
             partition_counts=counts,
             settings=self._settings.given,
             source_options=reading,
+            earlier=self._earlier_run(before, checkpoint),
         )
         self.compiled = compile_topology(spark, self._topology, job)
+        if before is None:
+            replace(layout, native=self.compiled.native_outputs).save(self._folder.layout_file, files)
         self._metrics.begins_at(self._begins_at(plan, checkpoint, counts))
         self._recommit(checkpoint, progress)
         self.query = self._started(self.compiled, checkpoint)
@@ -297,20 +303,23 @@ class Run:
                 f"moldau streams reset --application-id {self._settings.application_id}"
             )
 
-    def _check_layout(
-        self, spark: SparkSession, files: Files, counts: Mapping[str, int], checkpoint: Checkpoint
-    ) -> None:
+    def _layout(self, spark: SparkSession, counts: Mapping[str, int]) -> Layout:
         partitions = {at.topic: counts[at.topic] for at in self._read_partitions(counts)}
-        now = Layout(
+        return Layout(
             self._topology.describe(),
             {} if self._is_stateless else partitions,
             int(spark.conf.get("spark.sql.shuffle.partitions") or 1),
         )
-        before = Layout.load(self._folder.layout_file, files)
-        if before is not None and checkpoint.last_planned is not None:
-            before.check(now, self._settings.application_id, self._folder.location)
-        elif before != now:
-            now.save(self._folder.layout_file, files)
+
+    def _layout_before(self, files: Files, checkpoint: Checkpoint) -> Layout | None:
+        """What the checkpoint was made for; None where it has planned no batch yet."""
+        return None if checkpoint.last_planned is None else Layout.load(self._folder.layout_file, files)
+
+    def _earlier_run(self, before: Layout | None, checkpoint: Checkpoint) -> EarlierRun | None:
+        """What the checkpoint holds; where its description is lost, it is taken for one of an old version."""
+        if checkpoint.last_planned is None:
+            return None
+        return EarlierRun(None) if before is None else before.earlier_run
 
     def _begins_at(
         self, plan: StartPlan, checkpoint: Checkpoint, counts: Mapping[str, int]

@@ -23,7 +23,7 @@ from moldau.pipeline.spark.group_run import GroupRun, without_garbage_collection
 from moldau.pipeline.spark.ordering import Numbers
 from moldau.pipeline.spark.plan import Unit
 from moldau.pipeline.spark.rows import Table
-from moldau.pipeline.spark.task_rows import BundleWriter, Origin, named_rows
+from moldau.pipeline.spark.task_rows import BundleWriter, FoldWriter, Origin, named_rows
 from moldau.pipeline.spark.work import Parcel, StageWork
 
 __all__ = ["StatelessHost", "TaskHost"]
@@ -95,7 +95,7 @@ class _StatelessRun:
     def __init__(self, work: StageWork) -> None:
         self._work = work
         self._inputs = np.array(list(work.inputs), np.int64)
-        self._writers: dict[Unit, BundleWriter] = {}
+        self._writers: dict[Unit, BundleWriter | FoldWriter] = {}
         self._clocks: dict[tuple[int, int], int] = {}
 
     def take(self, table: Table) -> Iterator[pa.RecordBatch]:
@@ -119,6 +119,8 @@ class _StatelessRun:
         marks = list[int]()
         for name, rows in named_rows(table, self._work):
             task.process_batch(name, marking(rows, task.outputs, marks) if writer.forwards else rows)
+        if self._work.store_output is not None and isinstance(writer, BundleWriter):
+            yield writer.store_rows(table, self._work.store_output)
         yield from writer.written(task.drain(), origin, marks)
 
     def _origin(self, table: Table) -> Origin:
@@ -146,5 +148,9 @@ class _StatelessRun:
         task.drain()
         return task
 
-    def _writer(self, unit: Unit) -> BundleWriter:
-        return self._writers.setdefault(unit, BundleWriter(self._work, unit.partition))
+    def _writer(self, unit: Unit) -> BundleWriter | FoldWriter:
+        if unit not in self._writers:
+            self._writers[unit] = (
+                FoldWriter() if self._work.feeds_aggregate else BundleWriter(self._work, unit.partition)
+            )
+        return self._writers[unit]

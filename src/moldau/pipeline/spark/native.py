@@ -1,9 +1,9 @@
-"""Pipelines that Spark runs without Python: expressions between topics, and counts under caching.
+"""What Spark computes without Python: expressions between topics, and counts, sums, minima and maxima under caching.
 
-A record's way to each sink is followed backwards and becomes columns: under which condition it gets there, with which
-key and value. Records that reach several sinks are read once. At most one aggregation may lie on the way, and only
-where one change per key and batch is what the topology asks for. Everything else stays with the tasks of `host`; the
-refusal says why. Start at `native_frame`.
+`sections` decides which outputs these are. A record's way to each of them is followed backwards and becomes columns:
+under which condition it gets there, with which key and value. Records that reach several sinks are read once. What runs
+in Python before or after an aggregation is not lowered here: its rows come in as `records`, and go out by
+`changes_for_python`. Start at `native_frame`.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from moldau.pipeline.ir.expressions import Call, Expression
 from moldau.pipeline.ir.expressions import Column as ColumnOf
 from moldau.pipeline.ir.functions import Function
 from moldau.pipeline.ir.serdes import Serde, type_of
-from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.ir.types import DataType, Primitive
-from moldau.pipeline.spark.native_checks import NativeRefusalError, built_in, native_aggregate
+from moldau.pipeline.spark.native_checks import NativeRefusalError, built_in
 from moldau.pipeline.spark.native_expressions import NotNativeError, lowered
 from moldau.pipeline.spark.native_serdes import decoded, encoded, is_readable
 from moldau.pipeline.spark.plan import OutputPoint, store_output
-from moldau.pipeline.spark.rows import HEADERS_DDL
-from moldau.pipeline.spark.sources import Reader
+from moldau.pipeline.spark.rows import FROM_SOURCES, HEADERS_DDL
+from moldau.pipeline.spark.sections import Section, handover
+from moldau.pipeline.spark.sources import Reader, filled, read_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["native_frame"]
+__all__ = ["changes_for_python", "native_frame"]
 
 
 @dataclass(frozen=True)
@@ -63,36 +63,60 @@ class Flow:
 
 
 def native_frame(
-    topology: Topology, settings: TaskSettings, reader: Reader, outputs: Sequence[OutputPoint]
+    section: Section,
+    settings: TaskSettings,
+    outputs: Sequence[OutputPoint],
+    *,
+    reader: Reader,
+    records: DataFrame | None = None,
 ) -> DataFrame:
-    """The rows that leave the topology; raises `NativeRefusalError` where it needs Python."""
-    aggregate = native_aggregate(topology, settings)
-    return _Lowering(topology, settings, reader, aggregate, {point.name: point.index for point in outputs}).frame()
+    """The rows that leave a section; raises `NativeRefusalError` where a node needs Python after all.
+
+    `records` are those to fold, `TO_FOLD` of `rows`, where Python runs ahead of the aggregation.
+    """
+    lowering = _Lowering(section, settings, {point.name: point.index for point in outputs})
+    return lowering.frame(lowering.rows(reader, records))
+
+
+def changes_for_python(
+    section: Section, settings: TaskSettings, input_number: int, *, reader: Reader, records: DataFrame | None = None
+) -> DataFrame:
+    """The changes of a section's aggregation as rows for the Python stage behind it, `FROM_SOURCES` of `rows`."""
+    from pyspark.sql import functions as f
+
+    lowering = _Lowering(section, settings, {})
+    rows = lowering.rows(reader, records)
+    key, value = lowering.change()
+    known = {
+        "slot": f.lit(0),
+        "input": f.lit(input_number),
+        "partition": f.lit(0),
+        "offset": f.lit(0).cast("bigint"),
+        "timestamp": f.col("timestamp"),
+        "key": key,
+        "value": value,
+    }
+    return filled(rows, known, FROM_SOURCES)
 
 
 class _Lowering:
-    """One topology on its way to a DataFrame."""
+    """One section on its way to a DataFrame."""
 
-    def __init__(
-        self,
-        topology: Topology,
-        settings: TaskSettings,
-        reader: Reader,
-        aggregate: ir.Aggregate | None,
-        numbers: Mapping[str, int],
-    ) -> None:
-        self._topology = topology
+    def __init__(self, section: Section, settings: TaskSettings, numbers: Mapping[str, int]) -> None:
+        self._section = section
+        self._topology = section.topology
+        self._aggregate = section.aggregate
         self._settings = settings
-        self._reader = reader
-        self._aggregate = aggregate
         self._numbers = numbers
 
-    def frame(self) -> DataFrame:
+    def rows(self, reader: Reader, records: DataFrame | None) -> DataFrame:
+        """What sinks are computed from: the records of the sources, or the changes of the aggregation."""
+        rows = self._source(reader) if records is None else records
+        return rows if self._aggregate is None else self._aggregated(rows, self._aggregate)
+
+    def frame(self, rows: DataFrame) -> DataFrame:
         from pyspark.sql import functions as f
 
-        rows = self._source()
-        if self._aggregate is not None:
-            rows = self._aggregated(rows, self._aggregate)
         outputs = [output for sink in self._topology.sinks for output in self._sink_outputs(sink)]
         outputs += [] if self._aggregate is None else self._store_outputs(self._aggregate)
         if len(outputs) == 1:
@@ -102,15 +126,22 @@ class _Lowering:
         reached = f.filter(f.array(*candidates), lambda output: output.isNotNull())
         return rows.select(f.explode(reached).alias("row")).select("row.*")
 
+    def change(self) -> tuple[Column, Column]:
+        """Key and value of a change, as the store writes them."""
+        node = self._aggregate
+        assert node is not None
+        flow = self._result(node)
+        assert flow.key.data is not None
+        return flow.key.data, _in_words(node, lambda: flow.value.written(node.table.value_serde))
+
     # --- what comes in
 
-    def _source(self) -> DataFrame:
+    def _source(self, reader: Reader) -> DataFrame:
         from pyspark.sql import functions as f
 
         sources = self._topology.sources
-        topics = tuple(topic for source in sources for topic in source.topics)
-        first = sources[0]
-        frame = self._reader.records(topics, first.topic_pattern, first.offset_reset, is_global=False)
+        read = read_of(sources)
+        frame = reader.records(read.topics, read.pattern, read.reset, is_global=False)
         headers = f.expr(f"if(size(headers) > 0, headers, CAST(NULL AS {HEADERS_DDL}))").alias("headers")
         rows = frame.select(
             "key", "value", "topic", "partition", "offset", f.expr("unix_millis(timestamp)").alias("timestamp"), headers
@@ -247,7 +278,7 @@ class _Lowering:
         from pyspark.sql import functions as f
 
         parts: list[DataFrame] = []
-        for flow in self._flows(node.input):
+        for flow in self._flows(node.input) if self._section.before is None else [self._written_by_python(node)]:
             key = _in_words(node, lambda flow=flow: flow.key.written(node.table.key_serde))
             is_count = isinstance(node.aggregator, ir.Count)
             if not is_count and flow.value.type not in (Primitive.BIGINT, Primitive.INTEGER):
@@ -263,6 +294,17 @@ class _Lowering:
         result = getattr(f, name)("value").cast("bigint").alias("value")
         counted = united.groupBy("key").agg(result, f.max("timestamp").alias("timestamp"))
         return counted.withColumn("headers", f.lit(None).cast(HEADERS_DDL))
+
+    def _written_by_python(self, node: ir.Aggregate) -> Flow:
+        """The records that the Python part ahead of an aggregation gives."""
+        from pyspark.sql import functions as f
+
+        written = handover(node)
+        key = Part(f.col("key"), None, f.col("key"), written.key_serde)
+        if isinstance(node.aggregator, ir.Count):
+            return Flow(key, Part(f.col("value"), None))
+        value = _in_words(node, lambda: decoded(written.value_serde, f.col("value")))
+        return Flow(key, Part(value, type_of(written.value_serde)))
 
     def _result(self, node: ir.Aggregate) -> Flow:
         from pyspark.sql import functions as f

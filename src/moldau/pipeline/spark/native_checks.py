@@ -1,6 +1,7 @@
-"""Which topologies Spark can run without Python, decided by their nodes and settings alone.
+"""Which nodes Spark can compute without Python, decided by the node and the settings alone.
 
-An expression may still turn out to have no native form when it is lowered. Start at `native_aggregate`.
+An expression may still turn out to have no native form when it is lowered. `sections` decides from these answers what
+runs natively. Start at `node_refusal` and `aggregate_refusal`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.expressions import Call
 from moldau.pipeline.ir.expressions import Column as ColumnOf
 from moldau.pipeline.ir.functions import Function, PythonFunction
-from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.spark.native_expressions import NotNativeError
+from moldau.pipeline.spark.native_serdes import READABLE
 
-__all__ = ["NativeRefusalError", "built_in", "functions_of", "native_aggregate"]
+__all__ = ["NativeRefusalError", "aggregate_refusal", "built_in", "functions_of", "node_refusal"]
 
 
 class NativeRefusalError(NotNativeError):
-    """A topology cannot run without Python; the message names the node, the user's line and the reason."""
+    """A node cannot run without Python; the message names the node, the user's line and the reason."""
 
     def __init__(self, node: ir.Node, reason: str) -> None:
         super().__init__(f"{type(node).__name__} {node.name} ({node.origin}): {reason}")
@@ -28,59 +29,74 @@ class NativeRefusalError(NotNativeError):
         self.reason = reason
 
 
-_NATIVE = (ir.StreamSource, ir.Filter, ir.Map, ir.MapValues, ir.SelectKey, ir.Merge, ir.Split, ir.BranchOutput, ir.Sink)
-_BEFORE_AGGREGATE = (ir.Repartition,)
-_AFTER_AGGREGATE = (ir.Aggregate, ir.ToStream)
+_NATIVE = (
+    ir.StreamSource,
+    ir.Filter,
+    ir.Map,
+    ir.MapValues,
+    ir.SelectKey,
+    ir.Merge,
+    ir.Split,
+    ir.BranchOutput,
+    ir.Repartition,
+    ir.ToStream,
+    ir.Sink,
+)
 
 
-def native_aggregate(topology: Topology, settings: TaskSettings) -> ir.Aggregate | None:
-    """The aggregation of a topology that may run natively, if it has one; raises `NativeRefusalError` for others."""
-    aggregates = [node for node in topology.nodes if isinstance(node, ir.Aggregate)]
-    for node in topology.nodes:
-        _check(node, settings, has_aggregate=bool(aggregates))
-    for other in aggregates[1:]:
-        raise NativeRefusalError(other, "Spark emits one change per key and batch from one aggregation only")
-    if len({_reading(source) for source in topology.sources}) > 1:
-        raise NativeRefusalError(topology.sources[1], "sources differ in how they are read")
-    return aggregates[0] if aggregates else None
+def node_refusal(node: ir.Node, settings: TaskSettings) -> NativeRefusalError | None:
+    """Why a node between a source and a sink needs Python; None where it does not."""
+    reason = _reason(node, settings)
+    return None if reason is None else NativeRefusalError(node, reason)
 
 
-def _reading(source: ir.Source) -> tuple[object, ...]:
-    return source.topic_pattern, source.offset_reset
-
-
-def _check(node: ir.Node, settings: TaskSettings, *, has_aggregate: bool) -> None:
-    kinds = (*_NATIVE, *_BEFORE_AGGREGATE, *_AFTER_AGGREGATE) if has_aggregate else _NATIVE
-    if not isinstance(node, kinds):
-        raise NativeRefusalError(node, "runs in Python only")
-    for function in functions_of(node):
-        if isinstance(function, PythonFunction):
-            raise NativeRefusalError(node, "calls a Python function; an expression could run inside Spark")
-    if settings.deserialization_handler not in (log_and_fail, log_and_continue):
-        raise NativeRefusalError(node, "the deserialization exception handler is a Python function")
+def _reason(node: ir.Node, settings: TaskSettings) -> str | None:
+    if not isinstance(node, _NATIVE):
+        return "runs in Python only"
+    if any(isinstance(function, PythonFunction) for function in functions_of(node)):
+        return "calls a Python function; an expression could run inside Spark"
     if settings.dead_letter_topic is not None:
-        raise NativeRefusalError(node, "dead letters are written by Python only")
+        return "dead letters are written by Python only"
     match node:
-        case ir.Source() if node.timestamps is not None:
-            raise NativeRefusalError(node, "a timestamp extractor is a Python function")
+        case ir.Source():
+            return _source_reason(node, settings)
         case ir.Sink() if node.topic is None or node.partitioner is not None:
-            raise NativeRefusalError(node, "the topic or partition of each record is chosen by Python")
+            return "the topic or partition of each record is chosen by Python"
         case ir.Repartition() if node.partitioner is not None:
-            raise NativeRefusalError(node, "the partition of each record is chosen by Python")
-        case ir.Aggregate():
-            _check_aggregate(node, settings)
+            return "the partition of each record is chosen by Python"
+        case _:
+            return None
 
 
-def _check_aggregate(node: ir.Aggregate, settings: TaskSettings) -> None:
+def _source_reason(node: ir.Source, settings: TaskSettings) -> str | None:
+    if node.timestamps is not None or settings.timestamps is not None:
+        return "a timestamp extractor is a Python function"
+    if settings.deserialization_handler not in (log_and_fail, log_and_continue):
+        return "the deserialization exception handler is a Python function"
+    for serde in (node.key_serde, node.value_serde):
+        if not isinstance(serde, READABLE):
+            return f"{type(serde).__name__} has no native form"
+    return None
+
+
+def aggregate_refusal(node: ir.Aggregate, settings: TaskSettings) -> NativeRefusalError | None:
+    """Why Spark cannot fold the records of an aggregation by itself; None where it can."""
+    reason = _aggregate_reason(node, settings)
+    return None if reason is None else NativeRefusalError(node, reason)
+
+
+def _aggregate_reason(node: ir.Aggregate, settings: TaskSettings) -> str | None:
     if node.window is not None:
-        raise NativeRefusalError(node, "windows close by the stream time of each partition, which Spark does not know")
+        return "windows close by the stream time of each partition, which Spark does not know"
     if not settings.is_caching or not node.table.is_caching:
-        raise NativeRefusalError(node, "caching is off: every change is told, and Spark tells one per key and batch")
+        return "caching is off: every change is emitted, and Spark emits one per key and batch"
     if not isinstance(node.aggregator, ir.Count) and built_in(node) is None:
-        raise NativeRefusalError(node, "only counts, and sums, minima and maxima as expressions, are Spark's own")
+        return "only counts, and sums, minima and maxima as expressions, are Spark's own"
+    return None
 
 
 def functions_of(node: ir.Node) -> Iterable[Function]:
+    """The functions that a stateless node calls for each record."""
     match node:
         case ir.Filter():
             return (node.predicate,)

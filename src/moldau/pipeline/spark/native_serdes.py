@@ -15,7 +15,10 @@ from moldau.pipeline.spark.native_expressions import NotNativeError, spark_type
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["decoded", "encoded", "is_readable"]
+__all__ = ["READABLE", "decoded", "encoded", "is_readable"]
+
+READABLE = (BytesSerde, StringSerde, LongSerde, IntegerSerde, ShortSerde, JsonSerde)
+"""The serdes whose bytes Spark can read."""
 
 _SIZES = {LongSerde: 8, IntegerSerde: 4, ShortSerde: 2}
 

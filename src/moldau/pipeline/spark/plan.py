@@ -102,22 +102,31 @@ class Plan:
         topology: Topology,
         counts: Mapping[str, int],
         stages: tuple[Stage, ...],
-        queryable_stores: tuple[str, ...],
+        outputs: tuple[OutputPoint, ...],
     ) -> None:
         self.topology = topology
         self.counts = counts
         self.stages = stages
         self.inputs = tuple(_inputs(topology.subtopologies))
-        self.outputs = tuple(_outputs(topology, queryable_stores))
+        self.outputs = outputs
 
     @classmethod
-    def of(cls, topology: Topology, topics: Mapping[str, int], shuffle_partitions: int) -> Plan:
-        """Plan a topology whose serdes are all known, for topics with these partition counts."""
+    def of(
+        cls,
+        topology: Topology,
+        topics: Mapping[str, int],
+        shuffle_partitions: int,
+        outputs: tuple[OutputPoint, ...] | None = None,
+    ) -> Plan:
+        """Plan a topology whose serdes are all known, for topics with these partition counts.
+
+        Where the topology is part of another, its `outputs` are those of the whole.
+        """
         pieces = topology.subtopologies
         nodes = tuple(dict.fromkeys(node for piece in pieces for node in piece.nodes))
         counts = partition_counts(nodes, topics)
-        stores = tuple(dict.fromkeys(table.store for table in topology.stores.values() if table.is_queryable))
-        return cls(topology, counts, tuple(_stages(pieces, counts, shuffle_partitions)), stores)
+        stages = tuple(_stages(pieces, counts, shuffle_partitions))
+        return cls(topology, counts, stages, tuple(_outputs(topology)) if outputs is None else outputs)
 
     @cached_property
     def input_of(self) -> dict[str, int]:
@@ -220,7 +229,8 @@ def _inputs(pieces: tuple[SubTopology, ...]) -> list[InputPoint]:
     return points
 
 
-def _outputs(topology: Topology, stores: tuple[str, ...]) -> list[OutputPoint]:
+def _outputs(topology: Topology) -> list[OutputPoint]:
+    stores = dict.fromkeys(table.store for table in topology.stores.values() if table.is_queryable)
     named: list[tuple[str, str | None, str | None]] = [
         *((sink.name, sink.topic if sink.chooser is None else None, None) for sink in topology.sinks),
         *((name, None, None) for name in (DEAD_LETTERS, STATE_OUTPUT)),

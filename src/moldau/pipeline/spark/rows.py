@@ -26,9 +26,11 @@ __all__ = [
     "FINISHED",
     "FROM_SOURCES",
     "HEADERS_DDL",
+    "LEAVING",
     "MIXED",
     "RECORD",
     "TICK",
+    "TO_FOLD",
     "Table",
     "binary_values",
     "bundles",
@@ -82,6 +84,12 @@ BUNDLES = pa.schema([("slot", pa.int32()), ("input", pa.int32()), ("offset", pa.
 
 MIXED = pa.schema([*FROM_SOURCES, BUNDLES.field("bundle")])
 """What a stage gets that reads topics as well as other stages."""
+
+LEAVING = pa.schema([*FINISHED, BUNDLES.field("bundle")])
+"""What leaves a query in which some outputs are computed natively and others in Python: a record, or a bundle."""
+
+TO_FOLD = pa.schema([RECORD.field(name) for name in ("key", "value", "timestamp")])
+"""What Python gives to an aggregation of Spark's own."""
 
 _SPARK_TYPES = {
     pa.int32(): "int",

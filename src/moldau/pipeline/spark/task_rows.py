@@ -17,10 +17,10 @@ from moldau.pipeline.cores.store import StoreChange
 from moldau.pipeline.spark.offspring import Offspring
 from moldau.pipeline.spark.ordering import AFTER_ALL, BEFORE_ALL, Numbers, clocks, is_sorted, taken_order
 from moldau.pipeline.spark.plan import STATE_OUTPUT, Unit, store_output
-from moldau.pipeline.spark.rows import BUNDLES, FINISHED, RECORD, Table, bundles, packed
+from moldau.pipeline.spark.rows import BUNDLES, FINISHED, RECORD, TO_FOLD, Table, bundles, packed
 from moldau.pipeline.spark.work import StageWork
 
-__all__ = ["BundleWriter", "Origin", "named_rows", "ordered", "window_header"]
+__all__ = ["BundleWriter", "FoldWriter", "Origin", "named_rows", "ordered", "window_header"]
 
 
 class Origin:
@@ -160,6 +160,16 @@ class BundleWriter:
                 headers=[window_header(window) for window in windows] if has_windows else None,
             )
 
+    def store_rows(self, table: Table, output: int) -> pa.RecordBatch:
+        """What tells of changes in a queryable store that Spark keeps, from the changes themselves."""
+        return self._finished_columns(
+            table.count,
+            output=output,
+            timestamp=table.numbers("timestamp"),
+            key=table.values("key"),
+            value=table.values("value"),
+        )
+
     def state(self, unit: Unit, store: str, changes: Mapping[bytes, bytes | None]) -> pa.RecordBatch:
         """What tells all that was written to a store's backend."""
         return self._finished_columns(
@@ -232,6 +242,20 @@ class BundleWriter:
             np.array([targets[name][1][partition] for name, partition in places]),
             np.array([targets[name][0] for name in names]),
         )
+
+
+class FoldWriter:
+    """Turns the outputs of a stateless task into rows for an aggregation of Spark's own."""
+
+    forwards = False
+
+    def written(
+        self, outputs: Sequence[OutputRow], origin: Origin | None, marks: Sequence[int] | None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of some outputs, all of which go to the aggregation."""
+        if outputs:
+            _, _, keys, values, timestamps, _, _ = zip(*outputs, strict=True)
+            yield packed(len(outputs), {"key": keys, "value": values, "timestamp": timestamps}, TO_FOLD)
 
 
 def _addressed(records: pa.RecordBatch, slots: Numbers, inputs: Numbers) -> pa.RecordBatch:

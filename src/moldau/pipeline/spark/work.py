@@ -67,6 +67,10 @@ class StageWork:
     """Whether caches are forwarded after each record, as Kafka Streams' test driver does."""
     exports_state: bool = False
     """Whether all that is written to Spark's state leaves the topology too, for tests to look at."""
+    feeds_aggregate: bool = False
+    """Whether what comes out goes to an aggregation of Spark's own, and nothing else does."""
+    store_output: int | None = None
+    """The output that tells of the changes which come in, where they are those of a queryable store."""
 
     @cached_property
     def global_inputs(self) -> frozenset[int]:
