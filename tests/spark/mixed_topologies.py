@@ -1,7 +1,8 @@
 """Random topologies of expressions and Python functions, in memory and on Spark, from a seed.
 
 Each consists of a few pipelines with topics of their own: steps, an aggregation perhaps, more steps, sinks here and
-there. Caching is on, so in memory changes leave at the end of a batch too. Start at `drawn`, then `in_memory` and `on_spark`.
+there. Caching is on, so in memory changes leave at the end of a batch too. Start at `drawn`, then `in_memory` and
+`on_spark`.
 """
 
 from __future__ import annotations
