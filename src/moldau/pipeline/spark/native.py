@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from moldau.pipeline.cores.handlers import log_and_continue
@@ -19,9 +20,10 @@ from moldau.pipeline.ir.expressions import Call, Expression
 from moldau.pipeline.ir.expressions import Column as ColumnOf
 from moldau.pipeline.ir.functions import Function
 from moldau.pipeline.ir.serdes import Serde, type_of
-from moldau.pipeline.ir.types import DataType, Primitive
-from moldau.pipeline.spark.native_checks import NativeRefusalError, built_in
-from moldau.pipeline.spark.native_expressions import NotNativeError, lowered
+from moldau.pipeline.ir.types import DataType
+from moldau.pipeline.spark.native_aggregates import NativeAggregate, native_aggregate
+from moldau.pipeline.spark.native_checks import NativeRefusalError
+from moldau.pipeline.spark.native_expressions import NotNativeError, lowered, spark_type
 from moldau.pipeline.spark.native_serdes import decoded, encoded, is_readable
 from moldau.pipeline.spark.plan import OutputPoint, store_output
 from moldau.pipeline.spark.rows import FROM_SOURCES, HEADERS_DDL
@@ -275,33 +277,32 @@ class _Lowering:
     # --- aggregation
 
     def _aggregated(self, rows: DataFrame, node: ir.Aggregate) -> DataFrame:
+        """One row for each key that has new records: the result, and the largest timestamp."""
         from pyspark.sql import functions as f
 
-        parts: list[DataFrame] = []
-        for flow in self._flows(node.input) if self._section.before is None else [self._written_by_python(node)]:
-            key = _in_words(node, lambda flow=flow: flow.key.written(node.table.key_serde))
-            is_count = isinstance(node.aggregator, ir.Count)
-            if not is_count and flow.value.type not in (Primitive.BIGINT, Primitive.INTEGER):
-                raise NativeRefusalError(node, "Spark sums and compares only whole numbers as Python does")
-            value = flow.value.column.isNotNull() if is_count else flow.value.column
-            chosen = _where(rows, flow.conditions).where(key.isNotNull() & flow.value.column.isNotNull())
-            parts.append(chosen.select(key.alias("key"), value.alias("value"), "timestamp"))
-        united = parts[0]
-        for part in parts[1:]:
-            united = united.union(part)
-        name = "count" if isinstance(node.aggregator, ir.Count) else built_in(node)
-        assert name is not None
-        result = getattr(f, name)("value").cast("bigint").alias("value")
-        counted = united.groupBy("key").agg(result, f.max("timestamp").alias("timestamp"))
-        return counted.withColumn("headers", f.lit(None).cast(HEADERS_DDL))
+        fold = native_aggregate(node)
+        assert fold is not None
+        flows = self._flows(node.input) if self._section.before is None else [self._written_by_python(node)]
+        records = reduce(lambda one, other: one.union(other), (self._to_fold(rows, node, fold, flow) for flow in flows))
+        result = getattr(f, fold.function)("value").cast(spark_type(fold.result)).alias("value")
+        folded = records.groupBy("key").agg(result, f.max("timestamp").alias("timestamp"))
+        return folded.withColumn("headers", f.lit(None).cast(HEADERS_DDL))
+
+    def _to_fold(self, rows: DataFrame, node: ir.Aggregate, fold: NativeAggregate, flow: Flow) -> DataFrame:
+        key = _in_words(node, lambda: flow.key.written(node.table.key_serde))
+        if fold.folds is not None and flow.value.type not in fold.folds:
+            raise NativeRefusalError(node, "Spark sums and compares only whole numbers as Python does")
+        value = flow.value.column.isNotNull() if fold.folds is None else flow.value.column
+        chosen = _where(rows, flow.conditions).where(key.isNotNull() & flow.value.column.isNotNull())
+        return chosen.select(key.alias("key"), value.alias("value"), "timestamp")
 
     def _written_by_python(self, node: ir.Aggregate) -> Flow:
         """The records that the Python part ahead of an aggregation gives."""
         from pyspark.sql import functions as f
 
-        written = handover(node)
+        written, fold = handover(node), native_aggregate(node)
         key = Part(f.col("key"), None, f.col("key"), written.key_serde)
-        if isinstance(node.aggregator, ir.Count):
+        if fold is not None and fold.folds is None:
             return Flow(key, Part(f.col("value"), None))
         value = _in_words(node, lambda: decoded(written.value_serde, f.col("value")))
         return Flow(key, Part(value, type_of(written.value_serde)))
@@ -309,9 +310,10 @@ class _Lowering:
     def _result(self, node: ir.Aggregate) -> Flow:
         from pyspark.sql import functions as f
 
-        data = f.col("key")
+        data, fold = f.col("key"), native_aggregate(node)
+        assert fold is not None
         key = Part(_decoded_or(data, node.table.key_serde), type_of(node.table.key_serde), data, node.table.key_serde)
-        return Flow(key, Part(f.col("value"), Primitive.BIGINT))
+        return Flow(key, Part(f.col("value"), fold.result))
 
     # --- what goes out
 

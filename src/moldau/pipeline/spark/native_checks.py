@@ -11,13 +11,12 @@ from collections.abc import Iterable
 from moldau.pipeline.cores.handlers import log_and_continue, log_and_fail
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.ir import nodes as ir
-from moldau.pipeline.ir.expressions import Call
-from moldau.pipeline.ir.expressions import Column as ColumnOf
 from moldau.pipeline.ir.functions import Function, PythonFunction
+from moldau.pipeline.spark.native_aggregates import native_aggregate
 from moldau.pipeline.spark.native_expressions import NotNativeError
 from moldau.pipeline.spark.native_serdes import READABLE
 
-__all__ = ["NativeRefusalError", "aggregate_refusal", "built_in", "functions_of", "node_refusal"]
+__all__ = ["NativeRefusalError", "aggregate_refusal", "functions_of", "node_refusal"]
 
 
 class NativeRefusalError(NotNativeError):
@@ -90,7 +89,7 @@ def _aggregate_reason(node: ir.Aggregate, settings: TaskSettings) -> str | None:
         return "windows close by the stream time of each partition, which Spark does not know"
     if not settings.is_caching or not node.table.is_caching:
         return "caching is off: every change is emitted, and Spark emits one per key and batch"
-    if not isinstance(node.aggregator, ir.Count) and built_in(node) is None:
+    if native_aggregate(node) is None:
         return "only counts, and sums, minima and maxima as expressions, are Spark's own"
     return None
 
@@ -110,14 +109,3 @@ def functions_of(node: ir.Node) -> Iterable[Function]:
             return (node.selector,)
         case _:
             return ()
-
-
-def built_in(node: ir.Aggregate) -> str | None:
-    """The Spark function that is the same as a reducer of the form (aggregate op value)."""
-    adder = node.aggregator.adder if isinstance(node.aggregator, ir.Reduce) else None
-    if not isinstance(adder, Call) or len(adder.arguments) != 2:
-        return None
-    names = {argument.name for argument in adder.arguments if isinstance(argument, ColumnOf)}
-    if names != {"aggregate", "value"}:
-        return None
-    return {"+": "sum", "LEAST": "min", "GREATEST": "max"}.get(adder.function)

@@ -23,6 +23,7 @@ from moldau.pipeline.ir.function_serde import FunctionSerde
 from moldau.pipeline.ir.rewrites.rebuilding import with_inputs
 from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.spark.native_aggregates import native_aggregate
 from moldau.pipeline.spark.native_checks import NativeRefusalError, aggregate_refusal, node_refusal
 from moldau.pipeline.spark.native_serdes import READABLE
 
@@ -298,10 +299,15 @@ def handover(node: ir.Aggregate) -> ir.Repartition:
         input=node.input,
         topic=changelog_topic(node),
         key_serde=node.table.key_serde,
-        value_serde=_PRESENCE if isinstance(node.aggregator, ir.Count) else node.table.value_serde,
+        value_serde=_PRESENCE if _only_presence_matters(node) else node.table.value_serde,
         partitions=1,
         drops_null_keys=True,
     )
+
+
+def _only_presence_matters(node: ir.Aggregate) -> bool:
+    fold = native_aggregate(node)
+    return fold is not None and fold.folds is None
 
 
 def _no_bytes(value: Any) -> bytes:
