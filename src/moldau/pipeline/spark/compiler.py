@@ -251,7 +251,10 @@ class _Compiling:
     def _lowered(self, cut: Cut, reader: Reader) -> Compiled:
         around = [self._plans_around(section) for section in cut.sections]
         hosted = None if cut.hosted is None else self._part(cut.hosted)
-        reader = SharedReader(reader, self._wanted(cut, around, hosted))
+        # Without state a checkpoint is nothing but the offsets of its sources: as long as these do not depend on the
+        # cut, a sink may become native or stop being so.
+        wanted = self._wanted(cut, around, hosted)
+        reader = SharedReader(reader, wanted, even_apart=self._plan.is_stateless)
         native: list[DataFrame] = []
         bundled: list[DataFrame] = []
         for number, (section, (before, after)) in enumerate(zip(cut.sections, around, strict=True)):

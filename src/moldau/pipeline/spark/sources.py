@@ -76,13 +76,29 @@ class Read:
     reset: OffsetReset | None
     is_global: bool = False
 
-    def joined(self, other: Read) -> Read | None:
-        """One read in place of two that have a topic in common; None where they have none."""
+    def joined(self, other: Read, *, even_apart: bool = False) -> Read | None:
+        """One read in place of two that have a topic in common, or `even_apart`; None where they stay two."""
         if (self.pattern, self.reset, self.is_global) != (other.pattern, other.reset, other.is_global):
             return None
-        if self != other and not set(self.topics) & set(other.topics):
+        may_join = even_apart and not self.is_global
+        if self != other and not may_join and not set(self.topics) & set(other.topics):
             return None
         return replace(self, topics=tuple(dict.fromkeys((*self.topics, *other.topics))))
+
+
+def joined_reads(reads: Iterable[Read], *, even_apart: bool = False) -> list[Read]:
+    """The sources that serve all these reads, no topic being in two of them."""
+    sources: list[Read] = []
+    for read in reads:
+        apart: list[Read] = []
+        for source in sources:
+            both = source.joined(read, even_apart=even_apart)
+            if both is None:
+                apart.append(source)
+            else:
+                read = both
+        sources = [*apart, read]
+    return sources
 
 
 class SharedReader:
@@ -92,20 +108,10 @@ class SharedReader:
     application has come.
     """
 
-    def __init__(self, reader: Reader, wanted: Iterable[Read]) -> None:
-        """`wanted` is every read that will be asked for."""
+    def __init__(self, reader: Reader, wanted: Iterable[Read], *, even_apart: bool = False) -> None:
+        """`wanted` is every read that will be asked for; `even_apart` puts topics without overlap together as well."""
         self._reader = reader
-        self._reads: list[Read] = []
-        for read in wanted:
-            joined = read
-            apart = []
-            for other in self._reads:
-                both = other.joined(joined)
-                if both is None:
-                    apart.append(other)
-                else:
-                    joined = both
-            self._reads = [*apart, joined]
+        self._reads = joined_reads(wanted, even_apart=even_apart)
         self._frames: dict[Read, DataFrame] = {}
 
     def records(
