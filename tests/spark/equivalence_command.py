@@ -10,7 +10,7 @@ import time
 from tests.spark import mixed_topologies as mixed
 from tests.spark.equivalence import GROUPS, Outcome, disagreements, drawn, in_memory, on_spark
 
-from moldau.pipeline.spark.session import open_session, session_settings
+from moldau.pipeline.spark.driver.session import open_session, session_settings
 
 ALL = (*GROUPS, "mixed")
 

@@ -10,7 +10,7 @@ from tests.spark.mixed_kill_worker import topology
 
 from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.settings import TaskSettings
-from moldau.pipeline.spark.jars import fetched
+from moldau.pipeline.spark.driver.jars import fetched
 from moldau.pipeline.spark.sections import cut_topology
 
 

@@ -37,7 +37,7 @@ from moldau.pipeline.runtime.settings import StreamsSettings
 from moldau.pipeline.runtime.states import State, StateMachine
 from moldau.pipeline.runtime.store_database import StoreDatabase
 from moldau.pipeline.runtime.store_views import StoreViews
-from moldau.pipeline.spark.hadoop_files import StateUnreachableError
+from moldau.pipeline.spark.driver.hadoop_files import StateUnreachableError
 
 if TYPE_CHECKING:
     from moldau.pipeline.runtime.query_server import QueryServer

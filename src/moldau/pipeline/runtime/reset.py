@@ -77,6 +77,6 @@ _NOT_THERE = frozenset({ErrorCode.GROUP_ID_NOT_FOUND})
 
 def _delete_elsewhere(folder: ApplicationFolder, settings: StreamsSettings) -> None:
     from moldau.pipeline.runtime.engine import shared_engine
-    from moldau.pipeline.spark.hadoop_files import HadoopFiles
+    from moldau.pipeline.spark.driver.hadoop_files import HadoopFiles
 
     folder.delete(HadoopFiles(shared_engine(settings.spark, settings.threads).session()))

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from moldau.pipeline.spark.compiler import Compiled
-    from moldau.pipeline.spark.masters import Executors
-    from moldau.pipeline.spark.process_lock import ProcessLock
+    from moldau.pipeline.spark.driver.masters import Executors
+    from moldau.pipeline.spark.driver.process_lock import ProcessLock
 
 __all__ = ["Run", "StoppedError"]
 
@@ -217,8 +217,8 @@ class Run:
     # Starting
 
     def _pipeline_session(self, spark: SparkSession) -> SparkSession:
-        from moldau.pipeline.spark.process_lock import ProcessLock
-        from moldau.pipeline.spark.session import new_pipeline_session
+        from moldau.pipeline.spark.driver.process_lock import ProcessLock
+        from moldau.pipeline.spark.driver.session import new_pipeline_session
 
         lock = ProcessLock(spark, self._folder.process_lock_file)
         if not lock.acquire(PREDECESSOR_S):
@@ -235,8 +235,8 @@ class Run:
 
     def _prepare_cluster(self, spark: SparkSession) -> None:
         """See to it that executors elsewhere find the program's modules, and can find its state."""
-        from moldau.pipeline.spark.masters import Executors, is_local_master
-        from moldau.pipeline.spark.user_modules import ship_modules
+        from moldau.pipeline.spark.driver.masters import Executors, is_local_master
+        from moldau.pipeline.spark.driver.user_modules import ship_modules
 
         if is_local_master(spark.sparkContext.master):
             return
@@ -255,7 +255,7 @@ class Run:
         return None if before is None else str(before.state_partitions)
 
     def _files(self, spark: SparkSession) -> Files:
-        from moldau.pipeline.spark.hadoop_files import HadoopFiles
+        from moldau.pipeline.spark.driver.hadoop_files import HadoopFiles
 
         return LocalFiles() if self._folder.is_local else HadoopFiles(spark)
 

@@ -21,10 +21,11 @@ from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.task import store_names
 from moldau.pipeline.ir.nodes import Aggregate, Node, Repartition, Sink, inputs_of
 from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.spark.driver.masters import is_local_master
 from moldau.pipeline.spark.explain import explanation
-from moldau.pipeline.spark.masters import is_local_master
-from moldau.pipeline.spark.native import changes_for_python, native_frame
-from moldau.pipeline.spark.native_checks import NativeRefusalError
+from moldau.pipeline.spark.hosted.work import InputName, Parcel, StageWork
+from moldau.pipeline.spark.native.checks import NativeRefusalError
+from moldau.pipeline.spark.native.lowering import changes_for_python, native_frame
 from moldau.pipeline.spark.plan import InputPoint, Plan, Stage, store_output
 from moldau.pipeline.spark.rows import BUNDLES, FINISHED, LEAVING, MIXED, TO_FOLD, binary_values, ddl, unbundled
 from moldau.pipeline.spark.sections import Cut, Section, cut_topology
@@ -38,7 +39,6 @@ from moldau.pipeline.spark.sources import (
     stage_reads,
     widened,
 )
-from moldau.pipeline.spark.work import InputName, Parcel, StageWork
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -292,7 +292,7 @@ class _Compiling:
         """What the Python part ahead of an aggregation gives."""
         stage = plan.stages[0]
         work = work_of(plan, stage, self._settings, identity=f"{self._identity}-before-{number}")
-        rows = _united(source_rows(reader, plan, stage))
+        rows = _union(source_rows(reader, plan, stage))
         return _run(rows, stage, replace(work, feeds_aggregate=True), TO_FOLD)
 
     def _changes_through_python(
@@ -313,7 +313,7 @@ class _Compiling:
         for stage in plan.stages:
             make = partial(work_of, plan, stage, self._settings, test=self._test, identity=self._identity)
             branches = _with_stage(branches, plan, stage, source_rows(reader, plan, stage), make)
-        return _united([branch.frame.select("bundle") for branch in branches])
+        return _union([branch.frame.select("bundle") for branch in branches])
 
 
 def _has_aggregate(node: Node) -> bool:
@@ -327,8 +327,8 @@ def _is_one_native_section(cut: Cut) -> bool:
 def _leaving(native: list[DataFrame], bundled: list[DataFrame]) -> DataFrame:
     """Everything that leaves the query."""
     if native and bundled:
-        return _united([widened(frame, LEAVING) for frame in (*native, *bundled)])
-    return _united([*native, *bundled])
+        return _union([widened(frame, LEAVING) for frame in (*native, *bundled)])
+    return _union([*native, *bundled])
 
 
 def _with_stage(
@@ -338,21 +338,21 @@ def _with_stage(
     entering = [branch for branch in branches if branch.targets & pieces]
     passing = frozenset[int]().union(*(branch.targets for branch in entering)) - pieces
     work = make()
-    rows = _entered(sources, [branch.frame for branch in entering])
+    rows = _stage_input(sources, [branch.frame for branch in entering])
     targets = frozenset(plan.reader_of[name].index for name in work.targets)
     ran = Branch(_run(rows, stage, work), passing | targets | {ENDED})
     return [*(branch for branch in branches if branch not in entering), ran]
 
 
-def _entered(sources: list[DataFrame], bundles: list[DataFrame]) -> DataFrame:
+def _stage_input(sources: list[DataFrame], bundles: list[DataFrame]) -> DataFrame:
     """Everything that a stage gets."""
     if sources and bundles:
-        return _united([widened(frame, MIXED) for frame in (*sources, *bundles)])
-    return _united([*sources, *bundles])
+        return _union([widened(frame, MIXED) for frame in (*sources, *bundles)])
+    return _union([*sources, *bundles])
 
 
 def _run(rows: DataFrame, stage: Stage, work: StageWork, gives: pa.Schema = BUNDLES) -> DataFrame:
-    from moldau.pipeline.spark.host import StatelessHost, TaskHost
+    from moldau.pipeline.spark.hosted.host import StatelessHost, TaskHost
 
     shares_folders = is_local_master(rows.sparkSession.sparkContext.master)
     parcel, columns = Parcel.of(work, shares_folders=shares_folders), ddl(gives)
@@ -361,7 +361,7 @@ def _run(rows: DataFrame, stage: Stage, work: StageWork, gives: pa.Schema = BUND
     return rows.groupBy("slot").transformWithState(TaskHost(parcel), columns, "Append", "None")
 
 
-def _united(frames: list[DataFrame]) -> DataFrame:
+def _union(frames: list[DataFrame]) -> DataFrame:
     return reduce(lambda one, other: one.union(other), frames)
 
 
@@ -382,7 +382,7 @@ def work_of(
         number=stage.number,
         pieces=pieces,
         units=stage.units,
-        circles=stage.circles,
+        cycles=stage.cycles,
         inputs={point.index: _input_name(point, settings) for point in points},
         readers={point.index: tuple(index for index in point.pieces if index in pieces) for point in points},
         outputs={point.name: point.index for point in plan.outputs},
@@ -404,7 +404,7 @@ def _input_name(point: InputPoint, settings: TaskSettings) -> InputName:
 
 
 def _repartitions_out(stage: Stage) -> list[str]:
-    """Repartitionings that leave their group; those inside a circle never become rows."""
+    """Repartitionings that leave their group; those inside a cycle never become rows."""
     return [
         node.name
         for group in stage.groups

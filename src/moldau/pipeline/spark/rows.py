@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from moldau.pipeline.spark.offspring import Offspring
+from moldau.pipeline.spark.hosted.ordering import Lineage
 
 __all__ = [
     "BUNDLES",
@@ -197,9 +197,9 @@ class Table:
         """A column of bytes or text as Python objects."""
         return binary_values(self._table.column(name))
 
-    def offspring(self) -> Offspring | None:
+    def lineage(self) -> Lineage | None:
         """The steps of each row, or None where all rows come straight from topics."""
-        return Offspring.of(self._table.column("path")) if self.has("path") else None
+        return Lineage.of(self._table.column("path")) if self.has("path") else None
 
     def headers(self) -> list[tuple[tuple[str, bytes | None], ...]] | None:
         """The headers of each row, or None where no row has any."""

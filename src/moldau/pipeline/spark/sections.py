@@ -23,9 +23,9 @@ from moldau.pipeline.ir.function_serde import FunctionSerde
 from moldau.pipeline.ir.rewrites.rebuilding import with_inputs
 from moldau.pipeline.ir.serdes import Serde
 from moldau.pipeline.ir.topology import Topology
-from moldau.pipeline.spark.native_aggregates import native_aggregate
-from moldau.pipeline.spark.native_checks import NativeRefusalError, aggregate_refusal, node_refusal
-from moldau.pipeline.spark.native_serdes import READABLE
+from moldau.pipeline.spark.native.aggregates import native_aggregate
+from moldau.pipeline.spark.native.checks import NativeRefusalError, aggregate_refusal, node_refusal
+from moldau.pipeline.spark.native.serdes import READABLE
 
 __all__ = ["Cut", "Section", "changelog_topic", "cut_topology", "handover"]
 

@@ -25,12 +25,12 @@ from moldau.pipeline.ir.copartitioning import task_count
 from moldau.pipeline.ir.nodes import OffsetReset
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.spark.compiler import TestMode, compile_topology
+from moldau.pipeline.spark.driver.session import open_session, session_settings
 from moldau.pipeline.spark.failures import cause_of
 from moldau.pipeline.spark.job import Job
 from moldau.pipeline.spark.memory_reader import MemoryReader
 from moldau.pipeline.spark.plan import STATE_OUTPUT, Unit, store_output
 from moldau.pipeline.spark.rows import binary_values, header_tuples
-from moldau.pipeline.spark.session import open_session, session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.ir import nodes as ir
-from moldau.pipeline.spark.native_checks import NativeRefusalError
+from moldau.pipeline.spark.native.checks import NativeRefusalError
 from moldau.pipeline.spark.sections import Cut, cut_topology, handover
 from moldau.streams import (
     Consumed,
