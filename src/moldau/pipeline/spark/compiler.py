@@ -120,6 +120,8 @@ class Compiled:
         for section in self.cut.sections:
             if (node := section.aggregate) is not None and self.is_native:
                 return f"Aggregate {node.name} ({node.origin}): an aggregation emits its changes batch by batch"
+        if self.is_native and len(self.cut.sections) > 1:
+            return "its sources differ in how they are read (auto.offset.reset, a pattern)"
         return self.native_refusal
 
     @property
