@@ -276,8 +276,9 @@ class _Compiling:
                 yield read_of(section.topology.sources)
             else:
                 yield from stage_reads(before, before.stages[0])
-        for stage in () if hosted is None else hosted.stages:
-            yield from stage_reads(hosted, stage)  # type: ignore[arg-type]
+        if hosted is not None:
+            for stage in hosted.stages:
+                yield from stage_reads(hosted, stage)
 
     def _plans_around(self, section: Section) -> tuple[Plan | None, Plan | None]:
         before = None if section.before is None else self._part(section.before)
