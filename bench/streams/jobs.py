@@ -40,6 +40,8 @@ JOBS = {
             competitors=("kafka-streams", "pyspark", "moldau")),
         Job("count", "count by key, every change", True, counts=True,
             competitors=("kafka-streams", "quix", "faust", "pyspark", "moldau")),
+        Job("mapped-count", "a Python function, then count by key, caching", False, counts=True, caching=True,
+            competitors=("moldau",)),
         Job("copy-eos", "copy, exactly once", True, exactly_once=True),
         Job("count-eos", "count by key, exactly once", False, counts=True, exactly_once=True, caching=True),
         Job("word-count", "word count", False, counts=True, caching=True, competitors=EVERYBODY),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from moldau.core.errors import MoldauError
-from moldau.pipeline.spark.session import close_session, open_session, session_settings
+from moldau.pipeline.spark.driver.session import close_session, open_session, session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,7 +26,7 @@ from moldau.pipeline.spark.spark_run import SparkRun
 from moldau.streams import TopologyError
 from moldau.streams.test_driver import Run
 
-__all__ = ["GROUPS", "Outcome", "disagreements", "drawn", "in_memory", "on_spark"]
+__all__ = ["GROUPS", "KnownTasks", "Outcome", "disagreements", "drawn", "in_memory", "on_spark"]
 
 Case = dict[str, Any]
 WITH_SETTINGS = ("caching", "failing", "optimized")
@@ -79,7 +79,7 @@ def _may_run(case: Case) -> bool:
     return True
 
 
-class _KnownTasks(InMemoryRun):
+class KnownTasks(InMemoryRun):
     """Also tells which task wrote a record, in place of the partition it goes to; nothing where there is no order."""
 
     def _carry(self, task: Task) -> None:
@@ -95,7 +95,7 @@ def in_memory(case: Case) -> Outcome:
     """Every record by itself, as the test driver does it."""
 
     def opened(built: Built) -> Run:
-        return _KnownTasks(with_texts(built.topology), settings_of(case), partitions=case["partitions"])
+        return KnownTasks(with_texts(built.topology), settings_of(case), partitions=case["partitions"])
 
     return _outcome(case, opened, lambda run: None)
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pyspark
 from tests.spark.java_processes import JavaProcesses, small_java, until
 
-from moldau.pipeline.spark.jars import cache_folder
-from moldau.pipeline.spark.java import found_java
+from moldau.pipeline.spark.driver.jars import cache_folder
+from moldau.pipeline.spark.driver.java import found_java
 
 __all__ = ["Hdfs"]
 

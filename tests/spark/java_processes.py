@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from moldau.pipeline.spark.java import found_java
+from moldau.pipeline.spark.driver.java import found_java
 
 __all__ = ["JavaProcesses", "small_java", "until"]
 

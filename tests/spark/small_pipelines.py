@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from moldau.pipeline.cores.records import InputRecord
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.spark.compiler import Compiled, TestMode, compile_topology
-from moldau.pipeline.spark.job import Job
+from moldau.pipeline.spark.job import EarlierRun, Job
 from moldau.pipeline.spark.memory_reader import MemoryReader
 from moldau.pipeline.spark.plan import STATE_OUTPUT
 from moldau.streams import Topology
@@ -32,12 +32,18 @@ class Output(NamedTuple):
 
 
 def compiled_in_memory(
-    spark: SparkSession, topology: Topology, config: dict[str, Any], *, is_native: bool
+    spark: SparkSession,
+    topology: Topology,
+    config: dict[str, Any],
+    *,
+    is_native: bool,
+    reader: MemoryReader | None = None,
+    earlier: EarlierRun | None = None,
 ) -> tuple[Compiled, MemoryReader]:
-    """A topology over records in memory, natively where it can or in Python."""
-    settings, reader = TaskSettings.of(config), MemoryReader(spark)
+    """A topology over records in memory, natively where it can or in Python; with a `reader` it goes on from there."""
+    settings, reader = TaskSettings.of(config), reader or MemoryReader(spark)
     topics = {topic: 2 for source in topology.sources for topic in source.topics}
-    job = Job(application_id="test", partition_counts=topics, settings=config)
+    job = Job(application_id="test", partition_counts=topics, settings=config, earlier=earlier)
     mode = TestMode(settings, commits_each_record=False, is_native=is_native)
     return compile_topology(spark, topology, job, reader=reader, test=mode), reader
 

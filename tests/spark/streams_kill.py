@@ -43,6 +43,7 @@ __all__ = [
     "problems_of_receipts",
     "run",
     "wait",
+    "wait_for_a_moment",
 ]
 
 INPUT_PARTITIONS, OUTPUT_PARTITIONS = 3, 2
@@ -163,9 +164,14 @@ class Application:
     """The worker process, its Java process and their workers."""
 
     def __init__(
-        self, bootstrap: str, folder: Path, environment: Mapping[str, str] | None = None, state: str | None = None
+        self,
+        bootstrap: str,
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+        state: str | None = None,
+        module: str = "tests.spark.kill_worker",
     ) -> None:
-        self._command = [sys.executable, "-m", "tests.spark.kill_worker", bootstrap, state or f"file://{folder}/state"]
+        self._command = [sys.executable, "-m", module, bootstrap, state or f"file://{folder}/state"]
         self._environment = environment or {}
         self._output = folder / "application.out"
         self._process: subprocess.Popen[bytes] | None = None
@@ -242,7 +248,7 @@ def _run(bootstrap: str, application: Application, kills: int, chance: random.Ra
         with Feeder(bootstrap, per_second) as feeder:
             while report.kills.total() < kills:
                 application.start_if_gone()
-                _wait_for_a_moment(auditor, application, chance)
+                wait_for_a_moment(auditor, application, chance)
                 victim = chance.choice(VICTIMS)
                 if application.strike(victim):
                     report.kills[victim] += 1
@@ -293,7 +299,7 @@ def problems_of_receipts(orders: int, receipts: Mapping[str, int]) -> list[str]:
     return problems
 
 
-def _wait_for_a_moment(auditor: Auditor, application: Application, chance: random.Random) -> None:
+def wait_for_a_moment(auditor: Auditor, application: Application, chance: random.Random) -> None:
     """Any moment of the start, or one soon after new outputs."""
     if chance.random() < 0.25:
         time.sleep(chance.uniform(0, 8))

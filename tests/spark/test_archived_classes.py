@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from moldau.pipeline.spark.class_archive import archive_file
+from moldau.pipeline.spark.driver.class_archive import archive_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from tests.spark.running_program import PROGRAM, Running
 
 from moldau.core.errors import MoldauError
 from moldau.pipeline.runtime.engine import Engine
-from moldau.pipeline.spark.jars import fetched
+from moldau.pipeline.spark.driver.jars import fetched
 from moldau.streams import Consumed, LongSerde, Produced, StreamsBuilder, StringSerde, Topology
 from moldau.streams.kafka_streams import KafkaStreams
 

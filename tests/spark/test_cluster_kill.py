@@ -8,7 +8,7 @@ import pytest
 from tests.spark.cluster_kill import run
 
 from moldau.core.errors import MoldauError
-from moldau.pipeline.spark.jars import fetched
+from moldau.pipeline.spark.driver.jars import fetched
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moldau.pipeline.spark.hadoop_settings import leave_defaults_out
+from moldau.pipeline.spark.driver.hadoop_settings import leave_defaults_out
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from moldau.pipeline.spark.hosted.state_channel import StateChannel
 from moldau.pipeline.spark.memory_reader import MemoryReader
 from moldau.pipeline.spark.placement import shuffle_partition
-from moldau.pipeline.spark.state_channel import StateChannel
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,8 +11,8 @@ from moldau.pipeline.cores.evaluation import compiled
 from moldau.pipeline.ir.expressions import FUNCTIONS, Call, Cast, Column, Expression, FieldOf, Literal
 from moldau.pipeline.ir.inference import type_of_literal, typed
 from moldau.pipeline.ir.types import Array, Primitive, Struct
-from moldau.pipeline.spark.native_expressions import NotNativeError, lowered, spark_type
-from moldau.pipeline.spark.native_serdes import decoded, encoded, is_readable
+from moldau.pipeline.spark.native.expressions import NotNativeError, lowered, spark_type
+from moldau.pipeline.spark.native.serdes import decoded, encoded, is_readable
 from moldau.serdes.plain import IntegerSerde, JsonSerde, LongSerde, ShortSerde, StringSerde
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import fcntl
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from moldau.pipeline.spark.process_lock import ProcessLock
+from moldau.pipeline.spark.driver.process_lock import ProcessLock
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

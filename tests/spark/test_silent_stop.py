@@ -11,7 +11,7 @@ from tests.spark.cluster_shop import Shop
 from tests.spark.running_program import PROGRAM, Running
 
 from moldau.core.errors import MoldauError
-from moldau.pipeline.spark.jars import fetched
+from moldau.pipeline.spark.driver.jars import fetched
 from moldau.testing import Broker
 
 

@@ -20,7 +20,7 @@ from tests.spark.running_program import PROGRAM, Running
 from tests.spark.spark_cluster import SparkCluster
 
 from moldau.core.errors import MoldauError
-from moldau.pipeline.spark.jars import fetched
+from moldau.pipeline.spark.driver.jars import fetched
 from moldau.testing import Broker
 
 TOOLS = Path(sys.executable).parent

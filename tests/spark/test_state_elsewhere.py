@@ -12,7 +12,7 @@ from tests.spark.cluster_shop import Shop
 from tests.spark.running_program import PROGRAM
 
 from moldau.pipeline.runtime.engine import Engine
-from moldau.pipeline.spark.hadoop_files import HadoopFiles
+from moldau.pipeline.spark.driver.hadoop_files import HadoopFiles
 from moldau.streams import KafkaStreams
 from moldau.testing import Broker
 

@@ -8,7 +8,7 @@ import pytest
 from tests.spark.streams_kill import problems_of_counts, problems_of_receipts, run
 
 from moldau.core.errors import MoldauError
-from moldau.pipeline.spark.jars import fetched
+from moldau.pipeline.spark.driver.jars import fetched
 
 PLACE = ("key", 2_000)
 

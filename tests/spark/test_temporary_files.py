@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from moldau.core.errors import MoldauError
-from moldau.pipeline.spark.jars import fetched
-from moldau.pipeline.spark.scratch import open_scratch
+from moldau.pipeline.spark.driver.jars import fetched
+from moldau.pipeline.spark.driver.scratch import open_scratch
 
 PATIENCE_S = 120
 DRIVER = """
 import threading
 from pyspark import SparkContext
-from moldau.pipeline.spark.session import open_session, session_settings
+from moldau.pipeline.spark.driver.session import open_session, session_settings
 
 spark = open_session(session_settings({"spark.master": "local[2]"}))
 spark.range(10).selectExpr("sum(id)").collect()

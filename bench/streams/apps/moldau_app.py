@@ -39,6 +39,10 @@ def topology(job: str) -> Topology:
         lines = builder.stream("input", Consumed.with_(TEXT, RAW))
         counts = lines.group_by_key().count(Materialized.with_(TEXT, NUMBER))
         counts.to_stream().to("output", Produced.with_(TEXT, NUMBER))
+    elif job == "mapped-count":
+        lines = builder.stream("input", Consumed.with_(TEXT, TEXT)).map_values(str.upper)
+        counts = lines.group_by_key().count(Materialized.with_(TEXT, NUMBER))
+        counts.to_stream().to("output", Produced.with_(TEXT, NUMBER))
     elif job == "word-count":
         lines = builder.stream("input", Consumed.with_(TEXT, TEXT))
         words = lines.flat_map_values(str.split).group_by(lambda key, word: word, Grouped.with_(TEXT, TEXT))

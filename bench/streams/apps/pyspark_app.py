@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (everybody's name for it)
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from moldau.pipeline.spark.session import spark_session
+from moldau.pipeline.spark.driver.session import spark_session
 
 BUCKETS = 4
 

@@ -59,7 +59,7 @@ def check_python() -> list[Finding]:
 
 
 def check_java() -> list[Finding]:
-    from moldau.pipeline.spark.java import JavaMissingError, found_java
+    from moldau.pipeline.spark.driver.java import JavaMissingError, found_java
 
     try:
         java = found_java()
@@ -86,7 +86,7 @@ def check_packages() -> list[Finding]:
 
 
 def check_jars() -> list[Finding]:
-    from moldau.pipeline.spark.jars import cache_folder, locked, missing
+    from moldau.pipeline.spark.driver.jars import cache_folder, locked, missing
 
     lacking = missing()
     found = f"{len(locked()) - len(lacking)} of {len(locked())} in {cache_folder()}"
@@ -96,8 +96,8 @@ def check_jars() -> list[Finding]:
 
 
 def check_class_archive() -> list[Finding]:
-    from moldau.pipeline.spark.class_archive import archive_file
-    from moldau.pipeline.spark.java import JavaMissingError
+    from moldau.pipeline.spark.driver.class_archive import archive_file
+    from moldau.pipeline.spark.driver.java import JavaMissingError
 
     try:
         archive = archive_file()

@@ -74,7 +74,7 @@ def reset_application(settings: StreamsSettings, *, force: bool = False, keeps_r
     """Delete an application's state directory, its group and its progress; `reset_pipeline` has the details."""
 
     def remote_files() -> Files:
-        from moldau.pipeline.spark.hadoop_files import HadoopFiles
+        from moldau.pipeline.spark.driver.hadoop_files import HadoopFiles
 
         return HadoopFiles(shared_engine(settings.spark, settings.threads).session())
 

@@ -59,7 +59,7 @@ def _reset(options: argparse.Namespace) -> None:
 
 
 def _jars(options: argparse.Namespace) -> None:
-    from moldau.pipeline.spark.jars import fetched
+    from moldau.pipeline.spark.driver.jars import fetched
 
     print(",".join(map(str, fetched())))
 

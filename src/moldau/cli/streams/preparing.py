@@ -16,8 +16,8 @@ from moldau.cli.demo.broker import created_topics, running_broker
 from moldau.cli.demo.pipeline import INPUT, OUTPUT, visits_per_page
 from moldau.client.unsent_records import flush_interruptibly
 from moldau.core.errors import StartupError
-from moldau.pipeline.spark.class_archive import archive_file, recorded
-from moldau.pipeline.spark.jars import fetched, missing
+from moldau.pipeline.spark.driver.class_archive import archive_file, recorded
+from moldau.pipeline.spark.driver.jars import fetched, missing
 
 if TYPE_CHECKING:
     from moldau.pipeline.ir.topology import Topology
@@ -44,7 +44,7 @@ def prepare(say: Callable[[str], None]) -> bool:
 
 def _record(say: Callable[[str], None]) -> None:
     from moldau.pipeline.runtime.engine import Engine
-    from moldau.pipeline.spark.session import DEFAULTS, DRIVER_OPTIONS
+    from moldau.pipeline.spark.driver.session import DEFAULTS, DRIVER_OPTIONS
 
     with (
         recorded() as options,

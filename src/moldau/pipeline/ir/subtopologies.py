@@ -1,7 +1,7 @@
 """A topology cut into the pieces that run per partition, as Kafka Streams cuts it.
 
 Nodes belong together when one feeds the other or when they share a store; records enter another piece only through
-`Repartition` nodes. A piece may feed itself, and pieces may feed each other in a circle: `waves` tells. Pure;
+`Repartition` nodes. A piece may feed itself, and pieces may feed each other in a cycle: `waves` tells. Pure;
 `pipeline.cores` runs a piece. Start at `split`.
 """
 
@@ -50,7 +50,7 @@ def split(nodes: Iterable[Node]) -> tuple[SubTopology, ...]:
 
 
 def waves(pieces: tuple[SubTopology, ...]) -> tuple[tuple[SubTopology, ...], ...]:
-    """The pieces in an order in which each comes after those that feed it; pieces in a circle come together."""
+    """The pieces in an order in which each comes after those that feed it; pieces in a cycle come together."""
     feeds = {
         piece.index: {other.index for other in pieces if any(output in other.inputs for output in piece.outputs)}
         for piece in pieces
@@ -58,8 +58,8 @@ def waves(pieces: tuple[SubTopology, ...]) -> tuple[tuple[SubTopology, ...], ...
     reaches = {index: _reachable(index, feeds) for index in feeds}
     groups: dict[frozenset[int], None] = {}
     for piece in pieces:
-        circle = {other for other in reaches[piece.index] if piece.index in reaches[other]}
-        groups[frozenset(circle | {piece.index})] = None
+        cycle = {other for other in reaches[piece.index] if piece.index in reaches[other]}
+        groups[frozenset(cycle | {piece.index})] = None
     first_come = sorted(groups, key=lambda group: (len(group | _before(group, reaches)), min(group)))
     return tuple(tuple(piece for piece in pieces if piece.index in group) for group in first_come)
 

@@ -14,9 +14,8 @@ from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.failures import failing_line
 from moldau.pipeline.ir.origin import UNKNOWN
 from moldau.pipeline.runtime.errors import ClusterUnreachableError, StreamsError
-from moldau.pipeline.spark.failures import cause_of
-from moldau.pipeline.spark.hadoop_files import StateUnreachableError
-from moldau.pipeline.spark.worker_troubles import worker_trouble
+from moldau.pipeline.spark.driver.hadoop_files import StateUnreachableError
+from moldau.pipeline.spark.failures import cause_of, worker_trouble
 
 __all__ = ["Diagnosis", "diagnose"]
 

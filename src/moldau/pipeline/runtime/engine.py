@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from moldau.pipeline.spark.session import close_session, is_alive, is_submitted, open_session, session_settings
+from moldau.pipeline.spark.driver.session import close_session, is_alive, is_submitted, open_session, session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from moldau.pipeline.runtime.errors import CheckpointMismatchError
 from moldau.pipeline.runtime.files import Files
 from moldau.pipeline.runtime.identity import PipelineIdentity
+from moldau.pipeline.spark.job import EarlierRun
 
 __all__ = ["Layout"]
 
@@ -30,6 +31,10 @@ class Layout:
     """Of the topics that are read; empty for stateless topologies, where nothing depends on it."""
     state_partitions: int
     state_form: int = STATE_FORM
+    native: tuple[str, ...] | None = None
+    """The aggregations and sinks that Spark computes by itself, which the compiler then keeps to; None where the
+    version of moldau that made the checkpoint did not note them.
+    """
 
     @classmethod
     def load(cls, file: str, files: Files) -> Layout | None:
@@ -38,7 +43,14 @@ class Layout:
         if text is None:
             return None
         facts = json.loads(text)
-        return cls(facts["description"], facts["partitions"], facts["state_partitions"], facts["version"])
+        native = facts.get("native")
+        return cls(
+            facts["description"],
+            facts["partitions"],
+            facts["state_partitions"],
+            facts["version"],
+            None if native is None else tuple(native),
+        )
 
     def save(self, file: str, files: Files) -> None:
         facts = {
@@ -46,8 +58,14 @@ class Layout:
             "description": self.description,
             "partitions": dict(self.partitions),
             "state_partitions": self.state_partitions,
+            **({} if self.native is None else {"native": list(self.native)}),
         }
         files.write(file, json.dumps(facts, indent=1))
+
+    @property
+    def earlier_run(self) -> EarlierRun:
+        """What the compiler must know of the run that made the checkpoint."""
+        return EarlierRun(None if self.native is None else frozenset(self.native))
 
     def check(self, now: Layout, identity: PipelineIdentity, location: str) -> None:
         """Raise `CheckpointMismatchError`, with the first difference, where `now` cannot go on from here."""

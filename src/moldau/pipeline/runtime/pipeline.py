@@ -34,7 +34,7 @@ from moldau.pipeline.runtime.states import State, StateMachine
 from moldau.pipeline.runtime.stores.database import StoreDatabase
 from moldau.pipeline.runtime.stores.queryable import queryable_stores
 from moldau.pipeline.runtime.stores.views import StoreViews
-from moldau.pipeline.spark.hadoop_files import StateUnreachableError
+from moldau.pipeline.spark.driver.hadoop_files import StateUnreachableError
 
 if TYPE_CHECKING:
     from moldau.pipeline.runtime.stores.query_server import QueryServer

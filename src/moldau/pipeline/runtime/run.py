@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moldau.pipeline.cores.task import is_stateless
@@ -29,15 +30,15 @@ from moldau.pipeline.runtime.sink import Results, Sink, planned_batch
 from moldau.pipeline.runtime.source import Committed, Offsets, Source, read_topics
 from moldau.pipeline.runtime.start_plan import Facts, StartPlan, start_plan
 from moldau.pipeline.runtime.stores.database import StoreDatabase
-from moldau.pipeline.spark.job import Job
+from moldau.pipeline.spark.job import EarlierRun, Job
 from moldau.pipeline.spark.queries import Query, start_query, start_realtime_query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from moldau.pipeline.spark.compiler import Compiled
-    from moldau.pipeline.spark.masters import Executors
-    from moldau.pipeline.spark.process_lock import ProcessLock
+    from moldau.pipeline.spark.driver.masters import Executors
+    from moldau.pipeline.spark.driver.process_lock import ProcessLock
 
 __all__ = ["Environment", "Run", "StoppedError"]
 
@@ -138,14 +139,19 @@ class Run:
         committed = self._source.committed(counts, has_checkpoint=checkpoint.identity is not None)
         plan = self._plan(self._sink, checkpoint, progress, committed)
         self._begin(plan, checkpoint)
-        self._check_layout(spark, files, counts, checkpoint)
+        layout, before = self._layout(spark, counts), self._layout_before(files, checkpoint)
+        if before is not None:
+            before.check(layout, self._identity, self._folder.location)
         job = Job(
             application_id=self._identity.name,
             partition_counts=counts,
             settings=self._options.task_settings,
+            earlier=self._earlier_run(before, checkpoint),
         )
         reader = self._source.reader(spark, counts, plan)
         self.compiled = compile_topology(spark, self._topology, job, reader=reader)
+        if before is None:
+            replace(layout, native=self.compiled.native_outputs).save(self._folder.layout_file, files)
         self._metrics.count_from(self._first_offsets(plan, checkpoint, counts))
         self._recommit(self._sink, checkpoint, progress, committed.offsets)
         self.query = self._start_query(self.compiled, checkpoint, keeps_progress=self._sink.keeps_progress)
@@ -230,8 +236,8 @@ class Run:
     # Starting
 
     def _pipeline_session(self, spark: SparkSession) -> SparkSession:
-        from moldau.pipeline.spark.process_lock import ProcessLock
-        from moldau.pipeline.spark.session import new_pipeline_session
+        from moldau.pipeline.spark.driver.process_lock import ProcessLock
+        from moldau.pipeline.spark.driver.session import new_pipeline_session
 
         lock = ProcessLock(spark, self._folder.process_lock_file)
         if not lock.acquire(PREDECESSOR_S):
@@ -248,8 +254,8 @@ class Run:
 
     def _prepare_cluster(self, spark: SparkSession) -> None:
         """See to it that executors elsewhere find the program's modules, and can find its state."""
-        from moldau.pipeline.spark.masters import Executors, is_local_master
-        from moldau.pipeline.spark.user_modules import ship_modules
+        from moldau.pipeline.spark.driver.masters import Executors, is_local_master
+        from moldau.pipeline.spark.driver.user_modules import ship_modules
 
         if is_local_master(spark.sparkContext.master):
             return
@@ -269,7 +275,7 @@ class Run:
         return None if before is None else str(before.state_partitions)
 
     def _files(self, spark: SparkSession) -> Files:
-        from moldau.pipeline.spark.hadoop_files import HadoopFiles
+        from moldau.pipeline.spark.driver.hadoop_files import HadoopFiles
 
         return LocalFiles() if self._folder.is_local else HadoopFiles(spark)
 
@@ -304,19 +310,22 @@ class Run:
                 f"incomplete; restore it, or {self._identity.reset_advice}"
             )
 
-    def _check_layout(
-        self, spark: SparkSession, files: Files, counts: Mapping[str, int], checkpoint: Checkpoint
-    ) -> None:
-        now = Layout(
+    def _layout(self, spark: SparkSession, counts: Mapping[str, int]) -> Layout:
+        return Layout(
             self._topology.describe(),
             {} if self._is_stateless else read_topics(self._topology, counts),
             int(spark.conf.get("spark.sql.shuffle.partitions") or 1),
         )
-        before = Layout.load(self._folder.layout_file, files)
-        if before is not None and checkpoint.last_planned is not None:
-            before.check(now, self._identity, self._folder.location)
-        elif before != now:
-            now.save(self._folder.layout_file, files)
+
+    def _layout_before(self, files: Files, checkpoint: Checkpoint) -> Layout | None:
+        """What the checkpoint was made for; None where it has planned no batch yet."""
+        return None if checkpoint.last_planned is None else Layout.load(self._folder.layout_file, files)
+
+    def _earlier_run(self, before: Layout | None, checkpoint: Checkpoint) -> EarlierRun | None:
+        """What the checkpoint holds; where its description is lost, it is taken for one of an old version."""
+        if checkpoint.last_planned is None:
+            return None
+        return EarlierRun(None) if before is None else before.earlier_run
 
     def _first_offsets(self, plan: StartPlan, checkpoint: Checkpoint, counts: Mapping[str, int]) -> Offsets:
         done = checkpoint.last_committed

@@ -1,39 +1,55 @@
 """A topology becomes one streaming DataFrame of everything it gives: records for topics, changes of stores.
 
-One Spark query runs it: `pipeline.runtime` gives the frame a sink. Each stage of the plan is a step in a chain of
-DataFrames; rows that a step has no business with pass it by. Start at `compile_topology`.
+One Spark query runs it: `pipeline.runtime` gives the frame a sink. `sections` decides which outputs Spark computes by
+itself; `native` lowers those. What is hosted in Python is a chain of DataFrames, one for each stage of its plan; rows
+that a stage has no business with pass it by. Start at `compile_topology`.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.context import CELLS
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.task import store_names
-from moldau.pipeline.ir.nodes import Aggregate, Repartition
+from moldau.pipeline.ir.nodes import Aggregate, Node, Repartition, Sink, inputs_of
 from moldau.pipeline.ir.topology import Topology
+from moldau.pipeline.spark.driver.masters import is_local_master
 from moldau.pipeline.spark.explain import explanation
-from moldau.pipeline.spark.masters import is_local_master
-from moldau.pipeline.spark.native import native_frame
-from moldau.pipeline.spark.native_checks import NativeRefusalError
-from moldau.pipeline.spark.plan import InputPoint, Plan, Stage
-from moldau.pipeline.spark.rows import BUNDLES, FINISHED, MIXED, binary_values, ddl, unbundled
-from moldau.pipeline.spark.sources import Reader, source_rows, widened
-from moldau.pipeline.spark.work import InputName, Parcel, StageWork
+from moldau.pipeline.spark.hosted.work import InputName, Parcel, StageWork
+from moldau.pipeline.spark.native.checks import NativeRefusalError
+from moldau.pipeline.spark.native.lowering import changes_for_python, native_frame
+from moldau.pipeline.spark.plan import InputPoint, Plan, Stage, store_output
+from moldau.pipeline.spark.rows import BUNDLES, FINISHED, LEAVING, MIXED, TO_FOLD, binary_values, ddl, unbundled
+from moldau.pipeline.spark.sections import Cut, Section, cut_topology
+from moldau.pipeline.spark.sources import (
+    Read,
+    Reader,
+    SharedReader,
+    read_of,
+    source_rows,
+    stage_reads,
+    widened,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from moldau.pipeline.spark.job import Job
+    from moldau.pipeline.spark.job import EarlierRun, Job
 
-__all__ = ["Compiled", "TestMode", "compile_topology", "work_of"]
+__all__ = ["CheckpointWayError", "Compiled", "TestMode", "compile_topology", "work_of"]
+
+
+class CheckpointWayError(MoldauError):
+    """A checkpoint holds state that Spark kept by itself, of an output that needs Python now."""
+
 
 ENDED = -1
 """Among the targets of a branch: rows that have left the topology."""
@@ -44,14 +60,17 @@ class Compiled:
     """A topology as Spark runs it."""
 
     frame: DataFrame
-    """What leaves the topology, `FINISHED` of `rows`: its columns where nothing runs in Python, else bundles of it.
+    """What leaves the topology: `FINISHED` of `rows` where nothing leaves it by way of Python, bundles of that where
+    everything does, else `LEAVING`.
 
     `output` is a number among the plan's outputs, and `topic` null where the output has one for all its records. Those
     of one key are in order.
     """
     plan: Plan
-    refusal: NativeRefusalError | None
-    """Why the topology needs Python; None where it does not."""
+    """The whole topology as it would run in Python; its outputs are numbered for all ways of running it."""
+    cut: Cut
+    hosted: Plan | None
+    """What does run in Python, by itself; None where nothing does but what surrounds native aggregations."""
 
     @property
     def frame_with_topics(self) -> DataFrame:
@@ -64,12 +83,16 @@ class Compiled:
     def finished(self, collected: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The records in rows that were collected from the frame."""
         for rows in collected:
-            if self.is_native:
+            if "bundle" not in rows.schema.names:
                 yield rows
-            else:
-                # As one batch: what is done for a batch takes longer than the few records of a bundle.
-                records = unbundled(binary_values(rows.column("bundle")), FINISHED)
-                yield from pa.Table.from_batches(records, FINISHED).combine_chunks().to_batches()
+                continue
+            bundled = rows.column("bundle")
+            if "key" in rows.schema.names and bundled.null_count:
+                yield rows.filter(bundled.is_null()).select(FINISHED.names)
+                bundled = bundled.drop_null()
+            # As one batch: what is done for a batch takes longer than the few records of a bundle.
+            records = unbundled(binary_values(bundled), FINISHED)
+            yield from pa.Table.from_batches(records, FINISHED).combine_chunks().to_batches()
 
     @property
     def is_stateless(self) -> bool:
@@ -78,29 +101,36 @@ class Compiled:
     @property
     def is_native(self) -> bool:
         """Whether nothing runs in Python."""
-        return self.refusal is None
+        return not self.cut.has_python
+
+    @property
+    def native_outputs(self) -> tuple[str, ...]:
+        """The aggregations and sinks that Spark computes by itself; a checkpoint depends on which they are."""
+        return self.cut.native_outputs
 
     @property
     def native_refusal(self) -> str | None:
-        """Which operator needs Python, on which line, and why."""
-        return None if self.refusal is None else str(self.refusal)
+        """The first operator that needs Python, on which line, and why."""
+        return next(map(str, self.cut.refusals.values()), None) if self.cut.has_python else None
 
     @property
     def realtime_refusal(self) -> str | None:
         """What keeps the topology from Spark's real-time mode."""
-        for node in self.plan.topology.nodes:
-            if isinstance(node, Aggregate) and self.refusal is None:
-                return f"Aggregate {node.name} ({node.origin}): an aggregation tells its changes batch by batch"
+        for section in self.cut.sections:
+            if (node := section.aggregate) is not None and self.is_native:
+                return f"Aggregate {node.name} ({node.origin}): an aggregation emits its changes batch by batch"
+        if self.is_native and len(self.cut.sections) > 1:
+            return "its sources differ in how they are read (auto.offset.reset, a pattern)"
         return self.native_refusal
 
     @property
     def output_mode(self) -> str:
         """Spark's output mode for a sink: an aggregation of Spark's own updates its rows."""
-        return "update" if self.is_native and not self.is_stateless else "append"
+        return "update" if any(section.aggregate for section in self.cut.sections) else "append"
 
     def explain(self) -> str:
-        """Which path each node takes, and why."""
-        return explanation(self.plan, self.refusal)
+        """How each part runs, and why not natively."""
+        return explanation(self.cut, self.hosted)
 
 
 @dataclass(frozen=True)
@@ -136,22 +166,172 @@ def compile_topology(
     `sources.KafkaReader`.
     """
     settings = test.settings if test else TaskSettings.of({**job.settings, "application.id": job.application_id})
-    plan = Plan.of(topology, job.partition_counts, int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
-    try:
-        if test is not None and not test.is_native:
-            raise NativeRefusalError(topology.nodes[0], "the test asks for Python")
-        return Compiled(native_frame(topology, settings, reader, plan.outputs), plan, None)
-    except NativeRefusalError as refusal:
-        return Compiled(_hosted_frame(plan, settings, reader, test), plan, refusal)
+    return _Compiling(spark, topology, job, settings, test).compiled(reader)
 
 
-def _hosted_frame(plan: Plan, settings: TaskSettings, reader: Reader, test: TestMode | None) -> DataFrame:
-    identity = uuid.uuid4().hex
-    branches: list[Branch] = []
-    for stage in plan.stages:
-        make = partial(work_of, plan, stage, settings, test=test, identity=identity)
-        branches = _with_stage(branches, plan, stage, source_rows(reader, plan, stage), make)
-    return _united([branch.frame.select("bundle") for branch in branches])
+class _Compiling:
+    """One topology on its way to Spark."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        topology: Topology,
+        job: Job,
+        settings: TaskSettings,
+        test: TestMode | None,
+    ) -> None:
+        self._topology = topology
+        self._job = job
+        self._settings = settings
+        self._test = test
+        self._shuffle_partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        self._plan = Plan.of(topology, job.partition_counts, self._shuffle_partitions)
+        self._identity = uuid.uuid4().hex
+
+    def compiled(self, reader: Reader) -> Compiled:
+        """Cut and lower; what turns out to need Python is cut out, until the rest has a native form."""
+        refused = self._refused_beforehand()
+        while True:
+            cut = cut_topology(self._topology, self._settings, refused)
+            try:
+                compiled = self._lowered(cut, reader)
+            except NativeRefusalError as refusal:
+                if refusal.node.name in refused:
+                    raise
+                refused[refusal.node.name] = refusal
+                continue
+            if not self._earlier_allows(compiled):
+                refused = self._all_refused("the checkpoint was made before Spark could compute parts of this topology")
+                continue
+            return compiled
+
+    # --- what is decided beforehand
+
+    def _refused_beforehand(self) -> dict[str, NativeRefusalError]:
+        if self._test is not None and not self._test.is_native:
+            return self._all_refused("the test asks for Python")
+        earlier = self._binding_run()
+        if earlier is None or earlier.native is None:
+            return {}
+        # How the sinks behind an aggregation run is nothing that a checkpoint depends on.
+        refused = self._all_refused("the checkpoint has it in Python")
+        return {
+            name: refusal
+            for name, refusal in refused.items()
+            if name not in earlier.native and not (isinstance(refusal.node, Sink) and _has_aggregate(refusal.node))
+        }
+
+    def _all_refused(self, reason: str) -> dict[str, NativeRefusalError]:
+        outputs = [node for node in self._topology.nodes if isinstance(node, Aggregate | Sink)]
+        return {node.name: NativeRefusalError(node, reason) for node in outputs}
+
+    def _binding_run(self) -> EarlierRun | None:
+        """The run that this one must be like: a checkpoint knows sources and state by their place in the query."""
+        if self._plan.is_stateless and sum(len(stage_reads(self._plan, stage)) for stage in self._plan.stages) == 1:
+            return None
+        return self._job.earlier
+
+    def _earlier_allows(self, compiled: Compiled) -> bool:
+        """Whether a checkpoint fits; raises `CheckpointWayError` where only another program could go on from it."""
+        earlier = self._binding_run()
+        if earlier is None:
+            return True
+        if earlier.native is None:
+            is_one_way = not compiled.cut.sections or _is_one_native_section(compiled.cut)
+            return is_one_way and not (compiled.cut.sections and self._topology.global_tables)
+        for name in sorted(earlier.native - set(compiled.native_outputs)):
+            refusal = compiled.cut.refusals.get(name)
+            raise CheckpointWayError(
+                f"{name} has run natively so far, and its state cannot be read by Python, which it needs now: "
+                f"{refusal or 'it is not there any more'}. Undo that change, give the application another "
+                f"application.id, or begin anew: moldau streams reset --application-id {self._job.application_id}"
+            )
+        return True
+
+    # --- frames
+
+    def _lowered(self, cut: Cut, reader: Reader) -> Compiled:
+        around = [self._plans_around(section) for section in cut.sections]
+        hosted = None if cut.hosted is None else self._part(cut.hosted)
+        # Without state a checkpoint is nothing but the offsets of its sources: as long as these do not depend on the
+        # cut, a sink may become native or stop being so.
+        wanted = self._wanted(cut, around, hosted)
+        reader = SharedReader(reader, wanted, even_apart=self._plan.is_stateless)
+        native: list[DataFrame] = []
+        bundled: list[DataFrame] = []
+        for number, (section, (before, after)) in enumerate(zip(cut.sections, around, strict=True)):
+            records = None if before is None else self._records_to_fold(before, reader, number)
+            if after is None:
+                frame = native_frame(section, self._settings, self._plan.outputs, reader=reader, records=records)
+                native.append(frame)
+            else:
+                bundled.append(self._changes_through_python(section, after, reader, records, number))
+        if hosted is not None:
+            bundled.append(self._hosted_frame(hosted, reader))
+        return Compiled(_leaving(native, bundled), self._plan, cut, hosted)
+
+    def _wanted(self, cut: Cut, around: list[tuple[Plan | None, Plan | None]], hosted: Plan | None) -> Iterator[Read]:
+        for section, (before, _) in zip(cut.sections, around, strict=True):
+            if before is None:
+                yield read_of(section.topology.sources)
+            else:
+                yield from stage_reads(before, before.stages[0])
+        if hosted is not None:
+            for stage in hosted.stages:
+                yield from stage_reads(hosted, stage)
+
+    def _plans_around(self, section: Section) -> tuple[Plan | None, Plan | None]:
+        before = None if section.before is None else self._part(section.before)
+        if section.after is None:
+            return before, None
+        topics = {topic: 1 for source in section.after.sources for topic in source.topics}
+        return before, self._part(section.after, topics)
+
+    def _part(self, topology: Topology, topics: Mapping[str, int] | None = None) -> Plan:
+        counts = {**self._job.partition_counts, **(topics or {})}
+        return Plan.of(topology, counts, self._shuffle_partitions, self._plan.outputs)
+
+    def _records_to_fold(self, plan: Plan, reader: Reader, number: int) -> DataFrame:
+        """What the Python part ahead of an aggregation gives."""
+        stage = plan.stages[0]
+        work = work_of(plan, stage, self._settings, identity=f"{self._identity}-before-{number}")
+        rows = _union(source_rows(reader, plan, stage))
+        return _run(rows, stage, replace(work, feeds_aggregate=True), TO_FOLD)
+
+    def _changes_through_python(
+        self, section: Section, plan: Plan, reader: Reader, records: DataFrame | None, number: int
+    ) -> DataFrame:
+        """The changes of an aggregation, and what the Python part behind it makes of them."""
+        aggregate, stage = section.aggregate, plan.stages[0]
+        assert aggregate is not None
+        rows = changes_for_python(
+            section, self._settings, plan.input_of[aggregate.name], reader=reader, records=records
+        )
+        work = work_of(plan, stage, self._settings, identity=f"{self._identity}-after-{number}")
+        store = work.outputs.get(store_output(aggregate.table.store))
+        return _run(rows, stage, replace(work, store_output=store)).select("bundle")
+
+    def _hosted_frame(self, plan: Plan, reader: Reader) -> DataFrame:
+        branches: list[Branch] = []
+        for stage in plan.stages:
+            make = partial(work_of, plan, stage, self._settings, test=self._test, identity=self._identity)
+            branches = _with_stage(branches, plan, stage, source_rows(reader, plan, stage), make)
+        return _union([branch.frame.select("bundle") for branch in branches])
+
+
+def _has_aggregate(node: Node) -> bool:
+    return isinstance(node, Aggregate) or any(map(_has_aggregate, inputs_of(node)))
+
+
+def _is_one_native_section(cut: Cut) -> bool:
+    return len(cut.sections) == 1 and not cut.has_python
+
+
+def _leaving(native: list[DataFrame], bundled: list[DataFrame]) -> DataFrame:
+    """Everything that leaves the query."""
+    if native and bundled:
+        return _union([widened(frame, LEAVING) for frame in (*native, *bundled)])
+    return _union([*native, *bundled])
 
 
 def _with_stage(
@@ -161,30 +341,30 @@ def _with_stage(
     entering = [branch for branch in branches if branch.targets & pieces]
     passing = frozenset[int]().union(*(branch.targets for branch in entering)) - pieces
     work = make()
-    rows = _entered(sources, [branch.frame for branch in entering])
+    rows = _stage_input(sources, [branch.frame for branch in entering])
     targets = frozenset(plan.reader_of[name].index for name in work.targets)
     ran = Branch(_run(rows, stage, work), passing | targets | {ENDED})
     return [*(branch for branch in branches if branch not in entering), ran]
 
 
-def _entered(sources: list[DataFrame], bundles: list[DataFrame]) -> DataFrame:
+def _stage_input(sources: list[DataFrame], bundles: list[DataFrame]) -> DataFrame:
     """Everything that a stage gets."""
     if sources and bundles:
-        return _united([widened(frame, MIXED) for frame in (*sources, *bundles)])
-    return _united([*sources, *bundles])
+        return _union([widened(frame, MIXED) for frame in (*sources, *bundles)])
+    return _union([*sources, *bundles])
 
 
-def _run(rows: DataFrame, stage: Stage, work: StageWork) -> DataFrame:
-    from moldau.pipeline.spark.host import StatelessHost, TaskHost
+def _run(rows: DataFrame, stage: Stage, work: StageWork, gives: pa.Schema = BUNDLES) -> DataFrame:
+    from moldau.pipeline.spark.hosted.host import StatelessHost, TaskHost
 
     shares_folders = is_local_master(rows.sparkSession.sparkContext.master)
-    parcel, columns = Parcel.of(work, shares_folders=shares_folders), ddl(BUNDLES)
+    parcel, columns = Parcel.of(work, shares_folders=shares_folders), ddl(gives)
     if stage.is_stateless:
         return rows.mapInArrow(StatelessHost(parcel), columns)
     return rows.groupBy("slot").transformWithState(TaskHost(parcel), columns, "Append", "None")
 
 
-def _united(frames: list[DataFrame]) -> DataFrame:
+def _union(frames: list[DataFrame]) -> DataFrame:
     return reduce(lambda one, other: one.union(other), frames)
 
 
@@ -205,7 +385,7 @@ def work_of(
         number=stage.number,
         pieces=pieces,
         units=stage.units,
-        circles=stage.circles,
+        cycles=stage.cycles,
         inputs={point.index: _input_name(point, settings) for point in points},
         readers={point.index: tuple(index for index in point.pieces if index in pieces) for point in points},
         outputs={point.name: point.index for point in plan.outputs},
@@ -227,7 +407,7 @@ def _input_name(point: InputPoint, settings: TaskSettings) -> InputName:
 
 
 def _repartitions_out(stage: Stage) -> list[str]:
-    """Repartitionings that leave their group; those inside a circle never become rows."""
+    """Repartitionings that leave their group; those inside a cycle never become rows."""
     return [
         node.name
         for group in stage.groups

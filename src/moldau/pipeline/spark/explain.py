@@ -1,76 +1,186 @@
-"""Which path each node of a topology takes through Spark, and why, as text.
+"""How each part of a topology runs on Spark, and why not natively, as text.
 
 Start at `explanation`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.cores.task import STATELESS
+from moldau.pipeline.ir import foreign_key as fk
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.functions import PythonFunction
 from moldau.pipeline.ir.topology import Topology
-from moldau.pipeline.spark.native_checks import NativeRefusalError, functions_of, native_aggregate
-from moldau.pipeline.spark.paths import path_of
+from moldau.pipeline.spark.native.checks import functions_of
 from moldau.pipeline.spark.plan import Plan, Stage
+from moldau.pipeline.spark.sections import Cut, Section, cut_topology
 
-__all__ = ["explain", "explanation"]
+__all__ = ["HOSTED", "NATIVE", "REWRITTEN", "explain", "explanation", "path_of"]
 
 
 def explain(
     topology: Topology, config: Mapping[str, Any], partition_counts: Mapping[str, int], shuffle_partitions: int = 2
 ) -> str:
     """What would become of a topology, without Spark; an expression may still turn out to need Python."""
-    refusal: NativeRefusalError | None = None
-    try:
-        native_aggregate(topology, TaskSettings.of(config))
-    except NativeRefusalError as error:
-        refusal = error
-    return explanation(Plan.of(topology, partition_counts, shuffle_partitions), refusal)
+    cut = cut_topology(topology, TaskSettings.of(config))
+    hosted = None if cut.hosted is None else Plan.of(cut.hosted, partition_counts, shuffle_partitions)
+    return explanation(cut, hosted)
 
 
-def explanation(plan: Plan, refusal: NativeRefusalError | None) -> str:
-    """The text for a topology that runs natively where there is no refusal, else as the stages of its plan."""
-    return "\n".join(_native_lines(plan.topology) if refusal is None else _hosted_lines(plan, refusal))
+def explanation(cut: Cut, hosted: Plan | None) -> str:
+    """The text for the sections of a topology and the plan of what is hosted."""
+    return "\n".join(_lines(cut, hosted))
 
 
-def _native_lines(topology: Topology) -> Iterator[str]:
-    yield "One Spark query without Python: every node is an expression of Spark's own."
-    for node in topology.nodes:
-        yield _line(node, path_of(node, is_native=True))
-    if any(isinstance(node, ir.Aggregate) for node in topology.nodes):
-        yield "Caching is on, so each batch tells one change per key, with the largest timestamp and without headers."
+def _lines(cut: Cut, hosted: Plan | None) -> Iterator[str]:
+    yield _summary(cut, hosted)
+    for number, section in enumerate(cut.sections, start=1):
+        yield f"Native section {number}: {_contents(section)}"
+        yield from _section_lines(section)
+    if hosted is not None:
+        yield from _hosted_lines(hosted)
+    if cut.has_python:
+        yield "In Python because of:"
+        yield from dict.fromkeys(f"  {refusal}" for refusal in cut.refusals.values())
+    if any(section.aggregate is not None for section in cut.sections):
+        yield (
+            "Caching is on, so each batch emits one change per key of a native aggregation, with the largest timestamp "
+            "and without headers."
+        )
 
 
-def _hosted_lines(plan: Plan, refusal: NativeRefusalError) -> Iterator[str]:
-    count = len(plan.stages)
-    yield f"One Spark query of {count} stage{'s' if count > 1 else ''} with Python, because of {refusal}."
+def _summary(cut: Cut, hosted: Plan | None) -> str:
+    if not cut.has_python:
+        return "One Spark query without Python: every node is an expression of Spark's own."
+    stages = 0 if hosted is None else len(hosted.stages)
+    around = sum((section.before is not None) + (section.after is not None) for section in cut.sections)
+    python = f"{_number(stages + around, 'stage')} with Python"
+    if not cut.sections:
+        return f"One Spark query of {python}, because of {next(iter(cut.refusals.values()), 'its operators')}."
+    return f"One Spark query of {_number(len(cut.sections), 'native section')} and {python}."
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _contents(section: Section) -> str:
+    if section.aggregate is None:
+        return "expressions from topic to topic, without Python"
+    python = [place for place, part in (("before", section.before), ("after", section.after)) if part is not None]
+    if not python:
+        return "an aggregation, without Python"
+    return f"an aggregation, with Python {' and '.join(python)} it (mapInArrow, no state)"
+
+
+def _section_lines(section: Section) -> Iterator[str]:
+    before, after = _names(section.before), _names(section.after)
+    for node in section.topology.nodes:
+        in_python = node.name in (before if _is_before(section, node) else after) and node is not section.aggregate
+        yield _line(node, _python(node) if in_python else path_of(node, is_native=True))
+
+
+def _is_before(section: Section, node: ir.Node) -> bool:
+    nodes = section.topology.nodes
+    return section.aggregate is not None and nodes.index(node) < nodes.index(section.aggregate)
+
+
+def _names(topology: Topology | None) -> frozenset[str]:
+    return frozenset() if topology is None else frozenset(node.name for node in topology.nodes)
+
+
+def _hosted_lines(plan: Plan) -> Iterator[str]:
     for stage in plan.stages:
         yield f"Stage {stage.number}: {_manner(stage)}"
         for piece in stage.pieces:
             yield f"  sub-topology {piece.index}"
             for node in (*piece.global_tables, *piece.nodes):
-                yield "  " + _line(node, _reason(node))
+                yield "  " + _line(node, _python(node))
 
 
 def _manner(stage: Stage) -> str:
     if stage.is_stateless:
         return "Arrow batches through a Python function (mapInArrow), no shuffle, no state"
-    groups = len(stage.units)
     tasks = sum(map(len, stage.units.values()))
-    text = f"transformWithState, state in RocksDB; {tasks} tasks in {groups} group{'s' if groups > 1 else ''} of rows"
-    if stage.circles:
+    shares = f"{_number(tasks, 'task')} in {_number(len(stage.units), 'group')} of rows"
+    text = f"transformWithState, state in RocksDB; {shares}"
+    if stage.cycles:
         text += "; sub-topologies that feed each other share one group, because Spark's stages cannot go back"
     return text
 
 
-def _reason(node: ir.Node) -> str:
+def _python(node: ir.Node) -> str:
     path = path_of(node, is_native=False)
-    calls = [one for one in functions_of(node) if isinstance(one, PythonFunction)]
+    calls = _python_functions(node)
     return f"{path}; calls {calls[0].origin}" if calls else path
+
+
+def _python_functions(node: ir.Node) -> list[PythonFunction]:
+    functions: Iterable[Any] = functions_of(node)
+    return [one for one in functions if isinstance(one, PythonFunction)]
 
 
 def _line(node: ir.Node, path: str) -> str:
     return f"  {node.name} {type(node).__name__} ({node.origin}): {path}"
+
+
+# --- the way of each kind of node; a test counts that every kind is in exactly one table ------------------------
+
+NATIVE: dict[type[ir.Node], str] = {
+    ir.StreamSource: "Kafka connector",
+    ir.Filter: "where",
+    ir.Map: "select",
+    ir.MapValues: "select",
+    ir.SelectKey: "select",
+    ir.Merge: "the ways of all inputs",
+    ir.Split: "where",
+    ir.BranchOutput: "where",
+    ir.Aggregate: "groupBy().agg(), one change per key and batch",
+    ir.Repartition: "groupBy",
+    ir.ToStream: "nothing to do",
+    ir.Sink: "select",
+}
+"""What Spark can do by itself; where it is hosted, tasks do these as well."""
+
+HOSTED: dict[type[ir.Node], str] = {
+    ir.TableSource: "table",
+    ir.GlobalTableSource: "table, whole in every task",
+    ir.GlobalStoreSource: "the user's processor, and its store whole in every task",
+    ir.FlatMap: "Python function",
+    ir.FlatMapValues: "Python function",
+    ir.Peek: "Python function",
+    ir.ForEach: "Python function",
+    ir.ToTable: "table",
+    ir.TableFilter: "table",
+    ir.TableMapValues: "table",
+    ir.TableTransformValues: "the user's transformer",
+    ir.GroupTable: "changes of a table",
+    ir.AggregateTable: "aggregation with undo",
+    ir.Cogroup: "aggregation of several streams",
+    ir.StreamStreamJoin: "windowed join",
+    ir.StreamTableJoin: "look-up in a table",
+    ir.StreamGlobalTableJoin: "look-up in a global table",
+    ir.TableTableJoin: "join of tables",
+    ir.Suppress: "buffer",
+    ir.Process: "the user's processor",
+    fk.ForeignKeySubscribe: "first step of a foreign-key join",
+    fk.ForeignKeyRows: "left rows of a foreign-key join",
+    fk.ForeignKeyLookup: "second step of a foreign-key join",
+    fk.ForeignKeyResolve: "third step of a foreign-key join",
+}
+"""What only the tasks of `pipeline.cores` do, inside Spark's Python workers."""
+
+REWRITTEN: dict[type[ir.Node], str] = {
+    ir.ForeignKeyJoin: "three steps with repartitionings between them: ir.rewrites.foreign_key",
+}
+"""What becomes other nodes before anything runs."""
+
+
+def path_of(node: ir.Node, *, is_native: bool) -> str:
+    """The way of one node, in words."""
+    if is_native:
+        return f"native: {NATIVE[type(node)]}"
+    return "Python, no state" if isinstance(node, STATELESS) else "Python, in a task with state"

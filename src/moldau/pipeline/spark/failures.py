@@ -1,7 +1,8 @@
 """Failures of a user's function or record, carried from a Python worker to whoever started the pipeline.
 
 Spark wraps what a worker raises into pages of traceback. Workers therefore put the one sentence that matters between
-two marks, and `cause_of` finds it again in whatever Spark made of it. Start at `cause_of`.
+two marks, and `cause_of` finds it again in whatever Spark made of it. `worker_trouble` knows how Spark words that a
+worker has no Python, or not the modules it needs. Start at `cause_of`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 
 from moldau.core.errors import MoldauError
 
-__all__ = ["PipelineFailedError", "WorkerError", "cause_of", "told_home"]
+__all__ = ["PipelineFailedError", "WorkerError", "WorkerSetupError", "cause_of", "marking_failures", "worker_trouble"]
 
 _FOUND = re.compile(r"<moldau-failure>(.*?)</moldau-failure>", re.DOTALL)
 
@@ -50,7 +51,7 @@ class PipelineFailedError(MoldauError):
 
 
 @contextmanager
-def told_home() -> Iterator[None]:
+def marking_failures() -> Iterator[None]:
     """Mark errors with a meaning for users; others are bugs and keep their traceback."""
     try:
         yield
@@ -80,3 +81,33 @@ def cause_of(error: BaseException | str) -> PipelineFailedError | None:
         if _TOLD_BY_SPARK.match(text):
             return PipelineFailedError(Failure("DeserializationError", text, None, None, None))
     return None
+
+
+# --- workers that cannot run Python ----------------------------------------------------------------------------
+
+_NO_PYTHON = re.compile(r'Cannot run program "([^"]*python[^"]*)"')
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
+
+
+class WorkerSetupError(MoldauError):
+    """A Spark worker cannot run Python code of the pipeline."""
+
+
+def worker_trouble(text: str) -> WorkerSetupError | None:
+    """The failure in Spark's words, if it is one of these."""
+    if (python := _NO_PYTHON.search(text)) is not None:
+        return WorkerSetupError(
+            f"a Spark worker has no {python.group(1)}; name the Python that has moldau there with spark.pyspark.python"
+        )
+    if (module := _NO_MODULE.search(text)) is None:
+        return None
+    name = module.group(1)
+    if name.partition(".")[0] in ("moldau", "pyarrow", "pandas", "numpy"):
+        return WorkerSetupError(
+            f"a Spark worker's Python has no {name}; install moldau there, or name the Python that has it with "
+            "spark.pyspark.python"
+        )
+    return WorkerSetupError(
+        f"a Spark worker cannot import {name}: install it there, or import it before the start so that it is sent "
+        "along, or name it in spark.submit.pyFiles"
+    )

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from moldau.pipeline.ir.nodes import OffsetReset
 
-__all__ = ["Job", "SourceOptions"]
+__all__ = ["EarlierRun", "Job", "SourceOptions"]
 
 
 class SourceOptions(Protocol):
@@ -27,6 +27,17 @@ class SourceOptions(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """How the outputs ran of the application that made the checkpoint at hand."""
+
+    native: frozenset[str] | None
+    """The names of aggregations and sinks that Spark computed by itself.
+
+    None for a checkpoint of a version that did not note it: one native section was all there was, or none.
+    """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One application on one cluster."""
@@ -36,3 +47,5 @@ class Job:
     """Of every topic that is read or written."""
     settings: Mapping[str, Any]
     """The application's configuration, by Kafka's keys."""
+    earlier: EarlierRun | None = None
+    """What a checkpoint holds that the query goes on from; None where there is none."""

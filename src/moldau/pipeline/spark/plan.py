@@ -1,7 +1,7 @@
 """How the sub-topologies of a pipeline become stages of one Spark query. Pure: nothing of Spark is known here.
 
 Sub-topologies are taken in waves: a stage comes after all that feed it. Stateless ones need no shuffle. Stateful ones
-run as one group of rows per partition; those that feed each other in a circle run together in a single group, where
+run as one group of rows per partition; those that feed each other in a cycle run together in a single group, where
 records are handed over in memory. Every place where records come in or leave gets a number that rows carry instead of
 a name. Start at `Plan.of`.
 """
@@ -69,7 +69,7 @@ class Stage:
 
     number: int
     groups: tuple[tuple[SubTopology, ...], ...]
-    """More than one sub-topology in a group only where they feed each other in a circle."""
+    """More than one sub-topology in a group only where they feed each other in a cycle."""
     is_stateless: bool
     units: Mapping[int, tuple[Unit, ...]] = field(default_factory=dict)
     """What runs in which slot; nothing for stateless stages."""
@@ -79,9 +79,9 @@ class Stage:
         return tuple(piece for group in self.groups for piece in group)
 
     @property
-    def circles(self) -> frozenset[int]:
+    def cycles(self) -> frozenset[int]:
         """The slots whose tasks feed each other, or themselves."""
-        pieces = {piece.index for group in self.groups if _is_circle(group) for piece in group}
+        pieces = {piece.index for group in self.groups if _is_cycle(group) for piece in group}
         return frozenset(slot for slot, units in self.units.items() if units[0].piece in pieces)
 
     @cached_property
@@ -102,22 +102,31 @@ class Plan:
         topology: Topology,
         counts: Mapping[str, int],
         stages: tuple[Stage, ...],
-        queryable_stores: tuple[str, ...],
+        outputs: tuple[OutputPoint, ...],
     ) -> None:
         self.topology = topology
         self.counts = counts
         self.stages = stages
         self.inputs = tuple(_inputs(topology.subtopologies))
-        self.outputs = tuple(_outputs(topology, queryable_stores))
+        self.outputs = outputs
 
     @classmethod
-    def of(cls, topology: Topology, topics: Mapping[str, int], shuffle_partitions: int) -> Plan:
-        """Plan a topology whose serdes are all known, for topics with these partition counts."""
+    def of(
+        cls,
+        topology: Topology,
+        topics: Mapping[str, int],
+        shuffle_partitions: int,
+        outputs: tuple[OutputPoint, ...] | None = None,
+    ) -> Plan:
+        """Plan a topology whose serdes are all known, for topics with these partition counts.
+
+        Where the topology is part of another, its `outputs` are those of the whole.
+        """
         pieces = topology.subtopologies
         nodes = tuple(dict.fromkeys(node for piece in pieces for node in piece.nodes))
         counts = partition_counts(nodes, topics)
-        stores = tuple(dict.fromkeys(table.store for table in topology.stores.values() if table.is_queryable))
-        return cls(topology, counts, tuple(_stages(pieces, counts, shuffle_partitions)), stores)
+        stages = tuple(_stages(pieces, counts, shuffle_partitions))
+        return cls(topology, counts, stages, tuple(_outputs(topology)) if outputs is None else outputs)
 
     @cached_property
     def input_of(self) -> dict[str, int]:
@@ -167,7 +176,7 @@ def _stages(pieces: tuple[SubTopology, ...], counts: Mapping[str, int], shuffle_
         inputs = [node for piece in group for node in piece.inputs]
         depth = max((depth_of[node] + 1 for node in inputs if node in depth_of), default=0)
         depth_of.update({node: depth for piece in group for node in piece.outputs if isinstance(node, Repartition)})
-        stateless = not _is_circle(group) and all(map(_remembers_nothing, group))
+        stateless = not _is_cycle(group) and all(map(_remembers_nothing, group))
         by_kind.setdefault((depth, not stateless), []).append(group)
     stages = []
     for number, ((_, has_state), groups) in enumerate(sorted(by_kind.items(), key=lambda item: item[0])):
@@ -181,7 +190,7 @@ def _remembers_nothing(piece: SubTopology) -> bool:
     return is_stateless(piece) and not any(isinstance(node, Source) and node.timestamps for node in piece.inputs)
 
 
-def _is_circle(group: tuple[SubTopology, ...]) -> bool:
+def _is_cycle(group: tuple[SubTopology, ...]) -> bool:
     return len(group) > 1 or any(output in group[0].inputs for output in group[0].outputs)
 
 
@@ -194,7 +203,7 @@ def _placed(
         units = [
             Unit(piece.index, partition) for piece in group for partition in range(task_count(piece.inputs, counts))
         ]
-        if _is_circle(group):
+        if _is_cycle(group):
             wanted.append((0, tuple(units)))
         else:
             wanted.extend((unit.partition, (unit,)) for unit in units)
@@ -220,7 +229,8 @@ def _inputs(pieces: tuple[SubTopology, ...]) -> list[InputPoint]:
     return points
 
 
-def _outputs(topology: Topology, stores: tuple[str, ...]) -> list[OutputPoint]:
+def _outputs(topology: Topology) -> list[OutputPoint]:
+    stores = dict.fromkeys(table.store for table in topology.stores.values() if table.is_queryable)
     named: list[tuple[str, str | None, str | None]] = [
         *((sink.name, sink.topic if sink.chooser is None else None, None) for sink in topology.sinks),
         *((name, None, None) for name in (DEAD_LETTERS, STATE_OUTPUT)),

@@ -19,16 +19,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from moldau.pipeline.spark.offspring import Offspring
+from moldau.pipeline.spark.hosted.ordering import Lineage
 
 __all__ = [
     "BUNDLES",
     "FINISHED",
     "FROM_SOURCES",
     "HEADERS_DDL",
+    "LEAVING",
     "MIXED",
     "RECORD",
     "TICK",
+    "TO_FOLD",
     "Table",
     "binary_values",
     "bundles",
@@ -82,6 +84,12 @@ BUNDLES = pa.schema([("slot", pa.int32()), ("input", pa.int32()), ("offset", pa.
 
 MIXED = pa.schema([*FROM_SOURCES, BUNDLES.field("bundle")])
 """What a stage gets that reads topics as well as other stages."""
+
+LEAVING = pa.schema([*FINISHED, BUNDLES.field("bundle")])
+"""What leaves a query in which some outputs are computed natively and others in Python: a record, or a bundle."""
+
+TO_FOLD = pa.schema([RECORD.field(name) for name in ("key", "value", "timestamp")])
+"""What Python gives to an aggregation of Spark's own."""
 
 _SPARK_TYPES = {
     pa.int32(): "int",
@@ -189,9 +197,9 @@ class Table:
         """A column of bytes or text as Python objects."""
         return binary_values(self._table.column(name))
 
-    def offspring(self) -> Offspring | None:
+    def lineage(self) -> Lineage | None:
         """The steps of each row, or None where all rows come straight from topics."""
-        return Offspring.of(self._table.column("path")) if self.has("path") else None
+        return Lineage.of(self._table.column("path")) if self.has("path") else None
 
     def headers(self) -> list[tuple[tuple[str, bytes | None], ...]] | None:
         """The headers of each row, or None where no row has any."""

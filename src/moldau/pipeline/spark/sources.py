@@ -1,12 +1,14 @@
 """Where rows come from: topics through Spark's Kafka connector, and the ticks of a clock.
 
 A reader gives the connector's own columns; `source_rows` turns them into the rows of `rows`, addressed to the tasks of
-a stage. Whoever has records elsewhere brings another reader. Start at `source_rows`.
+a stage. Whoever has records elsewhere brings another reader. Parts of a query that read the same topic share one source
+(`SharedReader`). Start at `source_rows`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Protocol
 
@@ -21,7 +23,18 @@ if TYPE_CHECKING:
 
     from moldau.pipeline.spark.job import SourceOptions
 
-__all__ = ["KafkaReader", "Reader", "clock_ticks", "source_rows", "widened"]
+__all__ = [
+    "KafkaReader",
+    "Read",
+    "Reader",
+    "SharedReader",
+    "clock_ticks",
+    "filled",
+    "read_of",
+    "source_rows",
+    "stage_reads",
+    "widened",
+]
 
 
 class Reader(Protocol):
@@ -60,14 +73,99 @@ def clock_ticks(spark: SparkSession) -> DataFrame:
     return rate.selectExpr("unix_millis(current_timestamp()) AS now_ms")
 
 
+@dataclass(frozen=True)
+class Read:
+    """What one source of a query reads."""
+
+    topics: tuple[str, ...]
+    pattern: str | None
+    reset: OffsetReset | None
+    is_global: bool = False
+
+    def joined(self, other: Read, *, even_apart: bool = False) -> Read | None:
+        """One read in place of two that have a topic in common, or `even_apart`; None where they stay two."""
+        if (self.pattern, self.reset, self.is_global) != (other.pattern, other.reset, other.is_global):
+            return None
+        may_join = even_apart and not self.is_global
+        if self != other and not may_join and not set(self.topics) & set(other.topics):
+            return None
+        return replace(self, topics=tuple(dict.fromkeys((*self.topics, *other.topics))))
+
+
+def joined_reads(reads: Iterable[Read], *, even_apart: bool = False) -> list[Read]:
+    """The sources that serve all these reads, no topic being in two of them."""
+    sources: list[Read] = []
+    for read in reads:
+        apart: list[Read] = []
+        for source in sources:
+            both = source.joined(read, even_apart=even_apart)
+            if both is None:
+                apart.append(source)
+            else:
+                read = both
+        sources = [*apart, read]
+    return sources
+
+
+class SharedReader:
+    """Reads no topic twice: parts of a query whose topics overlap share one source, with one position in each batch.
+
+    With two, a batch could reach further for one part than for the other, and no single offset would tell how far the
+    application has come.
+    """
+
+    def __init__(self, reader: Reader, wanted: Iterable[Read], *, even_apart: bool = False) -> None:
+        """`wanted` is every read that will be asked for; `even_apart` puts topics without overlap together as well."""
+        self._reader = reader
+        self._reads = joined_reads(wanted, even_apart=even_apart)
+        self._frames: dict[Read, DataFrame] = {}
+
+    def records(
+        self, topics: tuple[str, ...], pattern: str | None, reset: OffsetReset | None, *, is_global: bool
+    ) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        own = Read(topics, pattern, reset, is_global)
+        read = next((read for read in self._reads if read.joined(own) == read), own)
+        if read not in self._frames:
+            self._frames[read] = self._reader.records(read.topics, pattern, reset, is_global=is_global)
+        frame = self._frames[read]
+        return frame if set(topics) == set(read.topics) else frame.where(f.col("topic").isin(*topics))
+
+    def ticks(self) -> DataFrame:
+        return self._reader.ticks()
+
+
+def read_of(sources: Iterable[Source]) -> Read:
+    """What sources read that are all read alike."""
+    first, *others = sources
+    topics = (topic for source in (first, *others) for topic in source.topics)
+    return Read(tuple(dict.fromkeys(topics)), first.topic_pattern, first.offset_reset)
+
+
+def stage_reads(plan: Plan, stage: Stage) -> list[Read]:
+    """What a stage reads from outside."""
+    return [_read(group) for group in _reads(_points(plan, stage))]
+
+
 def source_rows(reader: Reader, plan: Plan, stage: Stage) -> list[DataFrame]:
     """The rows that enter a stage from outside, in as few reads as can be."""
-    pieces = {piece.index for piece in stage.pieces}
-    points = [point for point in plan.inputs if isinstance(point.node, Source) and pieces & set(point.pieces)]
-    frames = [_rows(reader, plan, stage, group) for group in _reads(points)]
+    frames = [_rows(reader, plan, stage, group) for group in _reads(_points(plan, stage))]
     if plan.needs_ticks and not stage.is_stateless:
         frames.append(_ticks(reader, stage))
     return frames
+
+
+def _points(plan: Plan, stage: Stage) -> list[InputPoint]:
+    pieces = {piece.index for piece in stage.pieces}
+    return [point for point in plan.inputs if isinstance(point.node, Source) and pieces & set(point.pieces)]
+
+
+def _read(points: list[InputPoint]) -> Read:
+    node = points[0].node
+    assert isinstance(node, Source)
+    topics = tuple(point.topic for point in points if point.topic is not None)
+    return Read(topics, node.topic_pattern, node.offset_reset, points[0].is_global)
 
 
 def _reads(points: Iterable[InputPoint]) -> list[list[InputPoint]]:
@@ -84,10 +182,8 @@ def _reads(points: Iterable[InputPoint]) -> list[list[InputPoint]]:
 def _rows(reader: Reader, plan: Plan, stage: Stage, points: list[InputPoint]) -> DataFrame:
     from pyspark.sql import functions as f
 
-    node = points[0].node
-    assert isinstance(node, Source)
-    topics = tuple(point.topic for point in points if point.topic is not None)
-    frame = reader.records(topics, node.topic_pattern, node.offset_reset, is_global=points[0].is_global)
+    read = _read(points)
+    frame = reader.records(read.topics, read.pattern, read.reset, is_global=read.is_global)
     headers = f.expr(f"if(size(headers) > 0, headers, CAST(NULL AS {HEADERS_DDL}))")
     return frame.select(
         _slots(plan, stage, points).alias("slot"),
@@ -95,7 +191,7 @@ def _rows(reader: Reader, plan: Plan, stage: Stage, points: list[InputPoint]) ->
         f.col("partition"),
         f.col("offset"),
         f.expr("unix_millis(timestamp)").alias("timestamp"),
-        (f.col("topic") if node.topic_pattern is not None else f.lit(None).cast("string")).alias("topic"),
+        (f.col("topic") if read.pattern is not None else f.lit(None).cast("string")).alias("topic"),
         f.col("key"),
         f.col("value"),
         headers.alias("headers"),
@@ -104,10 +200,11 @@ def _rows(reader: Reader, plan: Plan, stage: Stage, points: list[InputPoint]) ->
 
 def widened(rows: DataFrame, schema: pa.Schema) -> DataFrame:
     """Rows with all columns of a schema, in its order; what they lack is null."""
-    return _filled(rows, {name: rows[name] for name in rows.columns}, schema)
+    return filled(rows, {name: rows[name] for name in rows.columns}, schema)
 
 
-def _filled(rows: DataFrame, known: Mapping[str, Column], schema: pa.Schema) -> DataFrame:
+def filled(rows: DataFrame, known: Mapping[str, Column], schema: pa.Schema) -> DataFrame:
+    """Rows with the columns of a schema: those that are known, the others null."""
     from pyspark.sql import functions as f
 
     types = dict(one.split(" ") for one in ddl(schema).split(", "))
@@ -158,4 +255,4 @@ def _ticks(reader: Reader, stage: Stage) -> DataFrame:
 
     slots = f.array(*map(f.lit, sorted(stage.units)))
     known = {"slot": f.explode(slots), "input": f.lit(TICK), "timestamp": f.col("now_ms")}
-    return _filled(reader.ticks(), known, FROM_SOURCES)
+    return filled(reader.ticks(), known, FROM_SOURCES)

@@ -24,12 +24,12 @@ from moldau.pipeline.cores.task import Task
 from moldau.pipeline.ir.copartitioning import task_count
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.spark.compiler import TestMode, compile_topology
+from moldau.pipeline.spark.driver.session import open_session, session_settings
 from moldau.pipeline.spark.failures import cause_of
 from moldau.pipeline.spark.job import Job
 from moldau.pipeline.spark.memory_reader import MemoryReader
 from moldau.pipeline.spark.plan import STATE_OUTPUT, Unit, store_output
 from moldau.pipeline.spark.rows import binary_values, header_tuples
-from moldau.pipeline.spark.session import open_session, session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,9 +48,13 @@ class SparkRun:
         partitions: int = 1,
         wall_clock_ms: int = 0,
         commits_each_record: bool = True,
+        is_native: bool = False,
         spark: SparkSession | None = None,
     ) -> None:
-        """Without a session the process's own is used, or a new one started."""
+        """Without a session the process's own is used, or a new one started.
+
+        With `is_native` Spark computes by itself what it can; the state of that cannot be looked at.
+        """
         spark = spark or open_session(session_settings({}, threads=2))
         self._reader = MemoryReader(spark)
         self._waiting: list[InputRecord] = []
@@ -61,7 +65,7 @@ class SparkRun:
         self._settings = settings
         self._partitions = partitions
         self._hash = partition_hash()
-        mode = TestMode(settings, commits_each_record)
+        mode = TestMode(settings, commits_each_record, is_native)
         job = _job(topology, settings, partitions)
         self.compiled = compile_topology(spark, topology, job, reader=self._reader, test=mode)
         self._shown = {point.name for point in self.compiled.plan.outputs} - {STATE_OUTPUT}
@@ -167,7 +171,8 @@ class SparkRun:
 
     def _start(self) -> None:
         self._query = (
-            self.compiled.frame.writeStream.foreachBatch(self._collect)
+            self.compiled.frame.writeStream.outputMode(self.compiled.output_mode)
+            .foreachBatch(self._collect)
             .option("checkpointLocation", f"{self._folder}/checkpoint")
             .queryName(f"moldau-spark-run-{next(_numbers)}")
             .start()

@@ -25,6 +25,27 @@ def test_it_is_saved_and_loaded(tmp_path: Path) -> None:
     assert Layout.load(f"{file}.other", LocalFiles()) is None
 
 
+def test_which_outputs_are_native_is_noted(tmp_path: Path) -> None:
+    file = str(tmp_path / "topology.json")
+
+    replace(BEFORE, native=("KSTREAM-AGGREGATE-0000000002",)).save(file, LocalFiles())
+
+    found = Layout.load(file, LocalFiles())
+    assert found is not None
+    assert found.earlier_run.native == {"KSTREAM-AGGREGATE-0000000002"}
+
+
+def test_a_layout_from_before_outputs_were_noted_knows_none(tmp_path: Path) -> None:
+    file = tmp_path / "topology.json"
+    file.write_text('{"version": 2, "description": "Source: a", "partitions": {"in": 3}, "state_partitions": 2}')
+
+    found = Layout.load(str(file), LocalFiles())
+
+    assert found is not None
+    assert found.earlier_run.native is None
+    found.check(replace(found, native=()), "app", "/state")
+
+
 def test_the_same_layout_is_accepted() -> None:
     BEFORE.check(BEFORE, IDENTITY, "/state")
 

@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import pytest
-
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.ir.types import Primitive, Struct
 from moldau.pipeline.spark.explain import explain
-from moldau.pipeline.spark.native_checks import NativeRefusalError, native_aggregate
+from moldau.pipeline.spark.sections import cut_topology
 from moldau.streams import (
     Consumed,
     Grouped,
@@ -38,9 +36,10 @@ def plainly_counted() -> Topology:
 
 
 def refusal(topology: Topology, **config: str) -> str:
-    with pytest.raises(NativeRefusalError) as refused:
-        native_aggregate(topology, TaskSettings.of({key.replace("_", "."): value for key, value in config.items()}))
-    return str(refused.value)
+    settings = TaskSettings.of({key.replace("_", "."): value for key, value in config.items()})
+    cut = cut_topology(topology, settings)
+    assert not cut.sections
+    return str(next(iter(cut.refusals.values())))
 
 
 def test_expressions_run_without_python() -> None:
@@ -83,7 +82,8 @@ def test_sums_as_expressions_are_sparks_and_others_are_not() -> None:
         stream.group_by_key(Grouped.with_(TEXT, LongSerde())).reduce(adder).to_stream().to("out")
         return builder.build()
 
-    assert native_aggregate(reduced(aggregate + value), TaskSettings()) is not None
+    (section,) = cut_topology(reduced(aggregate + value), TaskSettings()).sections
+    assert section.aggregate is not None
     assert "only counts" in refusal(reduced(aggregate * value))
     assert "only counts" in refusal(reduced(lambda old, new: old + new))
 
@@ -96,3 +96,23 @@ def test_operators_that_only_python_has_are_named() -> None:
     builder = StreamsBuilder()
     builder.table("in", TEXTS).to_stream().to("out")
     assert refusal(builder.build()).startswith("TableSource")
+
+
+def test_each_part_of_a_mixed_topology_says_how_it_runs_and_why() -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", TEXTS)
+    stream.to("copy", Produced.with_(TEXT, TEXT))
+    counted = stream.map_values(str.upper).group_by_key().count().to_stream()
+    counted.to("out", Produced.with_(TEXT, LongSerde()))
+    stream.for_each(print)
+
+    lines = explain(builder.build(), {}, {"in": 2}).splitlines()
+
+    assert lines[0] == "One Spark query of 2 native sections and 2 stages with Python."
+    assert "Native section 1: expressions from topic to topic, without Python" in lines
+    assert "Native section 2: an aggregation, with Python before it (mapInArrow, no state)" in lines
+    (mapped,) = (line for line in lines if line.startswith("  KSTREAM-MAPVALUES"))
+    assert "Python, no state; calls" in mapped
+    reasons = lines[lines.index("In Python because of:") + 1 :]
+    assert any("KSTREAM-MAPVALUES" in reason and "calls a Python function" in reason for reason in reasons)
+    assert any("KSTREAM-FOREACH" in reason for reason in reasons)

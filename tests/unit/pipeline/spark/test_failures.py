@@ -4,12 +4,12 @@ import pytest
 
 from moldau.pipeline.cores.failures import ProcessingError, RecordPlace
 from moldau.pipeline.ir.origin import Origin
-from moldau.pipeline.spark.failures import WorkerError, cause_of, told_home
+from moldau.pipeline.spark.failures import WorkerError, cause_of, marking_failures
 
 
 def test_a_failure_survives_what_spark_makes_of_it() -> None:
     error = ProcessingError("topic t, partition 1, offset 7: boom", RecordPlace("t", 1, 7), "MAP", Origin("app.py", 12))
-    with pytest.raises(WorkerError) as raised, told_home():
+    with pytest.raises(WorkerError) as raised, marking_failures():
         raise error
 
     found = cause_of(f"org.apache.spark.SparkException: Job aborted\n  {raised.value}\n\tat java.lang.Thread")
@@ -35,5 +35,5 @@ def test_other_exceptions_are_not_ours_to_explain() -> None:
 
 
 def test_a_bug_keeps_its_traceback() -> None:
-    with pytest.raises(ZeroDivisionError), told_home():
+    with pytest.raises(ZeroDivisionError), marking_failures():
         _ = 1 / 0

@@ -3,7 +3,7 @@ from __future__ import annotations
 from moldau.pipeline.cores.builders import BUILDERS
 from moldau.pipeline.ir import foreign_key
 from moldau.pipeline.ir import nodes as ir
-from moldau.pipeline.spark.paths import HOSTED, NATIVE, REWRITTEN
+from moldau.pipeline.spark.explain import HOSTED, NATIVE, REWRITTEN
 
 ABSTRACT = {ir.Node, ir.Source, ir.OneInput, ir.Join}
 

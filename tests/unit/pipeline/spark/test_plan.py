@@ -58,7 +58,7 @@ def test_sub_topologies_that_feed_each_other_share_one_slot() -> None:
 
     (stage,) = plan.stages
     ((slot, units),) = stage.units.items()
-    assert stage.circles == {slot}
+    assert stage.cycles == {slot}
     assert set(units) == {Unit(piece.index, partition) for piece in stage.pieces for partition in (0, 1)}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.pipeline.spark.rows import (
@@ -26,6 +26,7 @@ def finished(values: list[bytes | None]) -> pa.RecordBatch:
     return packed(len(values), {"output": 0, "value": values, "timestamp": list(range(len(values)))}, FINISHED)
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=50)), min_size=1))
 def test_records_come_out_of_their_bundles_as_they_went_in(values: list[bytes | None]) -> None:
     records = finished(values)

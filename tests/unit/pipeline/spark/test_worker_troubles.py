@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.pipeline.spark.worker_troubles import worker_trouble
+from moldau.pipeline.spark.failures import worker_trouble
 
 
 def test_a_missing_python_is_named() -> None:

@@ -1,0 +1,149 @@
+"""The jars of Spark's Kafka connector: fetched once into a cache, by Maven coordinates, and checked.
+
+PySpark brings Apache Ivy, which knows Maven's central repository, so a Java runtime is all that fetching takes.
+Versions and checksums are in `jars.lock` beside this file. Start at `fetched`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from moldau.core.errors import MoldauError
+from moldau.pipeline.spark.driver.java import found_java
+
+__all__ = ["LOCK", "Jar", "JarsMissingError", "cache_folder", "fetched", "locked", "missing"]
+
+LOCK = Path(__file__).with_name("jars.lock")
+PATIENCE_S = 300
+
+
+class JarsMissingError(MoldauError):
+    """Spark's Kafka connector is not in the cache and could not be fetched."""
+
+
+class Jar(NamedTuple):
+    """One line of the lock file."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.artifact}-{self.version}.jar"
+
+    @property
+    def coordinates(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+
+def locked() -> list[Jar]:
+    """What the lock file asks for."""
+    lines = (line.partition("#")[0].split() for line in LOCK.read_text().splitlines())
+    return [Jar(*words) for words in lines if words]
+
+
+def cache_folder() -> Path:
+    """Where jars are kept: `$MOLDAU_CACHE/spark-jars`, by default in the user's cache folder."""
+    return Path(os.environ.get("MOLDAU_CACHE") or Path.home() / ".cache" / "moldau") / "spark-jars"
+
+
+def missing() -> list[Jar]:
+    """The jars that the cache lacks, or holds with another checksum."""
+    return [jar for jar in locked() if not _is_good(cache_folder() / jar.file_name, jar)]
+
+
+def fetched() -> list[Path]:
+    """The jars' paths, checked; those that the cache lacks are fetched first.
+
+    Raises `JarsMissingError` with the reason where that fails, and `JavaMissingError` where there is nothing to fetch
+    with.
+    """
+    folder = cache_folder()
+    if missing():
+        with _alone_in(folder):
+            for jar in missing():
+                _fetch(jar, folder)
+    return [folder / jar.file_name for jar in locked()]
+
+
+def _fetch(jar: Jar, folder: Path) -> None:
+    part = folder / f"{jar.artifact}-{jar.version}.part"
+    _retrieve(jar, part)
+    found = _sha256(part)
+    if found != jar.sha256:
+        part.unlink()
+        raise JarsMissingError(
+            f"{jar.coordinates} came with SHA-256 {found}, and {LOCK.name} says {jar.sha256}; it was thrown away. "
+            "Look at what stands between this machine and Maven's central repository"
+        )
+    part.replace(folder / jar.file_name)
+
+
+def _retrieve(jar: Jar, target: Path) -> None:
+    target.unlink(missing_ok=True)
+    pattern = str(target.with_name("[artifact]-[revision].part"))
+    wanted = ["-dependency", jar.group, jar.artifact, jar.version, "-notransitive", "-types", "jar"]
+    places = ["-confs", "default", "-cache", str(target.parent.parent / "ivy"), "-retrieve", pattern]
+    command = [found_java().command, "-jar", str(_ivy()), *wanted, *places]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise _not_fetched(jar, target, f"no answer within {PATIENCE_S} s") from None
+    if done.returncode or not target.exists():
+        raise _not_fetched(jar, target, _reason(done.stdout + done.stderr))
+
+
+def _not_fetched(jar: Jar, target: Path, reason: str) -> JarsMissingError:
+    return JarsMissingError(
+        f"{jar.coordinates}, a part of Spark's Kafka connector, could not be fetched: {reason}. Let this machine reach "
+        f"Maven's central repository, or put {jar.file_name} into {target.parent} by hand"
+    )
+
+
+def _reason(output: str) -> str:
+    """The line of Ivy's output that says most."""
+    lines = [line.strip(" :\t") for line in output.splitlines() if line.strip(" :\t")]
+    telling = [line for line in lines if any(word in line.lower() for word in ("error", "unresolved", "not found"))]
+    return (telling or lines or ["Ivy said nothing"])[0][:300]
+
+
+def _ivy() -> Path:
+    found = find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise JarsMissingError(f"PySpark is not installed for {sys.executable}; install it with: pip install pyspark")
+    return next((Path(found.origin).parent / "jars").glob("ivy-*.jar"))
+
+
+def _is_good(path: Path, jar: Jar) -> bool:
+    return path.exists() and _sha256(path) == jar.sha256
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Two processes that start at once share one download."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise JarsMissingError(
+            f"the jars' cache {folder} cannot be used: {error.strerror}; set MOLDAU_CACHE to a folder of yours"
+        ) from None
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,364 @@
+"""The Spark session that pipelines share: settings measured for small micro-batches, and whatever the user adds.
+
+One session is one Java process and may host many pipelines; `pipeline.runtime.engine` keeps it. Under `spark-submit`
+or in a notebook the session is there already, and only what can still be set is set. Start at `open_session`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from moldau.core.errors import InvalidConfigError, MoldauError
+from moldau.pipeline.spark.driver.class_archive import options_for_use
+from moldau.pipeline.spark.driver.hadoop_settings import leave_defaults_out
+from moldau.pipeline.spark.driver.jars import fetched
+from moldau.pipeline.spark.driver.java import found_java
+from moldau.pipeline.spark.driver.launch_output import LaunchOutput
+from moldau.pipeline.spark.driver.masters import LOCAL_MASTER, check_master, cluster_settings, is_local_master
+from moldau.pipeline.spark.driver.scratch import Scratch, open_scratch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "DEFAULTS",
+    "DRIVER_OPTIONS",
+    "QUERY_DEFAULTS",
+    "SparkUnavailableError",
+    "close_session",
+    "is_alive",
+    "is_local",
+    "is_submitted",
+    "new_pipeline_session",
+    "open_session",
+    "session_settings",
+    "spark_session",
+    "with_connector",
+]
+
+QUERY_DEFAULTS: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # The default one starts a handful of processes for each file of a local checkpoint: 60 ms a batch.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.pollingDelay": "100",
+    # Otherwise Spark takes each operator's closure apart for every batch, and serializes it once more than it needs to.
+    "spark.sql.execution.usePartitionEvaluator": "true",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.execution.pythonUDF.arrow.enabled": "true",
+    # Of large records, 10,000 as by default would be gigabytes at once, of which Java dies.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4000",
+    # With a bound in bytes Spark adds up the size of all columns after every row: 55 us a row, not 1.5.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+}
+"""What a running session still takes, and each pipeline gets for itself."""
+
+TRUSTED_ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+"""Arrow checks the bounds of every access, a tenth of all time; only Spark's own code accesses it."""
+
+SHORT_END = "-Dspark.shutdown.timeout=5s"
+"""At its end Java says goodbye for each Kafka consumer, half a minute long where a broker hears and does not answer.
+
+Nothing depends on it, and neither on anything else that Java does once Spark is stopped.
+"""
+
+DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
+LOCAL_DIRS = "SPARK_LOCAL_DIRS"
+
+DEFAULTS: Mapping[str, str] = {
+    **QUERY_DEFAULTS,
+    "spark.driver.memory": "1g",
+    "spark.driver.maxResultSize": "0",
+    # The quick compiler alone: half the time to the first batch, a third of the memory.
+    DRIVER_OPTIONS: f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 {TRUSTED_ARROW}",
+    "spark.executor.extraJavaOptions": TRUSTED_ARROW,
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",
+    # Fair pools starve all but the first query: small ones nearly always tie, and ties go by name.
+    "spark.scheduler.mode": "FIFO",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.python.worker.reuse": "true",
+    "spark.python.unix.domain.socket.enabled": "true",
+}
+"""What a new session starts with; any `spark.*` setting of the user's replaces its line."""
+
+LOCAL_ONLY: Mapping[str, str] = {
+    # A driver of a cluster must be reached from outside.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # Larger results go through the block manager, and a socket, to get from one thread to another.
+    "spark.task.maxDirectResultSize": "100m",
+}
+"""What is right where driver and tasks are one process."""
+
+
+class SparkUnavailableError(MoldauError):
+    """Spark cannot be started here; the message says what is missing."""
+
+
+def session_settings(given: Mapping[str, str], *, threads: int | None = None) -> dict[str, str]:
+    """The settings of a new session: ours, then the user's `spark.*` among `given`.
+
+    `threads` is how many tasks run at once where no `spark.master` says so.
+    """
+    own = {key: value for key, value in given.items() if key.startswith("spark.")}
+    master = own.get("spark.master") or os.environ.get("SPARK_MASTER") or f"local[{threads or _default_threads()}]"
+    placed = LOCAL_ONLY if is_local_master(master) else cluster_settings(own, threads)
+    shuffle = {"spark.sql.shuffle.partitions": str(_slots(master))}
+    settings = {**DEFAULTS, **shuffle, **placed, **own, "spark.master": master}
+    if "spark.shutdown.timeout" not in settings[DRIVER_OPTIONS]:
+        settings[DRIVER_OPTIONS] += f" {SHORT_END}"
+    return settings
+
+
+def is_local(settings: Mapping[str, str]) -> bool:
+    """Whether everything runs on this machine."""
+    return is_local_master(settings.get("spark.master", "local"))
+
+
+def open_session(settings: Mapping[str, str]) -> SparkSession:
+    """The process's Spark session, started where there is none.
+
+    Raises `SparkUnavailableError`, `JavaMissingError` or `JarsMissingError` with what is missing and how to get it.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise SparkUnavailableError(
+            f"PySpark is not installed for {sys.executable}; it comes with moldau: pip install moldau"
+        ) from None
+    if (active := SparkSession.getActiveSession()) is not None and is_alive(active):
+        _check_connector(active)
+        return active
+    found_java()
+    if not is_submitted():
+        check_master(settings.get("spark.master", "local"))
+    spark = _started(settings)
+    _write_no_checksum_files(spark)
+    if not is_submitted():
+        # After the first use of a file system, which brings the defaults of all kinds of file systems with it.
+        leave_defaults_out(spark, settings)
+    _check_connector(spark)
+    return spark
+
+
+def _started(settings: Mapping[str, str]) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    if (python := settings.get("spark.pyspark.python")) is not None:
+        os.environ["PYSPARK_PYTHON"] = python
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if (address := settings.get("spark.driver.bindAddress")) is not None:
+        os.environ.setdefault("SPARK_LOCAL_IP", address)
+    # PySpark prints every failed query as a page of JSON; failures are reported by whoever runs the query.
+    for name in ("SQLQueryContextLogger", "py4j"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    wanted = dict(settings) if is_submitted() else with_connector(settings)
+    output = LaunchOutput()
+    try:
+        with output.captured(), _temporary_files(wanted) as wanted:
+            SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(wanted.items())))
+        if is_submitted():
+            wanted = _as_submitted(wanted, dict(SparkConf().getAll()))
+        builder: Any = SparkSession.builder.appName("moldau")
+        for key, value in wanted.items():
+            builder = builder.config(key, value)
+        spark: SparkSession = builder.getOrCreate()
+    except Exception as error:
+        raise SparkUnavailableError(f"Spark did not start: {_cause(error, output.last_words())}") from error
+    finally:
+        output.release()
+    return spark
+
+
+_scratch: Scratch | None = None
+"""Where the Java process of this Python process keeps its temporary files."""
+
+
+@contextmanager
+def _temporary_files(settings: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """The settings of a Java process that is started inside the block, and keeps its files in a folder of its own.
+
+    What the user has set stays: `spark.local.dir`, SPARK_LOCAL_DIRS, `-Djava.io.tmpdir`. The variable, and not the
+    setting, since that would go to the machines of a cluster too.
+    """
+    global _scratch
+    from pyspark import SparkContext
+
+    if is_submitted() or SparkContext._gateway is not None:
+        yield dict(settings)
+        return
+    _scratch = scratch = open_scratch()
+    if scratch is None:
+        yield dict(settings)
+        return
+    wanted, folder = dict(settings), str(scratch.folder)
+    options = wanted.get(DRIVER_OPTIONS, "")
+    if "java.io.tmpdir" not in options and not set(folder) & set(" \t\"'"):
+        wanted[DRIVER_OPTIONS] = f"{options} -Djava.io.tmpdir={folder}".strip()
+        if not scratch.has_room_for_sockets:
+            wanted.setdefault("spark.python.unix.domain.socket.dir", tempfile.gettempdir())
+    sets_variable = LOCAL_DIRS not in os.environ and "spark.local.dir" not in settings
+    if sets_variable:
+        os.environ[LOCAL_DIRS] = folder
+    try:
+        yield wanted
+        process = getattr(SparkContext._gateway, "proc", None)
+        if process is not None:
+            scratch.note_java(process.pid)
+    finally:
+        if sets_variable:
+            os.environ.pop(LOCAL_DIRS, None)
+
+
+def _remove_temporary_files() -> None:
+    global _scratch
+    scratch, _scratch = _scratch, None
+    if scratch is not None:
+        scratch.close()
+
+
+def with_connector(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings with the connector's jars: sent to a cluster's executors, or on the class path of a local Java.
+
+    Only classes of the class path can come out of an archive.
+    """
+    jars = [str(path) for path in fetched()]
+    if not is_local(settings):
+        return {**settings, "spark.jars": ",".join([*jars, *filter(None, [settings.get("spark.jars")])])}
+    theirs = settings.get("spark.driver.extraClassPath")
+    options = settings.get(DRIVER_OPTIONS, "")
+    if "ArchiveClassesAtExit" not in options and "SharedArchiveFile" not in options:
+        options = f"{options} {options_for_use()}".strip()
+    return {
+        **settings,
+        "spark.driver.extraClassPath": os.pathsep.join([*jars, *filter(None, [theirs])]),
+        DRIVER_OPTIONS: options,
+    }
+
+
+def is_submitted() -> bool:
+    """Whether `spark-submit` started us: its Java process runs already, with the jars it was given."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _as_submitted(wanted: Mapping[str, str], told: Mapping[str, str]) -> dict[str, str]:
+    """What was said on the command line of spark-submit stands; its master may be a cluster's."""
+    is_here = is_local_master(told.get("spark.master", "local"))
+    return {key: value for key, value in wanted.items() if is_here or key not in LOCAL_ONLY} | dict(told)
+
+
+def new_pipeline_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A session of one pipeline's own on the same engine: SQL settings and views are its alone."""
+    own = spark.newSession()
+    wanted = {key: value for key, value in settings.items() if key.startswith("spark.sql.")}
+    for key, value in {**QUERY_DEFAULTS, **wanted}.items():
+        if own.conf.isModifiable(key):
+            own.conf.set(key, value)
+    return own
+
+
+def close_session(spark: SparkSession) -> None:
+    """Stop Spark and its Java process, also where that process is dead already."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    try:
+        spark.stop()
+    except Exception:
+        # Nobody answers: forget the dead process, so that a new one can be started.
+        SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = None
+        SparkSession._activeSession = None
+    gateway: Any = SparkContext._gateway
+    if gateway is not None:
+        try:
+            gateway.shutdown()
+        except Exception:
+            gateway.proc.kill()
+        process = getattr(gateway, "proc", None)
+        if process is not None:
+            process.stdin.close()
+            process.wait()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    _remove_temporary_files()
+
+
+def is_alive(spark: SparkSession) -> bool:
+    """Whether the Java side of a session still answers."""
+    try:
+        return not spark.sparkContext._jsc.sc().isStopped()
+    except Exception:
+        return False
+
+
+@contextmanager
+def spark_session(given: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A tuned session for the length of the block."""
+    spark = open_session(session_settings(given or {}))
+    try:
+        yield spark
+    finally:
+        close_session(spark)
+
+
+def _default_threads() -> int:
+    return max(2, len(os.sched_getaffinity(0)))
+
+
+def _slots(master: str) -> int:
+    match = LOCAL_MASTER.match(master)
+    if match is None:
+        return _default_threads()
+    count = match.group(1)
+    if count == "*":
+        return _default_threads()
+    slots = int(count or 1)
+    if slots < 1:
+        raise InvalidConfigError(f"spark.master={master}: at least one thread is needed")
+    return slots
+
+
+def _write_no_checksum_files(spark: SparkSession) -> None:
+    """Local checkpoints then have half the files; other file systems are left as they are."""
+    jvm: Any = spark.sparkContext._jvm
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    jvm.org.apache.hadoop.fs.FileSystem.getLocal(hadoop).setWriteChecksum(False)
+
+
+def _check_connector(spark: SparkSession) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    loader = jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+    try:
+        loader.loadClass("org.apache.spark.sql.kafka010.KafkaSourceProvider")
+    except Exception:
+        raise SparkUnavailableError(
+            "this Spark session was started without the Kafka connector; give spark-submit its jars: "
+            'spark-submit --jars "$(moldau streams jars)" …'
+        ) from None
+
+
+def _cause(error: BaseException, output: str) -> str:
+    """The most telling line: the innermost Java exception, or what the Java process said before it died."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    thrown = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    said = [line for line in output.splitlines() if line.startswith(("Error", "Exception", "Invalid"))]
+    return ([*caused[-1:], *thrown, *said, *lines] or [type(error).__name__])[0][:500]

@@ -1,0 +1,1 @@
+"""The tasks of `pipeline.cores` inside Spark's Python workers. Start at `host`."""

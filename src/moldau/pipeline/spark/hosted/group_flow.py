@@ -1,0 +1,164 @@
+"""How the rows of a group pass through its tasks: many at a time through one, one at a time through tasks in a cycle.
+
+What comes out is written for the next stage as it comes. Start at `flow_of`; `group_run` feeds it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from moldau.pipeline.cores.records import OutputRow
+from moldau.pipeline.cores.task import Task
+from moldau.pipeline.spark.hosted.task_rows import BundleWriter, Origin, named_rows
+from moldau.pipeline.spark.hosted.work import StageWork
+from moldau.pipeline.spark.plan import Unit
+from moldau.pipeline.spark.rows import Table
+
+__all__ = ["GroupFlow", "flow_of", "marking"]
+
+_ROWS_AT_ONCE = 20_000
+
+
+def flow_of(work: StageWork, slot: int, tasks: Mapping[Unit, Task], writer: BundleWriter) -> GroupFlow:
+    """The way that fits a group: its tasks feed each other, or it has only one."""
+    if slot in work.cycles:
+        return _Cycle(work, tasks, writer)
+    ((unit, task),) = tasks.items()
+    return _Solo(work, unit, task, writer)
+
+
+class GroupFlow(ABC):
+    """Rows in, bundles out."""
+
+    def taken(self, table: Table, origin: Origin, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        """Process the rows from `start` to before `end`, some thousands at a time."""
+        for at in range(start, end, _ROWS_AT_ONCE):
+            count = min(_ROWS_AT_ONCE, end - at)
+            yield from self.take(table.slice(at, count), origin.slice(at, at + count))
+
+    @abstractmethod
+    def take(self, table: Table, origin: Origin) -> Iterator[pa.RecordBatch]:
+        """Process rows, each to its end."""
+
+    @abstractmethod
+    def punctuate(self, now_ms: int) -> Iterator[pa.RecordBatch]:
+        """Call what is scheduled by the time of day."""
+
+    @abstractmethod
+    def commit(self) -> Iterator[pa.RecordBatch]:
+        """Forward what caching held back."""
+
+
+class _Solo(GroupFlow):
+    """A group of one task: records go in by the thousand."""
+
+    def __init__(self, work: StageWork, unit: Unit, task: Task, writer: BundleWriter) -> None:
+        self._work = work
+        self._origin = Origin.after_all(unit)
+        self._task = task
+        self._writer = writer
+
+    def take(self, table: Table, origin: Origin) -> Iterator[pa.RecordBatch]:
+        task, marks = self._task, list[int]()
+        for name, rows in named_rows(table, self._work):
+            if self._work.commits_each_record:
+                for row in rows:
+                    task.process_batch(name, (row,))
+                    task.commit()
+                    marks.append(len(task.outputs))
+            elif self._writer.forwards:
+                task.process_batch(name, marking(rows, task.outputs, marks))
+            else:
+                task.process_batch(name, rows)
+        yield from self._writer.written(task.drain(), origin, marks)
+
+    def punctuate(self, now_ms: int) -> Iterator[pa.RecordBatch]:
+        self._task.advance_wall_clock(now_ms)
+        yield from self._writer.written(self._task.drain(), self._origin, None)
+
+    def commit(self) -> Iterator[pa.RecordBatch]:
+        self._task.commit()
+        yield from self._writer.written(self._task.drain(), self._origin, None)
+
+
+def marking(rows: Iterator[Any], outputs: list[OutputRow], marks: list[int]) -> Iterator[Any]:
+    """Note after each record how many outputs there are: a task asks for the next when it is done with the last."""
+    for row in rows:
+        yield row
+        marks.append(len(outputs))
+
+
+class _Cycle(GroupFlow):
+    """Tasks that feed each other: each record is finished everywhere before the next begins."""
+
+    def __init__(self, work: StageWork, tasks: Mapping[Unit, Task], writer: BundleWriter) -> None:
+        self._work = work
+        self._tasks = tasks
+        self._writer = writer
+        self._origin = Origin.after_all(next(iter(tasks)))
+        self._inner = {name.node: work.readers[index][0] for index, name in work.inputs.items() if name.is_repartition}
+        self._topics = {name.node: name.topic for name in work.inputs.values()}
+        self._queue: deque[tuple[Task, str, tuple[Any, ...]]] = deque()
+        self._outputs: list[OutputRow] = []
+
+    def take(self, table: Table, origin: Origin) -> Iterator[pa.RecordBatch]:
+        marks = list[int]()
+        places = zip(table.numbers("input").tolist(), table.numbers("target").tolist(), strict=True)
+        for name, rows in named_rows(table, self._work):
+            for row in rows:
+                self._queue.extend((task, name, row) for task in self._readers(*next(places)))
+                self._work_off()
+                marks.append(len(self._outputs))
+        yield from self._drained(origin, marks)
+
+    def punctuate(self, now_ms: int) -> Iterator[pa.RecordBatch]:
+        for task in self._tasks.values():
+            task.advance_wall_clock(now_ms)
+            self._carry(task)
+        self._work_off()
+        yield from self._drained(self._origin, None)
+
+    def commit(self) -> Iterator[pa.RecordBatch]:
+        while True:
+            before = len(self._outputs)
+            for task in self._tasks.values():
+                task.commit()
+                self._carry(task)
+            if not self._queue and len(self._outputs) == before:
+                break
+            self._work_off()
+        yield from self._drained(self._origin, None)
+
+    def _readers(self, input_index: int, partition: int) -> list[Task]:
+        pieces = self._work.readers[input_index]
+        if self._work.inputs[input_index].is_global:
+            return [task for unit, task in self._tasks.items() if unit.piece in pieces]
+        return [self._tasks[Unit(pieces[0], partition)]]
+
+    def _work_off(self) -> None:
+        while self._queue:
+            task, name, row = self._queue.popleft()
+            task.process_batch(name, (row,))
+            if self._work.commits_each_record:
+                task.commit()
+            self._carry(task)
+
+    def _carry(self, task: Task) -> None:
+        for output in task.drain():
+            name, _, key, value, timestamp, headers, partition = output
+            if name not in self._inner:
+                self._outputs.append(output)
+                continue
+            assert partition is not None
+            target = self._tasks[Unit(self._inner[name], partition)]
+            row = (self._topics[name], partition, 0, timestamp, headers, key, value)
+            self._queue.append((target, name, row))
+
+    def _drained(self, origin: Origin, marks: list[int] | None) -> Iterator[pa.RecordBatch]:
+        outputs, self._outputs = self._outputs, []
+        yield from self._writer.written(outputs, origin, marks)

@@ -1,0 +1,206 @@
+"""The tasks of one group of rows, kept alive between batches in the worker that ran them last.
+
+To build a task anew and read its state for every batch would cost more than the batch. So a worker keeps its tasks, and
+trusts them only if Spark's state holds the very mark that they wrote with their last batch: another worker may have
+run the group meanwhile, or Spark may have gone back to an older state. The mark, the group's cells and the names of the
+stores in use are one entry of Spark's state (`GroupRecord`): to open another map for them would take a worker as long
+as all it does for one record. Start at `GroupRun`.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import pickle
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from moldau.pipeline.cores.context import CELLS
+from moldau.pipeline.cores.stores.backends import MemoryBackend, StateBackend
+from moldau.pipeline.cores.task import Task
+from moldau.pipeline.spark.hosted.group_flow import flow_of
+from moldau.pipeline.spark.hosted.state import Backend, GroupState
+from moldau.pipeline.spark.hosted.state_channel import StateChannel
+from moldau.pipeline.spark.hosted.task_rows import BundleWriter, Origin, ordered
+from moldau.pipeline.spark.hosted.work import StageWork
+from moldau.pipeline.spark.plan import Unit
+from moldau.pipeline.spark.rows import TICK, Table
+
+__all__ = ["RECORD_KEY", "STORE_PREFIX", "GroupRecord", "GroupRun", "without_garbage_collection"]
+
+RECORD_KEY = b"r"
+STORE_PREFIX = b"s"
+"""Keys of stores may be anything, so they all begin with this."""
+
+_MARK_SIZE = 16
+
+
+class GroupRecord(NamedTuple):
+    """What is known of a group after a batch."""
+
+    mark: bytes
+    """Another one after each batch."""
+    filled: frozenset[bytes]
+    """The stores that something was ever put into; new tasks need not ask for what is in the others."""
+    cells: Mapping[Unit, Mapping[bytes, bytes]]
+
+    @classmethod
+    def of(cls, backends: Iterable[Backend], cells: Mapping[Unit, MemoryBackend]) -> GroupRecord:
+        """That of a batch which has just been done."""
+        filled = frozenset(backend.identity for backend in backends if not backend.is_new)
+        return cls(os.urandom(_MARK_SIZE), filled, {unit: backend.entries for unit, backend in cells.items()})
+
+    @classmethod
+    def read(cls, data: bytes | None) -> GroupRecord:
+        """The last batch's; an empty one where there was none."""
+        if data is None:
+            return cls(b"", frozenset(), {})
+        mark, filled, cells = pickle.loads(data)
+        return cls(mark, frozenset(filled), {Unit(*unit): entries for unit, entries in cells.items()})
+
+    def written(self) -> bytes:
+        cells = {(unit.piece, unit.partition): dict(entries) for unit, entries in self.cells.items()}
+        return pickle.dumps((self.mark, sorted(self.filled), cells))
+
+
+_IDLE_S = 600
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def without_garbage_collection() -> Iterator[None]:
+    """A batch makes many short-lived tuples and no cycles: looking for cycles takes up to 40 % of its time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+class LiveTasks(NamedTuple):
+    """Tasks with all they know, and the backends they know it from."""
+
+    tasks: dict[Unit, Task]
+    backends: list[tuple[Unit, Backend]]
+    cells: dict[Unit, MemoryBackend]
+
+    def close(self) -> None:
+        """End the processors of tasks that are not run again; what they know is in Spark's state."""
+        for unit, task in self.tasks.items():
+            try:
+                task.close()
+            except Exception:
+                # Whoever needs the group next is not to blame, and gets tasks of its own.
+                logger.warning("a processor of sub-topology %s failed to close", unit, exc_info=True)
+
+
+class _Kept(NamedTuple):
+    """Live tasks between two batches, and the mark of the state that they have left."""
+
+    mark: bytes
+    live: LiveTasks
+    used: float
+
+
+_kept: dict[tuple[str, int], _Kept] = {}
+
+
+class GroupRun:
+    """One group in one batch."""
+
+    def __init__(self, work: StageWork, slot: int, client: Any) -> None:
+        self._work = work
+        self._slot = slot
+        self._channel = StateChannel(client)
+        self._units = work.units[slot]
+
+    def run(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Process the rows of the group and give what comes of them; state is written at the end."""
+        table = Table(batches)
+        inputs = table.numbers("input")
+        is_mine, is_tick = np.isin(inputs, list(self._work.inputs)), inputs == TICK
+        if not (is_mine | is_tick).all():
+            yield from table.where(~(is_mine | is_tick)).bundles()
+        now_ms = int(table.numbers("timestamp")[is_tick].max()) if is_tick.any() else None
+        records, origin = ordered(table.where(is_mine).records(), self._work.global_inputs)
+        group = GroupState(self._channel, lambda: [key for key in records.values("key") if key is not None])
+        live = self._live_tasks(group, now_ms)
+        writer = BundleWriter(self._work, self._slot)
+        try:
+            with without_garbage_collection():
+                yield from self._processed(live, records, origin, now_ms, writer)
+                yield from self._written(live, writer)
+        except BaseException:
+            live.close()
+            raise
+
+    def _processed(
+        self, live: LiveTasks, table: Table, origin: Origin, now_ms: int | None, writer: BundleWriter
+    ) -> Iterator[pa.RecordBatch]:
+        flow = flow_of(self._work, self._slot, live.tasks, writer)
+        from_records = origin.caused_by_records
+        yield from flow.taken(table, origin, 0, from_records)
+        if now_ms is not None:
+            yield from flow.punctuate(now_ms)
+        yield from flow.taken(table, origin, from_records, table.count)
+        yield from flow.commit()
+        for unit, task in live.tasks.items():
+            task.flush()
+            yield from writer.changes(task.changes, unit.partition)
+
+    def _live_tasks(self, group: GroupState, now_ms: int | None) -> LiveTasks:
+        """The tasks of the last batch if Spark's state is as they left it, else new ones; all of them know the time."""
+        record = GroupRecord.read(self._channel.get(self._work.states[0], RECORD_KEY))
+        kept = _kept.pop((self._work.identity, self._slot), None)
+        if kept is None or kept.mark != record.mark:
+            if kept is not None:
+                kept.live.close()
+            return self._new_tasks(group, record, now_ms)
+        for _, backend in kept.live.backends:
+            backend.attach(group)
+        if now_ms is not None:
+            for task in kept.live.tasks.values():
+                task.tell_wall_clock(now_ms)
+        return kept.live
+
+    def _new_tasks(self, group: GroupState, record: GroupRecord, now_ms: int | None) -> LiveTasks:
+        live = LiveTasks({}, [], {})
+        try:
+            for unit in self._units:
+                backends = partial(self._backend, live, group, record, unit)
+                live.tasks[unit] = self._work.task(unit, backends, wall_clock_ms=now_ms)
+        except Exception:
+            live.close()
+            raise
+        return live
+
+    def _backend(self, live: LiveTasks, group: GroupState, record: GroupRecord, unit: Unit, name: str) -> StateBackend:
+        if name == CELLS:
+            return live.cells.setdefault(unit, MemoryBackend(record.cells.get(unit)))
+        of_unit = f"{unit.piece}/{unit.partition}/".encode() if self._slot in self._work.cycles else b""
+        backend = Backend(name, STORE_PREFIX + of_unit, filled=record.filled)
+        backend.attach(group)
+        live.backends.append((unit, backend))
+        return backend
+
+    def _written(self, live: LiveTasks, writer: BundleWriter) -> Iterator[pa.RecordBatch]:
+        changed = [(unit, backend, backend.taken_changes()) for unit, backend in live.backends]
+        record = GroupRecord.of((backend for _, backend in live.backends), live.cells)
+        entries = chain.from_iterable(backend.entries(changes) for _, backend, changes in changed)
+        self._channel.write(chain(entries, [(self._work.states[0], RECORD_KEY, record.written())]))
+        if self._work.exports_state:
+            yield from (writer.state(unit, backend.state, changes) for unit, backend, changes in changed if changes)
+            yield from (writer.state(unit, CELLS, cells.entries) for unit, cells in live.cells.items() if cells.entries)
+        now = time.monotonic()
+        _kept[self._work.identity, self._slot] = _Kept(record.mark, live, now)
+        for key in [key for key, one in _kept.items() if one.used < now - _IDLE_S]:
+            _kept.pop(key).live.close()

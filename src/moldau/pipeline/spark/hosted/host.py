@@ -1,0 +1,156 @@
+"""Tasks inside Spark: a stateful processor for stages with state, a function over Arrow batches for those without.
+
+Both run in Python workers. Start at `TaskHost` and `StatelessHost`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from moldau.pipeline.cores.stores.backends import MemoryBackend
+from moldau.pipeline.cores.task import Task
+from moldau.pipeline.spark.failures import marking_failures
+from moldau.pipeline.spark.hosted.arrow_groups import receive_batches
+from moldau.pipeline.spark.hosted.group_flow import marking
+from moldau.pipeline.spark.hosted.group_run import GroupRun, without_garbage_collection
+from moldau.pipeline.spark.hosted.ordering import Numbers
+from moldau.pipeline.spark.hosted.task_rows import BundleWriter, FoldWriter, Origin, named_rows
+from moldau.pipeline.spark.hosted.work import Parcel, StageWork
+from moldau.pipeline.spark.plan import Unit
+from moldau.pipeline.spark.rows import Table
+
+__all__ = ["StatelessHost", "TaskHost"]
+
+_BYTES = StructType([StructField("bytes", BinaryType())])
+"""Keys and values of all state. A schema as text would be sent to Spark to be parsed, four times for each store."""
+
+
+class TaskHost(StatefulProcessor):
+    """Runs the groups of a stage; a group is one slot."""
+
+    def __init__(self, parcel: Parcel) -> None:
+        self._parcel = parcel
+        self._client: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_unpacked, (self._parcel,))
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the state: one map for each store."""
+        self._client = handle._statefulProcessorApiClient
+        for state in self._parcel.opened().states:
+            handle.getMapState(state, _BYTES, _BYTES)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        """Process the rows of one slot; bundles that finished in an earlier stage only pass by."""
+        (slot,) = key
+        batches = list(rows)
+        if slot < 0:
+            yield from _in_order(Table(batches))
+            return
+        with marking_failures():
+            yield from GroupRun(self._parcel.opened(), slot, self._client).run(batches)
+
+    def close(self) -> None:
+        """Nothing is open: the tasks stay for the next batch."""
+
+
+def _unpacked(parcel: Parcel) -> TaskHost:
+    receive_batches()
+    return TaskHost(parcel)
+
+
+def _in_order(table: Table) -> list[pa.RecordBatch]:
+    return table.taken(np.lexsort((table.numbers("offset"), table.numbers("input")))).bundles()
+
+
+class StatelessHost:
+    """Runs a stage that remembers nothing: rows are taken as they come, partition by partition."""
+
+    def __init__(self, parcel: Parcel) -> None:
+        self._parcel = parcel
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The function of `mapInArrow`."""
+        with marking_failures(), without_garbage_collection():
+            run = _StatelessRun(self._parcel.opened())
+            for batch in batches:
+                if batch.num_rows:
+                    yield from run.take(Table([batch]))
+
+
+_stateless_tasks: dict[tuple[str, Unit], Task] = {}
+
+
+class _StatelessRun:
+    """One Spark task of a stateless stage."""
+
+    def __init__(self, work: StageWork) -> None:
+        self._work = work
+        self._inputs = np.array(list(work.inputs), np.int64)
+        self._writers: dict[Unit, BundleWriter | FoldWriter] = {}
+        self._clocks: dict[tuple[int, int], int] = {}
+
+    def take(self, table: Table) -> Iterator[pa.RecordBatch]:
+        is_mine = np.isin(table.numbers("input"), self._inputs) & (table.numbers("slot") >= 0)
+        if not is_mine.all():
+            yield from table.where(~is_mine).bundles()
+            table = table.where(is_mine)
+        table = table.records()
+        targets, inputs = table.numbers("target"), table.numbers("input")
+        units = targets * len(self._work.inputs) + np.searchsorted(np.sort(self._inputs), inputs)
+        cuts = [0, *(np.flatnonzero(np.diff(units)) + 1).tolist(), table.count]
+        for start, end in pairwise(cuts):
+            if end > start:
+                (piece,) = self._work.readers[int(inputs[start])]
+                yield from self._take_run(table.slice(start, end - start), Unit(piece, int(targets[start])))
+
+    def _take_run(self, table: Table, unit: Unit) -> Iterator[pa.RecordBatch]:
+        """Rows of one input and one partition, in their order."""
+        task, writer = self._task(unit), self._writer(unit)
+        origin = self._origin(table) if writer.forwards else None
+        marks = list[int]()
+        for name, rows in named_rows(table, self._work):
+            task.process_batch(name, marking(rows, task.outputs, marks) if writer.forwards else rows)
+        if self._work.store_output is not None and isinstance(writer, BundleWriter):
+            yield writer.store_rows(table, self._work.store_output)
+        yield from writer.written(task.drain(), origin, marks)
+
+    def _origin(self, table: Table) -> Origin:
+        lane, partition, offset = (table.numbers(name) for name in ("lane", "partition", "offset"))
+        lineage = table.lineage()
+        clock = table.numbers("clock") if table.has("clock") else self._clock(table, lane, partition)
+        return Origin(clock, lane, partition, offset, lineage)
+
+    def _clock(self, table: Table, lane: Numbers, partition: Numbers) -> Numbers:
+        """The largest timestamp so far in the topic partition, all through the Spark task."""
+        place = int(lane[0]), int(partition[0])
+        clock: Numbers = np.maximum.accumulate(table.numbers("timestamp"))
+        if place in self._clocks:
+            clock = np.maximum(clock, self._clocks[place])
+        self._clocks[place] = int(clock[-1])
+        return clock
+
+    def _task(self, unit: Unit) -> Task:
+        key = self._work.identity, unit
+        task = _stateless_tasks.get(key)
+        if task is None:
+            if len(_stateless_tasks) > 1000:
+                _stateless_tasks.clear()
+            task = _stateless_tasks[key] = self._work.task(unit, lambda name: MemoryBackend())
+        task.drain()
+        return task
+
+    def _writer(self, unit: Unit) -> BundleWriter | FoldWriter:
+        if unit not in self._writers:
+            self._writers[unit] = (
+                FoldWriter() if self._work.feeds_aggregate else BundleWriter(self._work, unit.partition)
+            )
+        return self._writers[unit]

@@ -1,0 +1,380 @@
+"""What Spark computes without Python: expressions between topics, and counts, sums, minima and maxima under caching.
+
+`sections` decides which outputs these are. A record's way to each of them is followed backwards and becomes columns:
+under which condition it gets there, with which key and value. Records that reach several sinks are read once. What runs
+in Python before or after an aggregation is not lowered here: its rows come in as `records`, and go out by
+`changes_for_python`. Start at `native_frame`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from moldau.pipeline.cores.handlers import log_and_continue
+from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.ir import nodes as ir
+from moldau.pipeline.ir.expressions import Call, Expression
+from moldau.pipeline.ir.expressions import Column as ColumnOf
+from moldau.pipeline.ir.functions import Function
+from moldau.pipeline.ir.serdes import type_of
+from moldau.pipeline.ir.types import DataType
+from moldau.pipeline.spark.native.aggregates import NativeAggregate, native_aggregate
+from moldau.pipeline.spark.native.checks import NativeRefusalError
+from moldau.pipeline.spark.native.expressions import NotNativeError, lowered, spark_type
+from moldau.pipeline.spark.native.serdes import decoded, encoded, is_readable
+from moldau.pipeline.spark.plan import OutputPoint, store_output
+from moldau.pipeline.spark.rows import FROM_SOURCES, HEADERS_DDL
+from moldau.pipeline.spark.sections import Section, handover
+from moldau.pipeline.spark.sources import Reader, filled, read_of
+from moldau.serdes.serde import Serde
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["changes_for_python", "native_frame"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A key or a value on its way: as a column of a type, and as the bytes it was read from where it is unchanged."""
+
+    column: Column
+    type: DataType | None
+    data: Column | None = None
+    serde: Serde | None = None
+
+    def written(self, serde: Serde) -> Column:
+        """Its bytes for this serde."""
+        if self.data is not None and self.serde == serde:
+            return self.data
+        return encoded(serde, self.column, self.type)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What is known of a record at one node: whether it gets there, and as what."""
+
+    key: Part
+    value: Part
+    conditions: tuple[Column, ...] = ()
+
+    def when(self, condition: Column) -> Flow:
+        return replace(self, conditions=(*self.conditions, condition))
+
+
+def native_frame(
+    section: Section,
+    settings: TaskSettings,
+    outputs: Sequence[OutputPoint],
+    *,
+    reader: Reader,
+    records: DataFrame | None = None,
+) -> DataFrame:
+    """The rows that leave a section; raises `NativeRefusalError` where a node needs Python after all.
+
+    `records` are those to fold, `TO_FOLD` of `rows`, where Python runs ahead of the aggregation.
+    """
+    lowering = _Lowering(section, settings, {point.name: point.index for point in outputs})
+    return lowering.frame(lowering.rows(reader, records))
+
+
+def changes_for_python(
+    section: Section, settings: TaskSettings, input_number: int, *, reader: Reader, records: DataFrame | None = None
+) -> DataFrame:
+    """The changes of a section's aggregation as rows for the Python stage behind it, `FROM_SOURCES` of `rows`."""
+    from pyspark.sql import functions as f
+
+    lowering = _Lowering(section, settings, {})
+    rows = lowering.rows(reader, records)
+    key, value = lowering.change()
+    known = {
+        "slot": f.lit(0),
+        "input": f.lit(input_number),
+        "partition": f.lit(0),
+        "offset": f.lit(0).cast("bigint"),
+        "timestamp": f.col("timestamp"),
+        "key": key,
+        "value": value,
+    }
+    return filled(rows, known, FROM_SOURCES)
+
+
+class _Lowering:
+    """One section on its way to a DataFrame."""
+
+    def __init__(self, section: Section, settings: TaskSettings, numbers: Mapping[str, int]) -> None:
+        self._section = section
+        self._topology = section.topology
+        self._aggregate = section.aggregate
+        self._settings = settings
+        self._numbers = numbers
+
+    def rows(self, reader: Reader, records: DataFrame | None) -> DataFrame:
+        """What sinks are computed from: the records of the sources, or the changes of the aggregation."""
+        rows = self._source(reader) if records is None else records
+        return rows if self._aggregate is None else self._aggregated(rows, self._aggregate)
+
+    def frame(self, rows: DataFrame) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        outputs = [output for sink in self._topology.sinks for output in self._sink_outputs(sink)]
+        outputs += [] if self._aggregate is None else self._store_outputs(self._aggregate)
+        if len(outputs) == 1:
+            conditions, columns = outputs[0]
+            return _where(rows, conditions).select(*columns)
+        candidates = [_struct_when(conditions, columns) for conditions, columns in outputs]
+        reached = f.filter(f.array(*candidates), lambda output: output.isNotNull())
+        return rows.select(f.explode(reached).alias("row")).select("row.*")
+
+    def change(self) -> tuple[Column, Column]:
+        """Key and value of a change, as the store writes them."""
+        node = self._aggregate
+        assert node is not None
+        flow = self._result(node)
+        assert flow.key.data is not None
+        return flow.key.data, _refusing_as(node, lambda: flow.value.written(node.table.value_serde))
+
+    # --- what comes in
+
+    def _source(self, reader: Reader) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        sources = self._topology.sources
+        read = read_of(sources)
+        frame = reader.records(read.topics, read.pattern, read.reset, is_global=False)
+        headers = f.expr(f"if(size(headers) > 0, headers, CAST(NULL AS {HEADERS_DDL}))").alias("headers")
+        rows = frame.select(
+            "key", "value", "topic", "partition", "offset", f.expr("unix_millis(timestamp)").alias("timestamp"), headers
+        )
+        for source in sources:
+            for part, serde in (("key", source.key_serde), ("value", source.value_serde)):
+                rows = self._readable(rows, source, part, serde)
+        return rows
+
+    def _readable(self, rows: DataFrame, source: ir.Source, part: str, serde: Serde) -> DataFrame:
+        """Rows whose bytes the serde reads; the first other one stops the pipeline, or they are skipped."""
+        from pyspark.sql import functions as f
+
+        readable = _refusing_as(source, lambda: is_readable(serde, f.col(part)))
+        if readable is None:
+            return rows
+        is_other_topic = ~self._is_from(source)
+        if self._settings.deserialization_handler is log_and_continue:
+            return rows.where(is_other_topic | readable)
+        place = f.concat(
+            f.lit("<moldau-failure>topic "),
+            f.col("topic"),
+            f.lit(", partition "),
+            f.col("partition"),
+            f.lit(", offset "),
+            f.col("offset"),
+            f.lit(
+                f": the {part} cannot be read by {source.name} ({source.origin}) as {type(serde).__name__}; fix the "
+                "serde, or set deserialization.exception.handler to log-and-continue</moldau-failure>"
+            ),
+        )
+        return rows.where(
+            f.when(is_other_topic | readable, f.lit(True)).otherwise(f.raise_error(place).cast("boolean"))
+        )
+
+    def _is_from(self, source: ir.Source) -> Column:
+        from pyspark.sql import functions as f
+
+        return f.lit(True) if len(self._topology.sources) == 1 else f.col("topic").isin(*source.topics)
+
+    # --- from node to node
+
+    def _flows(self, node: ir.Node) -> list[Flow]:
+        """The ways on which records reach a node and leave it."""
+        if node is self._aggregate:
+            return [self._result(self._aggregate)]
+        match node:
+            case ir.StreamSource():
+                return [self._source_flow(node)]
+            case ir.Merge():
+                return [flow for source in node.inputs for flow in self._flows(source)]
+            case ir.BranchOutput():
+                return [self._branch(node, flow) for flow in self._flows(node.input)]
+            case ir.OneInput():
+                return [self._step(node, flow) for flow in self._flows(node.input)]
+            case _:
+                raise NativeRefusalError(node, "runs in Python only")
+
+    def _source_flow(self, source: ir.StreamSource) -> Flow:
+        from pyspark.sql import functions as f
+
+        def part(name: str, serde: Serde) -> Part:
+            data = f.col(name)
+            try:
+                column = decoded(serde, data)
+            except NotNativeError:
+                column = data  # Nobody may look into it, but it can pass.
+                return Part(column, None, data, serde)
+            return Part(column, type_of(serde), data, serde)
+
+        flow = Flow(part("key", source.key_serde), part("value", source.value_serde))
+        return flow if len(self._topology.sources) == 1 else flow.when(self._is_from(source))
+
+    def _step(self, node: ir.Node, flow: Flow) -> Flow:
+        from pyspark.sql import functions as f
+
+        match node:
+            case ir.Filter():
+                holds = f.coalesce(self._value_of(node, node.predicate, flow), f.lit(False))
+                return flow.when(~holds if node.is_negated else holds)
+            case ir.MapValues():
+                return replace(flow, value=self._part(node, node.mapper, flow))
+            case ir.SelectKey():
+                return replace(flow, key=self._part(node, node.selector, flow))
+            case ir.Map():
+                if not isinstance(node.mapper, Call) or node.mapper.function != "PAIR":
+                    raise NativeRefusalError(node, "only a pair of expressions can be looked into")
+                key, value = node.mapper.arguments
+                return replace(flow, key=self._part(node, key, flow), value=self._part(node, value, flow))
+            case ir.Split():
+                return flow
+            case ir.Repartition():
+                written = self._through(node, flow.key, node.key_serde)
+                flow = replace(flow, key=written, value=self._through(node, flow.value, node.value_serde))
+                return flow.when(written.column.isNotNull()) if node.drops_null_keys else flow
+            case ir.ToStream():
+                return flow if node.selector is None else replace(flow, key=self._part(node, node.selector, flow))
+            case _:
+                raise NativeRefusalError(node, "runs in Python only")
+
+    def _branch(self, node: ir.BranchOutput, flow: Flow) -> Flow:
+        from pyspark.sql import functions as f
+
+        split = node.input
+        assert isinstance(split, ir.Split)
+        holds = [f.coalesce(self._value_of(split, one, flow), f.lit(False)) for one in split.predicates]
+        for earlier in holds[: node.index]:
+            flow = flow.when(~earlier)
+        return flow.when(holds[node.index]) if node.index < len(holds) else flow
+
+    def _through(self, node: ir.Node, part: Part, serde: Serde) -> Part:
+        """A part written and read again."""
+        data = _refusing_as(node, lambda: part.written(serde))
+        assert data is not None
+        return Part(part.column, part.type, data, serde)
+
+    def _part(self, node: ir.Node, function: Function, flow: Flow) -> Part:
+        assert isinstance(function, Expression)
+        if isinstance(function, ColumnOf) and function.name in ("key", "value"):
+            return flow.key if function.name == "key" else flow.value
+        return Part(self._value_of(node, function, flow), function.type)
+
+    def _value_of(self, node: ir.Node, function: Function, flow: Flow) -> Column:
+        assert isinstance(function, Expression)
+        known = {
+            name: part.column for name, part in (("key", flow.key), ("value", flow.value)) if part.type is not None
+        }
+        column: Column = _refusing_as(node, lambda: lowered(function, known))
+        return column
+
+    # --- aggregation
+
+    def _aggregated(self, rows: DataFrame, node: ir.Aggregate) -> DataFrame:
+        """One row for each key that has new records: the result, and the largest timestamp."""
+        from pyspark.sql import functions as f
+
+        fold = native_aggregate(node)
+        assert fold is not None
+        flows = self._flows(node.input) if self._section.before is None else [self._written_by_python(node)]
+        records = reduce(lambda one, other: one.union(other), (self._to_fold(rows, node, fold, flow) for flow in flows))
+        result = getattr(f, fold.function)("value").cast(spark_type(fold.result)).alias("value")
+        folded = records.groupBy("key").agg(result, f.max("timestamp").alias("timestamp"))
+        return folded.withColumn("headers", f.lit(None).cast(HEADERS_DDL))
+
+    def _to_fold(self, rows: DataFrame, node: ir.Aggregate, fold: NativeAggregate, flow: Flow) -> DataFrame:
+        key = _refusing_as(node, lambda: flow.key.written(node.table.key_serde))
+        if fold.folds is not None and flow.value.type not in fold.folds:
+            raise NativeRefusalError(node, "Spark sums and compares only whole numbers as Python does")
+        value = flow.value.column.isNotNull() if fold.folds is None else flow.value.column
+        chosen = _where(rows, flow.conditions).where(key.isNotNull() & flow.value.column.isNotNull())
+        return chosen.select(key.alias("key"), value.alias("value"), "timestamp")
+
+    def _written_by_python(self, node: ir.Aggregate) -> Flow:
+        """The records that the Python part ahead of an aggregation gives."""
+        from pyspark.sql import functions as f
+
+        written, fold = handover(node), native_aggregate(node)
+        key = Part(f.col("key"), None, f.col("key"), written.key_serde)
+        if fold is not None and fold.folds is None:
+            return Flow(key, Part(f.col("value"), None))
+        value = _refusing_as(node, lambda: decoded(written.value_serde, f.col("value")))
+        return Flow(key, Part(value, type_of(written.value_serde)))
+
+    def _result(self, node: ir.Aggregate) -> Flow:
+        from pyspark.sql import functions as f
+
+        data, fold = f.col("key"), native_aggregate(node)
+        assert fold is not None
+        key = Part(_decoded_or(data, node.table.key_serde), type_of(node.table.key_serde), data, node.table.key_serde)
+        return Flow(key, Part(f.col("value"), fold.result))
+
+    # --- what goes out
+
+    def _sink_outputs(self, sink: ir.Sink) -> list[tuple[tuple[Column, ...], list[Column]]]:
+        outputs = []
+        for flow in self._flows(sink.input):
+            key = _refusing_as(sink, lambda flow=flow: flow.key.written(sink.key_serde))
+            value = _refusing_as(sink, lambda flow=flow: flow.value.written(sink.value_serde))
+            outputs.append((flow.conditions, _columns(self._numbers[sink.name], key, value)))
+        return outputs
+
+    def _store_outputs(self, node: ir.Aggregate) -> list[tuple[tuple[Column, ...], list[Column]]]:
+        if not node.table.is_queryable:
+            return []
+        flow = self._result(node)
+        value = _refusing_as(node, lambda: flow.value.written(node.table.value_serde))
+        return [((), _columns(self._numbers[store_output(node.table.store)], flow.key.data, value))]
+
+
+def _decoded_or(data: Column, serde: Serde) -> Column:
+    try:
+        return decoded(serde, data)
+    except NotNativeError:
+        return data
+
+
+def _refusing_as(node: ir.Node, lower: Any) -> Any:
+    """Whatever cannot be lowered is refused in the name of its node."""
+    try:
+        return lower()
+    except NativeRefusalError:
+        raise
+    except NotNativeError as error:
+        raise NativeRefusalError(node, str(error)) from None
+
+
+def _where(rows: DataFrame, conditions: Iterable[Column]) -> DataFrame:
+    for condition in conditions:
+        rows = rows.where(condition)
+    return rows
+
+
+def _columns(output: int, key: Any, value: Any) -> list[Column]:
+    from pyspark.sql import functions as f
+
+    return [
+        f.lit(output).alias("output"),
+        f.lit(None).cast("string").alias("topic"),
+        key.alias("key"),
+        value.alias("value"),
+        f.col("timestamp"),
+        f.col("headers"),
+        f.lit(None).cast("int").alias("partition"),
+    ]
+
+
+def _struct_when(conditions: tuple[Column, ...], columns: list[Column]) -> Column:
+    from pyspark.sql import functions as f
+
+    whole = f.struct(*columns)
+    for condition in reversed(conditions):
+        whole = f.when(condition, whole)
+    return whole

@@ -1,0 +1,94 @@
+"""Keys and values as Spark columns: which serdes Spark can read and write by itself, and how.
+
+A serde without a native form keeps its pipeline in Python. Bytes that are not what the serde reads stop the pipeline,
+or are skipped, as its settings say. Start at `decoded`, `encoded` and `is_readable`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moldau.pipeline.ir.types import Array, DataType, Map, Primitive, Struct
+from moldau.pipeline.spark.native.expressions import NotNativeError, spark_type
+from moldau.serdes.plain import BytesSerde, IntegerSerde, JsonSerde, LongSerde, ShortSerde, StringSerde
+from moldau.serdes.serde import Serde
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+__all__ = ["READABLE", "decoded", "encoded", "is_readable"]
+
+READABLE = (BytesSerde, StringSerde, LongSerde, IntegerSerde, ShortSerde, JsonSerde)
+"""The serdes whose bytes Spark can read."""
+
+_SIZES = {LongSerde: 8, IntegerSerde: 4, ShortSerde: 2}
+
+
+def is_readable(serde: Serde, data: Column) -> Column | None:
+    """Whether bytes are what the serde reads, null being so; None where all bytes are."""
+    from pyspark.sql import functions as f
+
+    match serde:
+        case BytesSerde():
+            return None
+        case StringSerde(encoding="utf-8"):
+            return data.isNull() | f.is_valid_utf8(data.cast("string"))
+        case LongSerde() | IntegerSerde() | ShortSerde():
+            return data.isNull() | (f.octet_length(data) == _SIZES[type(serde)])
+        case JsonSerde():
+            # A document that is no JSON gives a struct of nulls; only this function tells it from one that is. Unlike
+            # Python it does not mind what follows a complete document.
+            return data.isNull() | f.try_parse_json(data.cast("string")).isNotNull()
+        case _:
+            raise NotNativeError(f"{type(serde).__name__} has no native form")
+
+
+def decoded(serde: Serde, data: Column) -> Column:
+    """The value of some bytes."""
+    from pyspark.sql import functions as f
+
+    match serde:
+        case BytesSerde():
+            return data
+        case StringSerde(encoding="utf-8"):
+            return data.cast("string")
+        case LongSerde() | IntegerSerde() | ShortSerde():
+            return _number(serde, data)
+        case JsonSerde():
+            if not isinstance(serde.data_type, Struct | Array | Map):
+                raise NotNativeError("JSON without a data_type can be looked into by Python only")
+            return f.from_json(data.cast("string"), spark_type(serde.data_type))
+        case _:
+            raise NotNativeError(f"{type(serde).__name__} has no native form")
+
+
+def _number(serde: Serde, data: Column) -> Column:
+    from pyspark.sql import functions as f
+
+    size = _SIZES[type(serde)]  # type: ignore[index]
+    # A negative target base makes 64 bits a signed number; fewer bits need their sign put on.
+    number = f.conv(f.hex(f.when(f.octet_length(data) == size, data)), 16, -10).cast("bigint")
+    if isinstance(serde, LongSerde):
+        return number
+    return f.when(number >= 2 ** (8 * size - 1), number - 2 ** (8 * size)).otherwise(number).cast("int")
+
+
+def encoded(serde: Serde, value: Column, data_type: DataType | None) -> Column:
+    """The bytes of a value of this type."""
+    from pyspark.sql import functions as f
+
+    match serde:
+        case BytesSerde() if data_type is Primitive.BYTES:
+            return value
+        case StringSerde(encoding="utf-8") if data_type is Primitive.STRING:
+            return value.cast("binary")
+        case LongSerde() if data_type in (Primitive.BIGINT, Primitive.INTEGER):
+            return f.unhex(f.lpad(f.hex(value.cast("bigint")), 16, "0"))
+        case IntegerSerde() if data_type is Primitive.INTEGER:
+            return f.unhex(f.right(f.lpad(f.hex(value.cast("bigint")), 16, "0"), f.lit(8)))
+        case JsonSerde() if isinstance(data_type, Struct | Array | Map):
+            return f.to_json(value, {"ignoreNullFields": "false"}).cast("binary")
+        case JsonSerde() if data_type in (Primitive.BIGINT, Primitive.INTEGER, Primitive.BOOLEAN):
+            return value.cast("string").cast("binary")
+        case _:
+            raise NotNativeError(f"{type(serde).__name__} cannot write {data_type} by itself")
