@@ -49,7 +49,7 @@ from moldau.server.topic_changes import log_topic_changes
 
 if TYPE_CHECKING:
     from moldau.broker.health.watchdog import Stall
-    from moldau.log.cleaning.cleaner import Cleaner, CleanerSettings
+    from moldau.log.cleaning.cleaner import Cleaner
     from moldau.log.directories.meta_properties import MetaProperties
     from moldau.log.partition_log import PartitionLog
     from moldau.net.connection import Connection
@@ -328,17 +328,6 @@ class Node:
             clock=clock,
         )
         self._cleaner.start()
-
-    def _cleaner_settings(self) -> CleanerSettings:
-        from moldau.log.cleaning.cleaner import CleanerSettings
-
-        value = self._current_config().value
-        return CleanerSettings(
-            threads=value("log.cleaner.threads"),
-            backoff_ms=value("log.cleaner.backoff.ms"),
-            dedupe_buffer_size=value("log.cleaner.dedupe.buffer.size"),
-            io_max_bytes_per_second=value("log.cleaner.io.max.bytes.per.second"),
-        )
 
     def _start_watchdog(self, started: StartedController) -> None:
         data_plane = self._data_plane

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from moldau.broker.data.schema_rules import Question, RegisteredSchema, RegistryUnreachableError, SchemaId
 from moldau.core.config import BrokerConfig
+from moldau.core.config.sections import setting
 from moldau.core.errors import ErrorCode, MoldauError
 
 if TYPE_CHECKING:
@@ -42,6 +43,17 @@ Value = TypeVar("Value")
 _logger = logging.getLogger("moldau.server.schema_ids")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistrySettings:
+    urls: list[str] = setting("confluent.schema.registry.url")
+    credentials_source: str = setting("confluent.basic.auth.credentials.source")
+    user_info: str | None = setting("confluent.basic.auth.user.info")
+    truststore: str | None = setting("confluent.ssl.truststore.location")
+    truststore_password: str | None = setting("confluent.ssl.truststore.password")
+    missing_ttl_s: float = setting("confluent.missing.id.cache.ttl.sec")
+    max_ids: int = setting("confluent.schema.registry.max.cache.size")
+
+
 @dataclass(frozen=True, slots=True)
 class RegistryAddress:
     """Where the registry is, and how much to remember of it."""
@@ -55,17 +67,17 @@ class RegistryAddress:
         """By the broker's settings; without a URL there, by the registries that announced themselves."""
         from moldau.client.registry_http import RegistryServers
 
-        value = config.value
-        in_url = value("confluent.basic.auth.credentials.source") == "URL"
-        store = value("confluent.ssl.truststore.location")
+        settings = config.section(RegistrySettings)
+        in_url = settings.credentials_source == "URL"
+        store = settings.truststore
         return cls(
             RegistryServers(
-                urls=tuple(value("confluent.schema.registry.url") or announced()),
-                user_info=None if in_url else value("confluent.basic.auth.user.info"),
-                truststore=(store, value("confluent.ssl.truststore.password") or "") if store else None,
+                urls=tuple(settings.urls or announced()),
+                user_info=None if in_url else settings.user_info,
+                truststore=(store, settings.truststore_password or "") if store else None,
             ),
-            missing_ttl_s=value("confluent.missing.id.cache.ttl.sec"),
-            max_ids=value("confluent.schema.registry.max.cache.size"),
+            missing_ttl_s=settings.missing_ttl_s,
+            max_ids=settings.max_ids,
         )
 
 
