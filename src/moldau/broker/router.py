@@ -55,8 +55,9 @@ class Route(NamedTuple):
     permissions: tuple[Permission, ...]
     """Every permission that a request of this API may need, the usual one first; none where anybody may ask.
 
-    Which of them one request needs is its handler's to say: a follower's fetch needs CLUSTER_ACTION in place of READ,
-    and only a transactional produce needs the transactional id.
+    Nothing reads them yet, as there is no authorizer; a test keeps the table complete. Which of them one request needs
+    depends on the request: a follower's fetch needs CLUSTER_ACTION in place of READ, and only a transactional produce
+    needs the transactional id.
     """
     announced_first: int | None = None
     """Lower bound told to clients where it differs: old librdkafka compresses only if Produce starts at 0."""

@@ -11,11 +11,14 @@ from collections.abc import AsyncGenerator, AsyncIterable
 from dataclasses import dataclass
 
 from moldau.http.calls import Answer
+from moldau.http.negotiation import MediaTypes
 from moldau.http.streaming import with_heartbeats
 
-__all__ = ["Event", "encode_event", "event_stream"]
+__all__ = ["EVENTS", "Event", "encode_event", "event_stream"]
 
 MEDIA_TYPE = "text/event-stream"
+EVENTS = MediaTypes.always(MEDIA_TYPE)
+"""The `media_types` of an endpoint that answers with `event_stream`: browsers accept nothing but this type."""
 HEARTBEAT = b":\n\n"
 """A comment, which clients skip."""
 DEFAULT_HEARTBEAT_S = 15.0

@@ -10,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENTS = [
     "README.md",
+    "CHANGELOG.md",
     "DESIGN.md",
     "CONTRIBUTING.md",
     *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md")),

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from moldau.http.auth import BasicCredentials, Credentials, Principal, UnauthenticatedError
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import AnyEndpoint, Endpoint, WebSocketEndpoint
-from moldau.http.events import Event, event_stream
+from moldau.http.events import EVENTS, Event, event_stream
 from moldau.http.metrics import HttpMetrics
 from moldau.http.service import build_app
 from moldau.http.sockets import Socket
@@ -43,7 +43,7 @@ async def echo(socket: Socket) -> None:
 ENDPOINTS: list[AnyEndpoint] = [
     Endpoint(method="GET", path="/greetings/{name}", handle=greet, summary="A greeting.", reply={"type": "object"}),
     Endpoint(method="POST", path="/doubles", handle=double, summary="Numbers, doubled.", is_stream=True),
-    Endpoint(method="GET", path="/ticks", handle=tick, summary="Three ticks."),
+    Endpoint(method="GET", path="/ticks", handle=tick, summary="Three ticks.", media_types=EVENTS),
     WebSocketEndpoint(path="/echo", handle=echo, summary="What you say."),
 ]
 app = build_app(ENDPOINTS, title="example", authenticate=authenticate, metrics=HttpMetrics("example"))

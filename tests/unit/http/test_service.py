@@ -44,7 +44,9 @@ def test_streams(client: httpx.Client) -> None:
 
 
 def test_events(client: httpx.Client) -> None:
-    assert client.get("/ticks", headers={"last-event-id": "2"}).text == "id: 3\ndata: tick 3\n\n"
+    for accepted in ("*/*", "text/event-stream"):  # the second is what a browser sends
+        answer = client.get("/ticks", headers={"last-event-id": "2", "accept": accepted})
+        assert (answer.status_code, answer.text) == (200, "id: 3\ndata: tick 3\n\n")
 
 
 def test_socket(server: Running) -> None:
