@@ -12,10 +12,10 @@ from tests.oracle.streams.builder import Built, build
 from tests.oracle.streams.comparison import Output, Result
 from tests.oracle.streams.functions import digest, text
 
-from moldau.pipeline.cores import join_buffer, subscriptions, window_rows
 from moldau.pipeline.cores.in_memory_run import InMemoryRun
 from moldau.pipeline.cores.records import OutputRecord, ValueAndTimestamp
 from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.cores.stores import join_buffer, subscriptions, window_rows
 from moldau.pipeline.cores.stores.write_back import WriteBack
 from moldau.streams import StringSerde, Topology
 from moldau.streams.test_driver import Run
