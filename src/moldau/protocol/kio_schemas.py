@@ -48,7 +48,7 @@ def entity_class(schema: str, version: int, kind: Kind) -> type:
 
 
 _NO_NEED_TO_HIDE: Final = frozenset({"hypothesis", "_hypothesis_pytestplugin", "kio.static.primitive"})
-"""Once one of these is loaded hypothesis is not hidden any more: pytest's plugin imports it from other threads."""
+"""Once one of these is loaded hypothesis is not hidden any more: pytest's plugin looks it up from other threads."""
 
 
 def _import(name: str) -> Any:

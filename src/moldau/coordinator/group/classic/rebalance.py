@@ -149,7 +149,7 @@ class ClassicRebalance:
     # --- members ----------------------------------------------------------------------------------------
 
     def touch(self, group: ClassicGroup, member: ClassicMember, now_ms: int) -> None:
-        """Extend the member's session; one that waits for a reply has no session deadline."""
+        """Extend the member's session, unless it waits for a reply and so cannot send heartbeats."""
         if not member.is_waiting:
             self._deadlines.set((SESSION, group.group_id, member.member_id), now_ms + member.session_timeout_ms)
 
