@@ -1,1 +1,1 @@
-"""Coordinators: who is in which group, what was committed, which transactions are open. Decided purely."""
+"""Group and transaction coordinators: members, committed offsets, open transactions. Pure decisions, no I/O."""

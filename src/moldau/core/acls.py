@@ -1,6 +1,6 @@
-"""Kafka's words for what a principal may be allowed to do, by the numbers of the protocol.
+"""Kafka's ACL operations and resource types, with the numbers of the protocol.
 
-Who is allowed what is decided elsewhere; here is only what there is to allow. Start at `Permission`.
+Vocabulary only: authorization is decided elsewhere. Start at `Permission`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ResourceType(IntEnum):
 
 
 class Permission(NamedTuple):
-    """An operation on some resource of a type; which resource, a request says."""
+    """An operation on a type of resource; the request names the resource."""
 
     operation: AclOperation
     resource_type: ResourceType
@@ -82,9 +82,9 @@ OPERATIONS_BY_RESOURCE: Final = {
     ResourceType.DELEGATION_TOKEN: frozenset({AclOperation.DESCRIBE}),
     ResourceType.USER: frozenset({AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS}),
 }
-"""The operations that mean something on each type of resource."""
+"""The operations that apply to each type of resource."""
 
 
 def operations_bitfield(resource_type: ResourceType) -> int:
-    """All operations of a resource as responses carry them: the bit of each operation's number is set."""
+    """All operations of a resource as a bit field, as in responses: the bit of each operation's number is set."""
     return sum(1 << operation for operation in OPERATIONS_BY_RESOURCE[resource_type])

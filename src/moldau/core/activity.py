@@ -1,7 +1,7 @@
-"""What a thread is busy with, and since when: written by the thread, read by whoever watches over it.
+"""What a thread is doing and since when: written by the thread, read by the watchdog.
 
-A call that may hang for as long as a disk does is made inside `with activity:`; `broker.health.watchdog` tells the
-operator when one takes too long. Start at `Activity`.
+A call that may block as long as a disk does is made inside `with activity:`; `broker.health.watchdog` logs calls that
+take too long. Start at `Activity`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ __all__ = ["Activity"]
 
 
 class Activity:
-    """One thread at a time does it. Reading needs no lock: both fields are replaced, never changed."""
+    """Used by one thread at a time. Reading needs no lock: both fields are replaced, never mutated."""
 
     __slots__ = ("name", "patience_s", "since_s", "thread_id")
 
     def __init__(self, name: str, *, patience_s: float) -> None:
         self.name = name
-        """As a log line has it: "a metadata write"."""
+        """As in a log line: "a metadata write"."""
         self.patience_s = patience_s
-        """Longer than this is worth a log line."""
+        """A longer call is logged."""
         self.since_s: float | None = None
-        """By the monotonic clock; `None` while nothing is being done."""
+        """By the monotonic clock; `None` while idle."""
         self.thread_id = 0
 
     def __enter__(self) -> None:

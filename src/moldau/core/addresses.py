@@ -1,4 +1,4 @@
-"""Addresses of listeners: what a host that is written in a setting means."""
+"""Addresses of listeners: how a host in a setting is interpreted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["is_loopback"]
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect to a listener on this host. A name is believed, not looked up."""
+    """Whether only this machine can connect to a listener on this host. A name is not resolved."""
     if host == "localhost":
         return True
     try:

@@ -1,4 +1,4 @@
-"""Random numbers of our own: a broker inside another program leaves the numbers that the program has seeded alone."""
+"""A private random generator: a broker embedded in a program does not disturb the program's seeded `random`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time as an argument: cores take `now_ms`, shells take a `Clock`, tests bring their own."""
+"""Time as an argument: pure code takes `now_ms`, code with I/O takes a `Clock`, tests pass their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Clock(Protocol):
         ...
 
     def monotonic_ms(self) -> int:
-        """Milliseconds that never go back, for timeouts and intervals."""
+        """Milliseconds that never go backwards, for timeouts and intervals."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""Errors: Kafka's wire codes, and the one family of exceptions that carry them.
+"""Errors: Kafka's error codes, and the base of the exceptions that carry them.
 
-A `MoldauError` knows its code and whether a retry helps; its message gives the subject, the facts
-and the way out. Start at `MoldauError`.
+A `MoldauError` has a code, and with it whether a retry helps; its message says what failed, why, and what to do.
+Start at `MoldauError`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["ErrorCode", "InvalidConfigError", "MoldauError", "ServiceError", "St
 
 
 class ErrorCode(IntEnum):
-    """Kafka's error codes, by Kafka's names."""
+    """Kafka's error codes, with Kafka's names."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -153,7 +153,7 @@ class ErrorCode(IntEnum):
 
     @property
     def is_retriable(self) -> bool:
-        """Whether clients refresh metadata or back off and try again."""
+        """Whether clients refresh metadata or back off and retry."""
         return self in _RETRIABLE
 
 
@@ -191,7 +191,7 @@ _RETRIABLE = frozenset(
 
 
 class MoldauError(Exception):
-    """Base of every error we raise on purpose."""
+    """Base of every error that moldau raises deliberately."""
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
 
@@ -207,4 +207,4 @@ class StartupError(MoldauError):
 
 
 class ServiceError(MoldauError):
-    """A service beside the cluster failed or refused. No record is to blame, so none may be skipped for it."""
+    """An external service failed or rejected a request. It is not the fault of a record, so none may be skipped."""

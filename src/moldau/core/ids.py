@@ -1,6 +1,6 @@
-"""Names for the things Kafka numbers: nodes, topics, partitions, offsets, epochs.
+"""Types for Kafka's ids and numbers: nodes, topics, partitions, offsets, epochs.
 
-Ids are types, so that a signature says which number it wants. Start at `TopicPartition`.
+Ids are types, so that a signature says which number it expects. Start at `TopicPartition`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
-"""The largest numbers that Kafka's protocol carries; often they stand for "no limit"."""
+"""The largest numbers in Kafka's protocol; often they mean "no limit"."""
 
 NodeId = NewType("NodeId", int)
 Offset = NewType("Offset", int)
@@ -31,7 +31,7 @@ ProducerId = NewType("ProducerId", int)
 
 
 class TopicPartition(NamedTuple):
-    """One partition of one topic. Prints as its directory is named: `topic-0`."""
+    """One partition of one topic. Its text is its directory's name: `topic-0`."""
 
     topic: str
     partition: int
@@ -54,14 +54,14 @@ def render_uuid(value: uuid.UUID) -> str:
 
 
 def parse_uuid(text: str) -> uuid.UUID:
-    """Read the 22-character form; raises `ValueError` for anything else."""
+    """Parse the 22-character form; raises `ValueError` for anything else."""
     if len(text) != 22:
         raise ValueError(f"{text!r} is not a 22-character id; make one with kafka-storage random-uuid")
     return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
 
 
 def random_uuid() -> uuid.UUID:
-    """A random id whose text does not begin with a dash, which tools would take for an option.
+    """A random id whose text does not begin with a dash, which tools would parse as an option.
 
     Ids 0 to 99 are reserved by Kafka; a random version-4 uuid is never among them.
     """

@@ -19,10 +19,10 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(key: str, partitions: int) -> int:
-    """The partition of a coordinator's topic that looks after `key`.
+    """The partition of a coordinator's topic that is responsible for `key`.
 
-    By the absolute value of the signed hash, as Apache Kafka's own data directories have it; the one number without
-    an absolute value in 32 bits counts as 0.
+    By the absolute value of the signed hash, as in Apache Kafka's data directories; the one number without an absolute
+    value in 32 bits counts as 0.
     """
     value = java_hash(key)
     if value >= _SIGN_BIT:

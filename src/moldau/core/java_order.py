@@ -1,4 +1,4 @@
-"""The order in which Java's HashMap gives its keys, which Kafka's tools show and people's notes contain."""
+"""The iteration order of Java's HashMap, which is visible in the output of Kafka's tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOAD_FACTOR = 0.75
 
 
 def java_hash_order(keys: Iterable[str]) -> list[str]:
-    """Keys by bucket; within a bucket the order of insertion stays, as a chain of entries keeps it."""
+    """Keys by bucket; within a bucket in the order of insertion, as in a chain of entries."""
     inserted = list(keys)
     buckets = 16
     while len(inserted) > buckets * LOAD_FACTOR:

@@ -1,6 +1,6 @@
 """Prometheus' text format 0.0.4: the one place that writes it. Pure.
 
-A family is a name with all its series; whoever measures makes families, and `render` writes them in pieces, so that a
+A family is a name with all its series; metric sources return families, and `render` writes them in pieces, so that a
 process with thousands of series can do other work in between. Start at `render`.
 
     # HELP moldau_subjects Subjects that are not deleted.
@@ -26,7 +26,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class MetricType:
-    """The words for `MetricFamily.type`."""
+    """The values of `MetricFamily.type`."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -34,11 +34,11 @@ class MetricType:
 
 
 class Histogram(NamedTuple):
-    """Counts per bucket, each bucket alone; they are summed up when written."""
+    """Counts per bucket, not cumulative; they are summed up when rendered."""
 
     bounds: tuple[float, ...]
     counts: tuple[int, ...]
-    """One more than there are bounds: the last is for what lies above them all."""
+    """One more than there are bounds: the last counts values above all bounds."""
     sum: float
 
 
@@ -49,22 +49,22 @@ class Series(NamedTuple):
 
 class MetricFamily(NamedTuple):
     name: str
-    """As `metric_name` makes it of any text."""
+    """A valid name, see `metric_name`."""
     type: str
     help: str
-    """One sentence; none is written where it is empty."""
+    """One sentence; if empty, no HELP line is written."""
     series: Iterable[Series]
 
 
 def render(families: Iterable[MetricFamily]) -> Iterator[str]:
-    """The text of all families, in pieces of a few hundred lines. Series are taken one by one, as they are written."""
+    """The text of all families, in pieces of a few hundred lines. Series are iterated lazily."""
     for family in families:
         yield from _render_family(family)
 
 
 @lru_cache(maxsize=4096)
 def metric_name(text: str) -> str:
-    """A valid name that looks most like `text`: lower case, with `_` for whatever is not allowed."""
+    """`text` as a valid name: lower case, with `_` for every character that is not allowed."""
     name = re.sub(r"[^a-z0-9_]", "_", text.lower())
     return f"_{name}" if not name or name[0].isdigit() else name
 
@@ -110,7 +110,7 @@ def _escape_help(text: str) -> str:
 
 
 def _render_bound(bound: float) -> str:
-    """Bounds keep their point, `1.0`: existing queries name them so."""
+    """Bounds keep their decimal point, `1.0`, because existing queries use it."""
     return "+Inf" if bound == math.inf else repr(float(bound))
 
 
@@ -125,5 +125,5 @@ def _render_number(value: float) -> str:
 
 
 def _render_fraction(value: float) -> str:
-    """Six digits behind the point are enough, except where they would be all zeros."""
+    """Six decimal places, unless they would all be zeros."""
     return repr(round(value, 6) or value)

@@ -1,4 +1,4 @@
-"""Java properties files, as Kafka's configuration files are written."""
+"""Parser of Java properties files, the format of Kafka's configuration files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SEPARATOR = re.compile(r"(?<!\\)(?:\\\\)*[=:\s]")
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Read `key=value`, `key: value` or `key value` lines; the last of a repeated key wins."""
+    """Parse `key=value`, `key: value` or `key value` lines; the last of a repeated key wins."""
     return dict(_split(line) for line in _logical_lines(text))
 
 

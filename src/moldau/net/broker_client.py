@@ -1,9 +1,9 @@
 """Requests of this node to another one, never blocking the event loop: registration, followers, transaction markers.
 
 One connection, opened when first needed and again after it was lost, not more often than the backoff allows. Several
-requests may be in flight; each has a deadline, and answers find their request by its correlation id. Any trouble on
-the way is an `OSError` (a `TimeoutError` is one) or a `MoldauError`, and the next request starts over. What repeats a
-request is the caller's to decide. Start at `BrokerClient.send`.
+requests may be in flight; each has a deadline, and responses are matched by correlation id. A failure is raised as an
+`OSError` (a `TimeoutError` is one) or a `MoldauError`, and the next request opens a new connection. Retries are up to
+the caller. Start at `BrokerClient.send`.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class ReconnectBackoff:
         self._failures = 0
 
     def next_delay_s(self) -> float:
-        """After a failure."""
+        """The delay after one more failure."""
         delay_s: float = min(self._longest_s, self._first_s * 2 ** min(self._failures, 30))
         self._failures += 1
         return delay_s * CHANCE.uniform(0.8, 1.2)
 
     def reset(self) -> None:
-        """After a request that was answered; connecting alone proves little."""
+        """Called after a request was answered: a connection alone does not prove that the broker works."""
         self._failures = 0
 
 
@@ -74,7 +74,7 @@ class BrokerClient:
         mechanism: Callable[[], SaslMechanism] | None = None,
         backoff: ReconnectBackoff | None = None,
     ) -> None:
-        """`mechanism` makes what a SASL login needs, one for each connection; without it there is no login."""
+        """`mechanism` creates the SASL mechanism of each new connection; without it there is no login."""
         self.address = f"{host}:{port}"
         self._host, self._port = host, port
         self._client_id = client_id
@@ -93,7 +93,7 @@ class BrokerClient:
         self._is_closed = False
 
     async def send(self, api_key: ApiKey, request: Message, *, timeout_s: float | None = None) -> Message:
-        """Ask in the highest version both sides know. Errors within the answer are the caller's to judge."""
+        """Send in the highest version both sides support. Error codes inside the response are left to the caller."""
         return await self.exchange(
             api_key,
             lambda version: encode_request(api_key, version, request),
@@ -109,7 +109,7 @@ class BrokerClient:
         *,
         timeout_s: float | None = None,
     ) -> Reply:
-        """The same for a caller with codecs of its own: `encode` is given the version and returns the body."""
+        """`send` for a caller with its own codecs: `encode` is given the version and returns the body."""
         timeout_s = self._request_timeout_s if timeout_s is None else timeout_s
         deadline = asyncio.get_running_loop().time() + timeout_s
         await self._wait_for_turn(deadline, timeout_s)
@@ -146,7 +146,7 @@ class BrokerClient:
     # The connection
 
     async def _connected(self, deadline: float, timeout_s: float) -> _Connection:
-        """The connection, opened if there is none; whoever waits for it shares one attempt."""
+        """The connection, opened if there is none; concurrent callers share one attempt."""
         if self._is_closed:
             raise ConnectionAbortedError(f"the client of {self.address} is closed")
         if self._connection is not None and not self._connection.is_closed:
@@ -157,7 +157,7 @@ class BrokerClient:
         opening = self._opening
         try:
             async with asyncio.timeout_at(deadline) as waiting:
-                # One caller that gives up must not take the connection from the others.
+                # One caller that is cancelled must not cancel the connection attempt of the others.
                 return await asyncio.shield(opening)
         except TimeoutError:
             if not waiting.expired():
@@ -266,7 +266,7 @@ class _Pending(NamedTuple):
 
 
 class _Connection:
-    """One connection from its first byte to its last: frames out, frames in, who waits for which."""
+    """One connection: sends and receives frames, and knows which caller waits for which response."""
 
     def __init__(self, transport: Transport, address: str, client_id: str, response_limit_bytes: int) -> None:
         self._transport = transport
@@ -287,8 +287,8 @@ class _Connection:
     async def ask(self, api_key: ApiKey, version: int, body: bytes, deadline: float, timeout_s: float) -> bytes:
         """Send one request and wait for the frame that answers it.
 
-        A caller that no longer waits leaves its request in flight: the answer is dropped when it comes, and the
-        deadline still holds.
+        The request of a cancelled caller stays in flight: its response is dropped on arrival, and its deadline still
+        applies.
         """
         if self.is_closed:
             raise ConnectionResetError(f"lost the connection to {self._address}")
@@ -304,8 +304,8 @@ class _Connection:
         return await answer
 
     def _note_overdue(self, correlation_id: int, api_key: ApiKey, timeout_s: float) -> None:
-        """A broker answers in order: whatever was asked after this request waits behind it. So start over."""
-        # Where the loop itself was late, the answer may be here already.
+        """Close the connection: a broker answers in order, so every later request waits behind this one."""
+        # If the loop itself was late, the response may already be in the socket.
         self._on_readable()
         late = self._pending.pop(correlation_id, None)
         if late is None:
@@ -358,7 +358,7 @@ class _Connection:
             self.fail(MalformedResponseError, str(error))
 
     def _take_frames(self) -> None:
-        """Hand every whole frame to whoever asked; memory grows with what has arrived, not with what a length says."""
+        """Pass every complete frame to its caller; memory grows with received bytes, not with the announced length."""
         position, incoming = 0, self._incoming
         while len(incoming) - position >= 4:
             size = int.from_bytes(incoming[position : position + 4], "big", signed=True)
@@ -383,7 +383,7 @@ class _Connection:
             pending.answer.set_result(frame)
 
     def fail(self, kind: type[OSError] | type[MoldauError], reason: str) -> None:
-        """Close; whoever waits for an answer is told the reason."""
+        """Close; every pending request fails with the reason."""
         if self.is_closed:
             return
         self.is_closed = True

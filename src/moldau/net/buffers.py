@@ -1,7 +1,7 @@
 """Memory for requests: one scratch buffer shared by all connections, and a buffer of its own for each large frame.
 
-A buffer grows with what has arrived and never because a length says so. How much all of them may hold
-together is `queued.max.request.bytes`. Start at `FrameBuffers`.
+A buffer grows with the bytes received, never because of an announced length. `queued.max.request.bytes` limits what
+all of them hold together. Start at `FrameBuffers`.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 __all__ = ["LARGE_FRAME_BYTES", "SCRATCH_BYTES", "STEP_BYTES", "FrameBuffers", "next_capacity"]
 
 SCRATCH_BYTES = 256 * 1024
-"""One read takes at most this; every whole frame in it is handled where it lies."""
+"""The most that one read takes; every complete frame in it is handled in place, without a copy."""
 
 LARGE_FRAME_BYTES = 64 * 1024
-"""Larger frames that did not arrive whole get a buffer of their own."""
+"""Larger frames that did not arrive in one read get their own buffer."""
 
 PEEK_BYTES = 4096
-"""What is read of a frame that will be large, before its own buffer takes the rest without a copy."""
+"""How much of an expected large frame is read into the scratch buffer; the rest is read into its own buffer."""
 
 FIRST_BYTES = 16 * 1024
 STEP_BYTES = 1024 * 1024 + 64 * 1024
-"""A batch of the default largest size with its envelope fits in one step."""
+"""A request with one batch of the default maximum size fits in one step."""
 
 POOLED_BUFFERS = 16
 

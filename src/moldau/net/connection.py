@@ -1,9 +1,9 @@
-"""One client's connection: frames are cut out of what arrives, replies leave in the order of their requests.
+"""One client's connection: splits the received bytes into frames and sends replies in the order of their requests.
 
-How bytes move is the transport's business (`net.transport`), what a frame means the handler's. Every whole frame of a
-read is handled where it lies, and all replies of a read leave in one `send`. Three things make a connection wait
-instead of reading on: a reply that holds back what follows it, a client that does not take its replies, and a lack of
-memory for a large frame. Start at `Connection._on_readable`.
+The transport (`net.transport`) moves the bytes, the handler interprets a frame. Every complete frame of a read is
+handled in place, and all replies of a read leave in one `send`. Three things pause reading: a reply that blocks later
+requests, a client that does not read its replies, and too little memory for a large frame. Start at
+`Connection._on_readable`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ __all__ = ["Connection", "oversize_reason"]
 log = logging.getLogger(__name__)
 
 UNSENT_LIMIT_BYTES: Final = 1024 * 1024
-"""While a client leaves more than this unread, none of its further requests are handled."""
+"""While more than this waits to be read by a client, none of its further requests are handled."""
 
 SEND_SHARE_BYTES: Final = 2 * 1024 * 1024
-"""One turn of the loop sends at most this, so that one large reader does not keep the others waiting."""
+"""The most that one loop iteration sends, so that one large reader does not delay the others."""
 
 SLOTS_LIMIT: Final = 4096
-"""The same limit for replies that are not known yet, as a count."""
+"""The same limit for replies that are not ready yet, as a count."""
 
 _frame_length = struct.Struct(">i").unpack_from
 
@@ -178,11 +178,11 @@ class Connection:
         self._earned_bytes = self._frame_bytes
         self._handle_frames(memoryview(frame), 0, self._frame_bytes)
         self._server.give_back(frame)
-        # The next one is probably as large: read just its beginning into the scratch, the rest in place.
+        # The next one is probably as large: read only its beginning into the scratch buffer, the rest into its own.
         self._window = self._server.buffers.peek
 
     def _handle_frames(self, view: memoryview, position: int, end: int) -> None:
-        """Handle every whole frame in `view[position:end]` and keep the rest for the next read."""
+        """Handle every complete frame in `view[position:end]` and keep the rest for the next read."""
         handle, out = self._handle, self._out
         largest = self._server.limits.request_max_bytes
         unsent = self._unsent_bytes
@@ -224,14 +224,14 @@ class Connection:
             self._window = self._scratch
 
     def _may_go_on(self) -> bool:
-        """After a reply that had to line up, or many that have not left: may the next request be handled?"""
+        """Whether the next request may be handled, after a reply was queued or many have not been sent yet."""
         self._flush()
         if self._unsent_bytes + self._lined_up_bytes > UNSENT_LIMIT_BYTES or len(self._slots) > SLOTS_LIMIT:
             self._is_choked = True
         return self._held is None and not self._is_choked and not self.is_closed
 
     def _leave_over(self, view: memoryview, position: int, end: int) -> None:
-        """Keep bytes that cannot be handled yet: a frame's beginning, or whole frames that have to wait."""
+        """Keep bytes that cannot be handled yet: a partial frame, or complete frames that have to wait."""
         self._leftover = b""
         self._window = self._scratch
         rest = end - position
@@ -265,7 +265,7 @@ class Connection:
             self._transport.stop_reading()
 
     def drain(self) -> None:
-        """Take no further requests; replies under way still leave."""
+        """Accept no further requests; pending replies are still sent."""
         self._pause_reading()
 
     def on_memory_available(self) -> None:
@@ -273,7 +273,7 @@ class Connection:
         self._resume()
 
     def _resume(self) -> None:
-        """Handle what was left over and read on, now that a reason to wait is gone."""
+        """Handle the remaining bytes and continue reading, after a reason to pause has gone."""
         if self._has_to_wait:
             return
         if self._leftover:
@@ -294,7 +294,7 @@ class Connection:
     # Replies
 
     def _line_up(self, reply: bytes | FileReply | ReplySlot) -> None:
-        """Give a reply its place behind those that are not yet known."""
+        """Queue a reply behind those that are not ready yet."""
         if isinstance(reply, ReplySlot):
             if not reply.is_complete:
                 if reply.holds_back:
@@ -311,13 +311,13 @@ class Connection:
             self._queue(reply)
 
     def on_slot_complete(self) -> None:
-        """Some slot of this connection is complete; all that are complete leave together, a little later."""
+        """A slot of this connection is complete; all that are complete by the next loop iteration are sent together."""
         if not self._drain_scheduled and not self.is_closed:
             self._drain_scheduled = True
             self._server.loop.call_soon(self._drain)
 
     def _drain(self) -> None:
-        """Send the replies at the head of the line that are known by now, and go on if nothing holds us back."""
+        """Send the replies at the head of the queue that are ready, and continue reading if nothing prevents it."""
         self._drain_scheduled = False
         slots = self._slots
         while slots:
@@ -351,7 +351,7 @@ class Connection:
             self._pump()
 
     def _flush(self, *, send: bool = True) -> None:
-        """Hand over to the socket what replies are ready; what it does not take waits for it."""
+        """Send the ready replies; what the socket does not take is sent once it is writable."""
         out = self._out
         if not out or self.is_closed:
             return
@@ -375,7 +375,7 @@ class Connection:
             self._wait_for_room()
 
     def _pump(self) -> None:
-        """Send what waits until it is gone, the socket is full, or others should have a turn."""
+        """Send queued output until it is all sent, the socket is full, or this iteration's share is used up."""
         outgoing, before = self._outgoing, self._unsent_bytes
         try:
             while outgoing and before - self._unsent_bytes < SEND_SHARE_BYTES:
@@ -449,7 +449,7 @@ class Connection:
         self._server.forget(self)
 
     def _release(self) -> None:
-        """Give back everything that was held for this client."""
+        """Release everything held for this client."""
         if self._frame is not None:
             self._server.give_back(self._frame)
             self._frame = None
@@ -464,7 +464,7 @@ class Connection:
 
 
 def oversize_reason(size: int, largest: int) -> str:
-    """Recognise text or a TLS handshake where a length is expected, and say so instead of a strange number."""
+    """The reason to log for an oversized length: text or a TLS handshake is recognised and named as such."""
     start = size.to_bytes(4, "big", signed=True)
     if start.isascii() and start.decode().isprintable():
         return f"it does not speak Kafka's protocol: its first bytes are the text {start.decode()!r}"

@@ -1,4 +1,4 @@
-"""What clients may take of a server: sizes, counts and time. Start at `Limits`."""
+"""Limits on what clients may use of a server: sizes, counts and times. Start at `Limits`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Limits", "parse_overrides"]
 
 KAFKA_BUFFER_BYTES = 102_400
 """Kafka's default for both socket buffers. The kernel starts near it and grows them with the load, which a fixed
-size would forbid; so this one value leaves the choice to the kernel, as -1 does."""
+size would prevent; so this value means "let the kernel choose", as -1 does."""
 
 
 def _chosen_buffer(configured: int) -> int:
@@ -19,7 +19,7 @@ def _chosen_buffer(configured: int) -> int:
 
 
 def parse_overrides(text: str) -> dict[str, int]:
-    """Read `host:n,host:n`; the last colon separates, so that IPv6 addresses pass."""
+    """Parse `host:n,host:n`; the last colon is the separator, so IPv6 addresses work."""
     overrides = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         host, colon, count = entry.rpartition(":")
@@ -34,14 +34,14 @@ class Limits:
     request_max_bytes: int = setting("socket.request.max.bytes")
     """A larger request closes its connection."""
     queued_request_bytes: int = setting("queued.max.request.bytes")
-    """Over it no further large request begins to be read; -1 for no limit."""
+    """Above it no further large request is read; -1 for no limit."""
     max_connections: int = setting("max.connections")
     """At the limit new connections wait in the backlog."""
     max_connections_per_ip: int = setting("max.connections.per.ip")
-    """Over it a new connection is closed at once."""
+    """Above it a new connection is closed at once."""
     per_ip_overrides: Mapping[str, int] = setting("max.connections.per.ip.overrides", parse_overrides)
     max_connections_per_second: int = setting("max.connection.creation.rate")
-    """Over it new connections wait for the next second."""
+    """Above it new connections wait for the next second."""
     idle_ms: int = setting("connections.max.idle.ms")
     """Negative for never."""
     listen_backlog: int = setting("socket.listen.backlog.size")

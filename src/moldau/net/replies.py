@@ -1,8 +1,8 @@
-"""What a request handler gives back to its connection.
+"""What a request handler returns to its connection.
 
 Most replies are whole frames as `bytes`. A `FileReply` also names ranges of files, which go from the
-page cache to the socket without passing through us. A `ReplySlot` keeps a reply's place in line until
-it is known. Start at `ReplySlot`.
+page cache to the socket without being copied into this process. A `ReplySlot` keeps a reply's place in the order
+until it is ready. Start at `ReplySlot`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["CloseConnectionError", "FileRange", "FileReply", "Handled", "ReplySl
 
 
 class CloseConnectionError(Exception):
-    """The only answer is to close; the message says why and is logged."""
+    """The connection has to be closed; the message is the reason that is logged."""
 
 
 class OpenFile(Protocol):
@@ -25,7 +25,7 @@ class OpenFile(Protocol):
 
 
 class FileRange(Protocol):
-    """Bytes of an open file, which stays open and as it is for as long as somebody holds on to it."""
+    """Bytes of an open file; the file stays open and unchanged while this object is referenced."""
 
     @property
     def file(self) -> OpenFile: ...
@@ -50,9 +50,9 @@ class FileReply:
 
 
 class ReplySlot:
-    """A place in a connection's line of replies.
+    """A reply's place in the order of a connection's replies.
 
-    With `holds_back` the connection handles nothing further until the slot is complete, as with a parked
+    With `holds_back` the connection handles no further request until the slot is complete, as with a waiting
     fetch; without it later requests are handled meanwhile and only their replies wait.
     """
 
@@ -67,7 +67,7 @@ class ReplySlot:
         """Called when the connection closes before the slot is complete."""
 
     def complete(self, reply: bytes | FileReply | None) -> None:
-        """Fill the slot; `None` means that this request is not answered at all."""
+        """Fill the slot; `None` means that this request gets no reply."""
         self.on_close = None
         if self.connection.is_closed:
             return
@@ -81,4 +81,4 @@ class ReplySlot:
 
 
 Handled = bytes | FileReply | ReplySlot | None
-"""What handling one frame gives: the reply, its place in line, or `None` for no reply."""
+"""The result of handling one frame: the reply, a slot for it, or `None` for no reply."""

@@ -1,7 +1,7 @@
-"""Listening sockets and the connections they bring, within their limits.
+"""Listening sockets and their accepted connections, within the configured limits.
 
-The server knows frames and nothing of what is in them: `handle` is given each one. It runs on a loop that
-offers `add_reader` and `add_writer` (uvloop, or asyncio's own). Start at `Server.listen`.
+The server does not interpret frames: each is passed to `handle`. It needs a loop with `add_reader` and `add_writer`
+(uvloop, or asyncio's own). Start at `Server.listen`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ __all__ = ["RequestHandler", "Server"]
 log = logging.getLogger(__name__)
 
 RequestHandler = Callable[[Connection, memoryview, int, int], Handled]
-"""`(connection, buffer, start, end)`: the frame without its length. The buffer is lent for the call only."""
+"""`(connection, buffer, start, end)`: the frame without its length. The buffer is valid during the call only."""
 
 TICK_SECONDS = 1.0
 ACCEPT_TURN = 64
-"""Connections taken per turn, so that a storm of them leaves room for those already here."""
+"""Connections accepted per loop iteration, so that a burst of them does not starve the open ones."""
 SHED_IDLE_TICKS = 30
-"""A connection without a request for this long makes way for a new one when file descriptors are short."""
+"""A connection idle for this long may be closed in favour of a new one when file descriptors are short."""
 
 _OUT_OF_FILES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
@@ -58,7 +58,7 @@ class Server:
         self.loop = loop
         self.handle = handle
         self.limits = limits
-        """Replace it to change a limit; connections look it up each time."""
+        """Replace it to change a limit; connections read it each time."""
         self._descriptors = descriptors
         """How many connections there are file descriptors for; may change at any time."""
         self._shortage = Shortage()
@@ -66,7 +66,7 @@ class Server:
         self.buffers = FrameBuffers()
         self.connections: set[Connection] = set()
         self.tick = 0
-        """Seconds since the start, coarsely: what idleness is measured in."""
+        """Seconds since the start, updated once per tick: the clock for idle times."""
         self.received_bytes = 0
         self.sent_bytes = 0
         self.accepted_connections = 0
@@ -90,14 +90,14 @@ class Server:
     ) -> int:
         """Bind and start accepting; returns the port, which differs from `port` where that was 0.
 
-        `transport` is what every connection of this listener moves its bytes by.
+        `transport` creates the transport of each accepted connection.
         """
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if self.limits.receive_buffer_bytes > 0:
-                # Before listen, so that accepted sockets inherit it in time for their window scale.
+                # Before listen, so that accepted sockets inherit it before their window scale is negotiated.
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.receive_buffer_bytes)
             sock.setblocking(False)
             sock.bind((host, port))
@@ -126,14 +126,14 @@ class Server:
             except OSError as error:
                 if error.errno not in _OUT_OF_FILES:
                     raise
-                # The next tick tries again: a level-triggered loop would otherwise spin on it.
+                # Retried at the next tick: a level-triggered loop would otherwise spin on it.
                 self._note_shortage()
                 self._stop_accepting(None)
                 return
             if len(self.connections) < most or self._make_room(most):
                 self._admit(accepted, listener, peer)
             else:
-                # Refused at once, a client can try elsewhere or later; in the backlog it would only time out.
+                # A client that is rejected at once can retry elsewhere or later; in the backlog it would only time out.
                 self.refused_connections += 1
                 accepted.close()
 
@@ -166,7 +166,7 @@ class Server:
         try:
             connection = self._connection(accepted, listener, peer)
         except OSError as error:
-            # The client may be gone already, or TLS cannot be set up for it: nobody else is concerned.
+            # The client may have disconnected, or TLS cannot be set up for it: other connections are not affected.
             self.refused_connections += 1
             log.warning("a connection of %s on %s could not be set up: %s", host, listener.name, error)
             accepted.close()
@@ -189,7 +189,7 @@ class Server:
         return Connection(self, listener.transport(self.loop, accepted, session), session)
 
     def _stop_accepting(self, reason: str | None) -> None:
-        """Until the next tick, or until a connection closes; `None` where the reason is logged already."""
+        """Pause accepting until the next tick or until a connection closes; `None` if the reason is already logged."""
         if not self._is_accepting:
             return
         self._is_accepting = False
@@ -209,7 +209,7 @@ class Server:
         for fd, listener in self._listening.items():
             self.loop.add_reader(fd, self._accept, listener)
 
-    # What connections ask of their server
+    # Called by connections
 
     def forget(self, connection: Connection) -> None:
         """A connection has closed."""
@@ -231,7 +231,7 @@ class Server:
         self._short_of_memory.append(connection)
 
     def give_back(self, frame: bytearray) -> None:
-        """Return a large frame's buffer and let those who waited for memory try again."""
+        """Return a large frame's buffer and wake the connections that wait for memory."""
         self.buffers.give_back(frame)
         if self._short_of_memory and self.has_memory():
             waiting, self._short_of_memory = self._short_of_memory, []
@@ -251,7 +251,7 @@ class Server:
             self._close_idle(self.tick - idle_ticks)
 
     def _keep_within_descriptors(self) -> None:
-        """Close connections if the limit of open files was lowered: segment files of the log come first."""
+        """Close connections if the limit of open files was lowered: the log's segment files have priority."""
         excess = len(self.connections) - self._descriptors()
         if excess > 0:
             self._note_shortage()
@@ -270,7 +270,7 @@ class Server:
     # The end
 
     def stop_listening(self) -> None:
-        """Take no new connections; those that are here go on."""
+        """Accept no new connections; the open ones continue."""
         for fd, listener in self._listening.items():
             if self._is_accepting:
                 self.loop.remove_reader(fd)
@@ -278,7 +278,7 @@ class Server:
         self._listening.clear()
 
     def drain(self) -> None:
-        """Take no new connections and no new requests, so that replies under way can leave before the end."""
+        """Accept no new connections and no new requests, so that pending replies can be sent before `close`."""
         self.stop_listening()
         self.is_draining = True
         for connection in self.connections:

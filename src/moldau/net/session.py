@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection, and through which listener they came. Start at `Session`."""
+"""The client of a connection: its address, its principal and its listener. Start at `Session`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 __all__ = ["ANONYMOUS", "Session"]
 
 ANONYMOUS: Final = "User:ANONYMOUS"
-"""Kafka's principal for a client that nobody has authenticated."""
+"""Kafka's principal for a client that is not authenticated."""
 
 
 class Session:
-    """One for each connection, as long as the connection lives; handlers see it as `connection.session`.
+    """One for each connection, with the same lifetime; handlers see it as `connection.session`.
 
-    Whoever authenticates the client (the TLS transport by its certificate, a SASL exchange by its password) replaces
-    `principal`; a request is handled for the principal of the moment it arrived.
+    Authentication (a certificate in the TLS transport, a password in a SASL exchange) replaces `principal`; a request
+    is handled for the principal at the time it arrived.
     """
 
     __slots__ = ("client_host", "client_port", "listener_name", "local_host", "principal")
@@ -24,5 +24,5 @@ class Session:
         self.client_host = client_host
         self.client_port = client_port
         self.local_host = local_host
-        """The address of ours that the client connected to."""
+        """The local address that the client connected to."""
         self.principal = ANONYMOUS

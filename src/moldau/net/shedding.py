@@ -1,4 +1,4 @@
-"""Too few file descriptors for all connections: which are closed, and what the log says. Pure.
+"""Too few file descriptors for all connections: which are closed, and when that is logged. Pure.
 
 Start at `idle_longest`.
 """
@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 __all__ = ["Shortage", "idle_longest"]
 
 CALM_TICKS = 10
-"""Without a new sign of shortage for this many seconds it is over."""
+"""A shortage is over when there was no new sign of it for this many seconds."""
 REMIND_TICKS = 300
 
 
@@ -32,14 +32,14 @@ def idle_longest(connections: Iterable[Connection], count: int) -> list[Connecti
 
 
 class Shortage:
-    """Decides when to log: once at the start, a reminder now and then, once at the end."""
+    """Decides when to log a shortage: once at its start, reminders at intervals, once at its end."""
 
     def __init__(self) -> None:
         self._last_tick: int | None = None
         self._next_line_tick = 0
 
     def note_shortage(self, tick: int, connections: int) -> str | None:
-        """A connection was refused or closed for want of a descriptor; returns the line to log, if one is due."""
+        """A connection was rejected or closed for lack of a descriptor; returns the line to log, if one is due."""
         is_new = self._last_tick is None
         self._last_tick = tick
         if not is_new and tick < self._next_line_tick:
@@ -52,12 +52,12 @@ class Shortage:
         )
 
     def note_full(self, tick: int) -> None:
-        """All descriptors are in use, though nobody was refused just now: a shortage goes on."""
+        """All descriptors are in use, though no connection was rejected just now: the shortage continues."""
         if self._last_tick is not None:
             self._last_tick = tick
 
     def end_if_calm(self, tick: int) -> str | None:
-        """End the shortage if none was seen for a while; returns the line to log then."""
+        """End the shortage if there was no sign of it for a while; returns the line to log then."""
         if self._last_tick is None or tick - self._last_tick < CALM_TICKS:
             return None
         self._last_tick = None

@@ -1,8 +1,8 @@
-"""How the bytes of one connection move without blocking: over plain TCP here, over TLS by the same interface.
+"""Non-blocking byte transport of one connection: plain TCP here, TLS behind the same interface.
 
-A transport also owns its place in the event loop. "The socket is readable" and "there are bytes to be had" are the
-same for plain TCP, but not for TLS: a handshake reads and writes before the first byte, and a decrypted record may
-hold more bytes than one read took. So whoever uses a transport never sees its socket. Start at `Transport`.
+A transport also registers itself with the event loop. "The socket is readable" and "data is available" are the same
+for plain TCP, but not for TLS: a handshake reads and writes before the first byte of data, and a decrypted record may
+hold more bytes than one read took. So users of a transport never see its socket. Start at `Transport`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ __all__ = ["ClientTransportFactory", "PlainTransport", "ServerTransportFactory",
 
 
 class Transport(Protocol):
-    """Used on its loop only.
+    """Not thread-safe: used on its event loop only.
 
-    The three calls that move bytes raise `BlockingIOError` where nothing can be moved right now, and another `OSError`
-    (`ssl.SSLError` is one) where the connection is lost: a failed handshake shows as a failed `recv_into`.
+    The three I/O calls raise `BlockingIOError` if they would block, and another `OSError` (`ssl.SSLError` is one) if
+    the connection is lost: a failed handshake is reported by `recv_into`.
     """
 
     def recv_into(self, buffer: memoryview, /) -> int:
@@ -30,24 +30,24 @@ class Transport(Protocol):
         ...
 
     def send(self, data: bytes | memoryview, flags: int = 0, /) -> int:
-        """Take up to all of `data`, and return how much.
+        """Send up to all of `data` and return how many bytes were taken.
 
-        After a `BlockingIOError` the same bytes are offered again. `socket.MSG_MORE` is a hint that more follows.
+        After a `BlockingIOError` the caller retries with the same bytes. `socket.MSG_MORE` is a hint that more follows.
         """
         ...
 
     def send_file(self, file_fd: int, position: int, count: int, /) -> int:
-        """Take up to `count` bytes of an open file from `position` on; 0 where the file ends there."""
+        """Send up to `count` bytes of an open file from `position` on; returns 0 at the end of the file."""
         ...
 
     def start_reading(self, on_readable: Callable[[], None]) -> None:
-        """Call back whenever `recv_into` may have something to say, until `stop_reading`."""
+        """Call back whenever `recv_into` may have data, an end or an error to return, until `stop_reading`."""
         ...
 
     def stop_reading(self) -> None: ...
 
     def start_writing(self, on_writable: Callable[[], None]) -> None:
-        """Call back whenever `send` may take something, until `stop_writing`."""
+        """Call back whenever `send` may accept data, until `stop_writing`."""
         ...
 
     def stop_writing(self) -> None: ...
@@ -58,14 +58,14 @@ class Transport(Protocol):
 
 
 ServerTransportFactory = Callable[[asyncio.AbstractEventLoop, socket.socket, Session], Transport]
-"""For an accepted socket. A transport that learns who the client is writes it into the session."""
+"""Creates the transport of an accepted socket. One that authenticates the client sets the session's principal."""
 
 ClientTransportFactory = Callable[[asyncio.AbstractEventLoop, socket.socket], Transport]
-"""For a socket that has connected."""
+"""Creates the transport of a connected client socket."""
 
 
 class PlainTransport:
-    """The socket itself: what moves bytes are its own methods, so that nothing stands between them and their caller."""
+    """The plain socket: `recv_into` and `send` are the socket's own methods, which saves a call on the hot path."""
 
     __slots__ = ("_fd", "_loop", "_socket", "recv_into", "send")
 
@@ -99,5 +99,5 @@ class PlainTransport:
 
 
 def plain_server_transport(loop: asyncio.AbstractEventLoop, sock: socket.socket, _session: Session) -> Transport:
-    """On a PLAINTEXT listener nobody learns who the client is."""
+    """For PLAINTEXT listeners, which do not authenticate the client."""
     return PlainTransport(loop, sock)

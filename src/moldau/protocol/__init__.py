@@ -1,1 +1,1 @@
-"""Kafka's wire protocol: messages of one shape per API, hot codecs, framing, record batches. No sockets."""
+"""Kafka's wire protocol: messages of one shape per API, codecs for hot paths, framing, record batches. No sockets."""

@@ -1,6 +1,6 @@
-"""The APIs of Kafka's protocol: keys, the versions we have schemas for, and the headers around bodies.
+"""The APIs of Kafka's protocol: keys, the versions with schemas, and the request and response headers.
 
-What a broker announces is its router's business; the bodies are `protocol.messages`.
+The broker's router decides which versions are announced; the bodies are `protocol.messages`.
 Start at `ApiKey` and `decode_request_header`.
 """
 
@@ -31,19 +31,19 @@ __all__ = [
 
 
 class MalformedRequestError(MoldauError):
-    """Bytes that are no request. There is no answer to that: the connection is closed."""
+    """Bytes that are not a valid request. It cannot be answered: the connection is closed."""
 
     code = ErrorCode.INVALID_REQUEST
 
 
 class MalformedResponseError(MoldauError):
-    """Bytes from a broker that are no response to what was asked."""
+    """Bytes from a broker that are not a valid response to the request."""
 
     code = ErrorCode.CORRUPT_MESSAGE
 
 
 class ApiKey(IntEnum):
-    """Kafka's names. 4 to 7 were spoken between brokers of the ZooKeeper age, and are gone."""
+    """Kafka's names. 4 to 7 were used between brokers of ZooKeeper clusters and have been removed."""
 
     PRODUCE = 0
     FETCH = 1
@@ -142,7 +142,7 @@ class ApiKey(IntEnum):
 
 
 class ApiVersions(NamedTuple):
-    """The versions of one API that we can read and write, and the first flexible one among them."""
+    """The supported versions of one API, and the first flexible one among them."""
 
     first: int
     last: int
@@ -255,13 +255,13 @@ def request_header_version(api_key: int, version: int) -> int:
 
 
 def response_header_version(api_key: int, version: int) -> int:
-    """ApiVersions stays at 0 for ever: its answer must be readable before versions are agreed on."""
+    """ApiVersions always uses version 0: its response must be readable before versions are negotiated."""
     return 1 if is_flexible(api_key, version) and api_key != ApiKey.API_VERSIONS else 0
 
 
 class RequestHeader(NamedTuple):
     api_key: int
-    """As sent: it may be one that nobody has defined."""
+    """As sent: it may be an undefined key."""
     api_version: int
     correlation_id: int
     client_id: str | None
@@ -274,9 +274,9 @@ _NULL_SIZE: Final = -1
 
 
 def decode_request_header(frame: bytes | bytearray | memoryview) -> RequestHeader:
-    """Read the header at the start of a frame, its size prefix left out.
+    """Read the header at the start of a frame, without its size prefix.
 
-    The client id keeps its classic form in every version, so it is known even where the rest is not.
+    The client id has its classic form in every version, so it can be read even if the version is unknown.
     """
     try:
         api_key, api_version, correlation_id, size = _REQUEST_START.unpack_from(frame)
@@ -297,7 +297,7 @@ def decode_request_header(frame: bytes | bytearray | memoryview) -> RequestHeade
 
 
 def _after_tags(frame: bytes | bytearray | memoryview, position: int) -> int:
-    """Nobody sends tags in a header yet, so one zero byte is the usual case."""
+    """No client sends tags in a header yet, so one zero byte is the usual case."""
     if position < len(frame) and frame[position] == 0:
         return position + 1
     cursor = Cursor(bytes(frame), position, elements_left=len(frame))
@@ -309,13 +309,13 @@ def _after_tags(frame: bytes | bytearray | memoryview, position: int) -> int:
 
 
 def encode_response_header(api_key: int, version: int, correlation_id: int) -> bytes:
-    """Write what precedes a response's body, its size prefix left out."""
+    """The bytes before a response's body, without the size prefix."""
     start = correlation_id.to_bytes(4, "big", signed=True)
     return start + b"\0" if response_header_version(api_key, version) else start
 
 
 def encode_request_header(api_key: int, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """Write what precedes a request's body, its size prefix left out."""
+    """The bytes before a request's body, without the size prefix."""
     name = b"" if client_id is None else client_id.encode()
     size = _NULL_SIZE if client_id is None else len(name)
     start = _REQUEST_START.pack(api_key, version, correlation_id, size) + name

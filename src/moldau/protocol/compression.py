@@ -1,8 +1,8 @@
-"""The four codecs of record batches, in the framings Kafka's clients write and read.
+"""The four compression codecs of record batches, in the framings that Kafka's clients write and read.
 
-Bytes in, bytes out: what lies inside is `protocol.records`. Output is bounded, and the bound is kept
-while decompressing, so that a few hostile bytes never become gigabytes. Each codec's library is
-imported when it is first used. Start at `compress` and `decompress`.
+Works on bytes; the records inside are `protocol.records`. Output is bounded, and the bound is enforced while
+decompressing, so that a few malicious bytes never become gigabytes. Each codec's library is imported when it is first
+used. Start at `compress` and `decompress`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from moldau.core.errors import ErrorCode, MoldauError
 __all__ = ["DEFAULT_LIMIT", "Codec", "DecompressionError", "compress", "decompress"]
 
 DEFAULT_LIMIT: Final = 104_857_600
-"""Bytes a batch may unpack to unless the caller says otherwise: as much as one whole request may carry."""
+"""The default limit of a batch's decompressed size: as much as one whole request may carry."""
 
 Buffer = bytes | bytearray | memoryview
 
 
 class Codec(IntEnum):
-    """The low three bits of a batch's attributes; 5 to 7 mean nothing yet."""
+    """The low three bits of a batch's attributes; 5 to 7 are undefined."""
 
     NONE = 0
     GZIP = 1
@@ -33,13 +33,13 @@ class Codec(IntEnum):
 
 
 class DecompressionError(MoldauError):
-    """Compressed bytes that do not unpack, or unpack to more than allowed."""
+    """Compressed bytes that are damaged, or decompress to more than allowed."""
 
     code = ErrorCode.INVALID_RECORD
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """Pack `data`; `level` is the codec's own scale, `None` its default. Snappy knows no levels."""
+    """Compress `data`; `level` is in the codec's own scale, `None` its default. Snappy has no levels."""
     try:
         pack = _COMPRESSORS[codec]
     except KeyError:
@@ -48,7 +48,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, limit: int = DEFAULT_LIMIT) -> bytes:
-    """Unpack `data`, refusing anything that is damaged, cut short or larger than `limit`."""
+    """Decompress `data`; raises `DecompressionError` if it is damaged, truncated or larger than `limit`."""
     try:
         unpack = _DECOMPRESSORS[codec]
     except KeyError:
@@ -82,7 +82,7 @@ def _copy_bounded(data: Buffer, limit: int) -> bytes:
 _GZIP_WINDOW: Final = 31
 _GZIP_PIECE: Final = 65_536
 _GZIP_MAX_MEMBERS: Final = 1_000
-"""Writers make one member. The cap keeps a batch of thousands of empty ones from costing seconds."""
+"""Writers create one member. The limit keeps a batch of thousands of empty ones from taking seconds."""
 
 
 def _gzip(data: Buffer, level: int | None) -> bytes:
@@ -91,7 +91,7 @@ def _gzip(data: Buffer, level: int | None) -> bytes:
 
 
 def _gunzip(data: Buffer, limit: int) -> bytes:
-    """Pieces keep the bytes left after a member, which zlib copies, small."""
+    """Input is fed in pieces, because zlib copies the bytes left after each member."""
     view, position, left = memoryview(data), 0, limit
     output: list[bytes] = []
     for _ in range(_GZIP_MAX_MEMBERS):
@@ -128,11 +128,11 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + (1).to_bytes(4, "big") * 2
 _XERIAL_BLOCK: Final = 32_768
 _SNAPPY_MAX_RATIO: Final = 22
-"""The densest element, a copy of 64 bytes, takes three: a length beyond this ratio is a lie."""
+"""The densest element, a copy of 64 bytes, takes three: a length beyond this ratio is invalid."""
 
 
 def _snappy(data: Buffer, level: int | None) -> bytes:
-    """Kafka's Java clients write and, in old releases, only read the xerial stream."""
+    """As a xerial stream: Kafka's Java clients write it, and old releases read nothing else."""
     import cramjam
 
     view, parts = memoryview(data), [_XERIAL_HEADER]
@@ -143,7 +143,7 @@ def _snappy(data: Buffer, level: int | None) -> bytes:
 
 
 def _unsnappy(data: Buffer, limit: int) -> bytes:
-    """Both forms seen in the wild: the xerial stream, told by its magic, and one bare block (librdkafka)."""
+    """Both existing forms: the xerial stream, recognised by its magic, and one raw block (librdkafka)."""
     view = memoryview(data)
     if bytes(view[:8]) != _XERIAL_MAGIC:
         return _unsnappy_block(view, limit, limit)
@@ -194,7 +194,7 @@ _LZ4_PIECE: Final = 262_144
 def _lz4(data: Buffer, level: int | None) -> bytes:
     """Independent blocks of 64 KiB without content size: the only frames Kafka's Java readers accept.
 
-    Level 9, Kafka's default, means the fast compressor there; other levels the thorough one.
+    Level 9, Kafka's default, selects the fast compressor there; other levels select the high-compression one.
     """
     import lz4.frame as lz4
 
@@ -235,8 +235,8 @@ def _unlz4(data: Buffer, limit: int) -> bytes:
 
 _ZSTD_DEFAULT_LEVEL: Final = 3
 _ZSTD_MAX_RATIO: Final = 32_768
-"""A run-length block makes 128 KiB of four bytes. Input is fed in pieces sized by what is left of the
-limit, so that one piece cannot overshoot it by more than the limit itself."""
+"""A run-length block turns four bytes into 128 KiB. Input is fed in pieces sized by what is left of the limit, so
+that one piece cannot exceed it by more than the limit itself."""
 
 
 def _zstd(data: Buffer, level: int | None) -> bytes:

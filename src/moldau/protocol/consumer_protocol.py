@@ -1,7 +1,7 @@
-"""What members of a consumer group tell each other: subscriptions and assignments of the classic protocol.
+"""Subscriptions and assignments that members of a classic consumer group exchange.
 
-To a broker these are opaque bytes; tools that describe groups read them. An int16 version and classic fields;
-bytes after the known fields come from a newer version and are passed over. Start at `decode_assignment`.
+To a broker these are opaque bytes; tools that describe groups decode them. An int16 version and classic fields; bytes
+after the known fields come from a newer version and are ignored. Start at `decode_assignment`.
 """
 
 from __future__ import annotations

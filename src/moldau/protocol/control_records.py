@@ -1,6 +1,6 @@
 """Values of the control records in the metadata log and in its snapshots, by kio's schemas.
 
-Each value opens with its own version, by which it is read. Keys and batches are `protocol.records`;
+Each value starts with its own version. Keys and batches are `protocol.records`;
 transaction markers are there too, since every log has them. Start at `encode_control` and `decode_control`.
 """
 
@@ -29,7 +29,7 @@ _SCHEMAS: Final = {
 
 
 def encode_control(kind: ControlType, message: Message, version: int = 0) -> bytes:
-    """Write a control record's value. Leader changes are v1 once voters have directory ids (kraft.version 1)."""
+    """Encode a control record's value. Leader changes are v1 once voters have directory ids (kraft.version 1)."""
     schema, _ = _SCHEMAS[kind]
     output = io.BytesIO()
     entity_writer(schema, version, "data")(output, Message(**{**vars(message), "version": version}))
@@ -37,7 +37,7 @@ def encode_control(kind: ControlType, message: Message, version: int = 0) -> byt
 
 
 def decode_control(kind: int, value: bytes | None) -> Message:
-    """Read a control record's value. Bytes after it belong to a later version and are passed over."""
+    """Decode a control record's value. Bytes after it belong to a later version and are ignored."""
     if value is None or len(value) < 2:
         raise MalformedRecordError(f"a control record of type {kind} without a version")
     schema, newest = _schema(kind)

@@ -1,8 +1,8 @@
 """The records of `__consumer_offsets` and `__transaction_state`, in Kafka's own encoding.
 
-A key says what a record is about, a value what is known about it; no value means it is gone. Keys are an
-int16 type and classic fields, values an int16 version and fields that are flexible from some version on.
-What the records mean is `coordinator`. Start at `encode_key`, `encode_value` and `decode_key`.
+A key identifies a record's subject, a value holds its state, no value deletes it. Keys are an int16 type and classic
+fields, values an int16 version and fields that are flexible from some version on. `coordinator` interprets the
+records. Start at `encode_key`, `encode_value` and `decode_key`.
 """
 
 # ruff: noqa: RUF009 (`wire` is `dataclasses.field` with a wire type, not a default computed at import)
@@ -61,9 +61,9 @@ class RecordValue:
     """Base of all values."""
 
     WRITTEN: ClassVar[int] = 0
-    """The version we write."""
+    """The version that is written."""
     NEWEST: ClassVar[int] = 0
-    """The newest version we read."""
+    """The newest version that can be read."""
     FIRST_FLEXIBLE: ClassVar[int] = 0
 
 
@@ -91,7 +91,7 @@ def encode_value(value: RecordValue) -> bytes:
 
 
 def decode_key(data: bytes, known: Mapping[int, type[RecordKey]]) -> RecordKey | None:
-    """Read a key of one of the two topics; `None` for a type from the future, which is to be passed over."""
+    """Decode a key of one of the two topics; `None` for a type of a later release, which is to be ignored."""
     kind = known.get(_number(data, "key"))
     if kind is None:
         return None
@@ -100,7 +100,7 @@ def decode_key(data: bytes, known: Mapping[int, type[RecordKey]]) -> RecordKey |
 
 
 def decode_value(key: RecordKey, data: bytes) -> RecordValue:
-    """Read the value that belongs to `key`; a version from the future raises `MalformedRecordError`."""
+    """Decode the value that belongs to `key`; raises `MalformedRecordError` for a version of a later release."""
     version = _number(data, "value")
     kind = key.VALUE
     if isinstance(key, OffsetCommitKey) and version == OffsetCommitValueWithExpiry.WRITTEN:
@@ -136,7 +136,7 @@ class OffsetCommitValue(RecordValue):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommitValueWithExpiry(RecordValue):
-    """Version 1 alone has a time of its own to expire at."""
+    """Only version 1 has an explicit expiry time."""
 
     WRITTEN = 1
     NEWEST = 1
@@ -214,7 +214,7 @@ class ConsumerGroupMetadataKey(RecordKey):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupPartitionMetadataKey(RecordKey):
-    """Of earlier releases; only ever deleted."""
+    """From earlier releases; only tombstones are written."""
 
     TYPE = 4
     VALUE = None
@@ -230,7 +230,7 @@ class ClassicProtocol:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicMemberMetadata:
-    """What a member that still speaks the classic protocol needs on top."""
+    """Additional metadata of a member that uses the classic protocol."""
 
     session_timeout_ms: int = wire("int32")
     supported_protocols: tuple[ClassicProtocol, ...] = array_of(ClassicProtocol)
@@ -252,7 +252,7 @@ class ConsumerGroupMemberMetadataValue(RecordValue):
     classic_member_metadata: ClassicMemberMetadata | None = wire(
         ClassicMemberMetadata, is_nullable=True, tag=0, default=_NO_CLASSIC_PROTOCOLS
     )
-    """Null, and written so, for a member that speaks the consumer protocol: to Kafka a missing tag is an empty one."""
+    """Null, and written as null, for a member of the consumer protocol: Kafka reads a missing tag as an empty one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,7 +283,7 @@ class TopicPartitions:
     topic_id: UUID | None = wire("uuid")
     partitions: tuple[int, ...] = array_of("int32")
     assignment_epochs: tuple[int, ...] | None = array_of("int32", is_nullable=True, tag=0)
-    """Of current assignments only: since which member epoch each partition is assigned (KIP-1251)."""
+    """In current assignments only: since which member epoch each partition is assigned (KIP-1251)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,7 +382,7 @@ GROUP_KEYS: Final[Mapping[int, type[RecordKey]]] = {
     8: CurrentMemberAssignmentKey,
     16: RegularExpressionKey,
 }
-"""Keys of `__consumer_offsets` by type; 0 is an older spelling of 1."""
+"""Keys of `__consumer_offsets` by type; 0 is an older number of 1."""
 
 TRANSACTION_KEYS: Final[Mapping[int, type[RecordKey]]] = {0: TransactionLogKey}
 """Keys of `__transaction_state` by type."""

@@ -1,8 +1,8 @@
-"""Fetch, versions 4 to 18, read and written by hand because every record leaves this way.
+"""Fetch, versions 4 to 18: a hand-written codec, because all consumed records pass through it.
 
-A response is a list of parts: bytes that we make, and ranges of log files that go to the socket untouched. Topics
-are named by their bytes, UTF-8 up to version 12 and the 16 bytes of the topic id from version 13 on. What the
-fields mean is `broker.data.fetch`. Start at `decode_fetch_request`.
+A response is a list of parts: encoded bytes, and ranges of log files that are sent without a copy. Topics are
+identified by bytes: UTF-8 up to version 12 and the 16 bytes of the topic id from version 13 on. `broker.data.fetch`
+interprets the fields. Start at `decode_fetch_request`.
 
     version  adds
     5        log start offset, both ways
@@ -45,7 +45,7 @@ CONSUMER_REPLICA_ID: Final = -1
 
 
 class FetchPartition(NamedTuple):
-    """Which records of one partition are wanted."""
+    """The requested records of one partition."""
 
     partition: int
     current_leader_epoch: int
@@ -81,7 +81,7 @@ _PARTITION_V12: Final = struct.Struct(">iiqiqi")
 
 
 def decode_fetch_request(view: memoryview, position: int, end: int, version: int) -> FetchRequest:
-    """Read the body in `view[position:end]`; raises `MalformedRequestError` for whatever is wrong with it."""
+    """Decode the body in `view[position:end]`; raises `MalformedRequestError` if it is invalid in any way."""
     try:
         request, position = _decode(view, position, end, version)
     except (struct.error, IndexError) as error:
@@ -182,7 +182,7 @@ def _read_forgotten_topics(
 
 
 def _request_tags(request: FetchRequest, view: memoryview, position: int, end: int, version: int) -> int:
-    """Read the replica's state (tag 1, from version 15); the cluster id (tag 0) and strangers are passed over."""
+    """Read the replica's state (tag 1, from version 15); the cluster id (tag 0) and unknown tags are skipped."""
     count, position = uvarint(view, position, end)
     for _ in range(count):
         tag, position = uvarint(view, position, end)
@@ -205,7 +205,7 @@ def _text(raw: bytes | None) -> str:
 
 
 class Sized(Protocol):
-    """Records that somebody else will send: all that matters here is how many bytes they are."""
+    """Records that are sent by other code: only their size in bytes matters here."""
 
     @property
     def length(self) -> int: ...
@@ -227,9 +227,9 @@ class FetchedPartition(Generic[Range]):
     """Producer id and first offset of each aborted transaction; `None` unless reading committed records."""
     preferred_read_replica: int = -1
     records: bytes | Range = b""
-    """Never null on the wire: librdkafka takes that for a malformed response."""
+    """Never null on the wire: librdkafka rejects that as a malformed response."""
     diverging_epoch: tuple[int, int] | None = None
-    """Epoch and its end offset, where the reader's log parts from ours."""
+    """Epoch and its end offset, where the follower's log diverges from the leader's."""
     current_leader: tuple[int, int] | None = None
     snapshot_id: tuple[int, int] | None = None
     """End offset and epoch of the snapshot to fetch instead."""
@@ -262,7 +262,7 @@ def encode_fetch_response(
     throttle_ms: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> tuple[list[bytes | Range], int]:
-    """A whole frame as its parts in order, and its size with the four bytes of the length."""
+    """The complete frame as its parts in order, and its size with the four bytes of the length."""
     is_flexible = version >= FIRST_FLEXIBLE
     pending = bytearray(
         _response_head_flexible(0, correlation_id, 0, throttle_ms)

@@ -1,8 +1,8 @@
-"""Reading by field tables, from bytes that strangers sent.
+"""Decodes messages by field tables, from untrusted bytes.
 
-Each length is held against the bytes at hand before anything is made of it, unknown tags are skipped,
-and what does not fit raises one of `DAMAGE`, which every entry point turns into an error of its own.
-A reader is put together once per table. Start at `struct_reader`.
+Each length is checked against the bytes left before anything is allocated, unknown tags are skipped, and invalid bytes
+raise one of `DAMAGE`, which every entry point converts to its own error. A reader is built once per table. Start at
+`struct_reader`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ NO_LIMIT: Final = 2**63
 
 
 class DamagedError(Exception):
-    """Bytes that are not what the table says; never leaves `moldau.protocol`."""
+    """Bytes that do not match the table; never raised outside of `moldau.protocol`."""
 
 
 DAMAGE: Final = (DamagedError, struct.error, IndexError)
 
 
 class Cursor:
-    """A place in some bytes, and how many array elements may still be made of them.
+    """A position in some bytes, and how many array elements may still be created from them.
 
     Elements are limited because an empty one takes a byte or two on the wire and hundreds in memory.
     """
@@ -55,7 +55,7 @@ Read: TypeAlias = Callable[[Cursor], Any]
 
 
 def struct_reader(table: Struct) -> Read:
-    """Put together what reads one struct of this table, nested ones included."""
+    """Build the reader of one struct of this table, including nested ones."""
     plain = tuple((field.name, _field_reader(field, table.is_flexible)) for field in table.fields if field.tag is None)
     build = table.build
     if not table.is_flexible:
@@ -76,7 +76,7 @@ def struct_reader(table: Struct) -> Read:
 
 
 def _read_tags(cursor: Cursor, known: Mapping[int, tuple[str, Read]], values: dict[str, Any]) -> None:
-    """Read the tags we know, each exactly as long as it says, and pass over the rest."""
+    """Read the known tags, each exactly as long as it claims, and skip the rest."""
     count = read_uvarint(cursor)
     if count:
         _check_count(cursor, count, 2)
@@ -97,7 +97,7 @@ def _read_tags(cursor: Cursor, known: Mapping[int, tuple[str, Read]], values: di
 
 
 def skip_tags(cursor: Cursor) -> None:
-    """Pass over tagged fields none of which we know."""
+    """Skip tagged fields, all of which are unknown."""
     _read_tags(cursor, {}, {})
 
 
@@ -129,7 +129,7 @@ def _value_reader(field: Field, is_flexible: bool) -> Read:
 
 
 def _tagged_reader(field: Field) -> Read:
-    """As elsewhere, except for a struct that may be null: within a tag 0 stands for null, and 1 for what follows."""
+    """Like untagged fields, except for a nullable struct: within a tag 0 means null, and 1 that the struct follows."""
     if field.is_array or not field.is_nullable or not isinstance(field.type, Struct):
         return _field_reader(field, True)
     read = struct_reader(field.type)
@@ -137,7 +137,7 @@ def _tagged_reader(field: Field) -> Read:
 
 
 def _nullable_struct_reader(read: Read) -> Read:
-    """KIP-893: one byte says whether the struct follows, below zero that it does not."""
+    """KIP-893: one byte says whether the struct follows; a negative one means null."""
 
     def read_nullable(cursor: Cursor) -> Any:
         is_null = cursor.data[cursor.position] > 0x7F
@@ -231,13 +231,13 @@ def _read_bool(cursor: Cursor) -> bool:
 
 
 def _read_uuid(cursor: Cursor) -> uuid.UUID | None:
-    """All zeros is Kafka's way to say that there is none."""
+    """All zeros means "none" in Kafka."""
     raw = cursor.take(16)
     return uuid.UUID(bytes=raw) if any(raw) else None
 
 
 def _text(raw: bytes) -> str:
-    """Kafka replaces what is no UTF-8, and so do we: such a name matches nothing, and harms nobody."""
+    """Invalid UTF-8 is replaced, as in Kafka: such a name matches nothing and does no harm."""
     return raw.decode("utf-8", "replace")
 
 
@@ -272,7 +272,7 @@ def read_uvarint(cursor: Cursor) -> int:
 
 
 def _count_reader(read: Read, null: int, offset: int, *, is_nullable: bool) -> Read:
-    """Lengths and counts, `None` for null: classic ones say -1, compact ones 0 and are one too high."""
+    """Lengths and counts, `None` for null: -1 in classic ones; 0 in compact ones, which are one too high."""
 
     def read_count(cursor: Cursor) -> int | None:
         raw: int = read(cursor)

@@ -1,7 +1,7 @@
-"""Writing by field tables: the counterpart of `protocol.field_reader` for records of our own making.
+"""Encodes records by field tables: the counterpart of `protocol.field_reader`.
 
-Requests and responses are written by kio's writers instead (`protocol.messages`). Values out of range
-raise `struct.error`: they are our mistakes, not a stranger's. Start at `struct_writer`.
+Requests and responses are encoded by kio's writers instead (`protocol.messages`). Values out of range raise
+`struct.error`: they are bugs in moldau, not invalid input. Start at `struct_writer`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NO_UUID: Final = bytes(16)
 
 
 def struct_writer(table: Struct) -> Write:
-    """Put together what writes one struct of this table, taking its fields as attributes."""
+    """Build the writer of one struct of this table, which takes its fields as attributes."""
     plain = tuple((field.name, _field_writer(field, table.is_flexible)) for field in table.fields if field.tag is None)
     tagged = tuple(
         (field.tag, field, _tagged_writer(field))
@@ -48,7 +48,7 @@ def struct_writer(table: Struct) -> Write:
 
 
 def _write_tags(output: bytearray, value: Any, tagged: tuple[tuple[int | None, Field, Write], ...]) -> None:
-    """Tags come in order of their numbers, and only where they say more than the default."""
+    """Tags are written in order of their numbers, and only if they differ from the default."""
     parts = []
     for tag, field, write in tagged:
         content = getattr(value, field.name)
@@ -104,7 +104,7 @@ def _value_writer(field: Field, is_flexible: bool) -> Write:
 
 
 def _tagged_writer(field: Field) -> Write:
-    """As elsewhere, except for a struct that may be null: within a tag 0 stands for null, and 1 for what follows."""
+    """Like untagged fields, except for a nullable struct: within a tag 0 means null, and 1 that the struct follows."""
     if field.is_array or not field.is_nullable or not isinstance(field.type, Struct):
         return _field_writer(field, True)
     return _nullable_struct_writer(struct_writer(field.type), null=0)

@@ -1,8 +1,8 @@
-"""Field tables: the shape of a message or record as data, for one version of it.
+"""Field tables: the schema of one version of a message or record, as data.
 
-`protocol.field_reader` reads bytes by such a table and `protocol.field_writer` writes them. The tables
-of requests and responses come from kio (`protocol.messages`), those of records on disk from our own
-definitions (`protocol.record_schemas`). Start at `Struct`.
+`protocol.field_reader` decodes by such a table and `protocol.field_writer` encodes. The tables of requests and
+responses come from kio (`protocol.messages`), those of records on disk from moldau's own definitions
+(`protocol.record_schemas`). Start at `Struct`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ZEROS: Final[dict[str, Any]] = {
 class Field(NamedTuple):
     name: str
     type: str | Struct
-    """A primitive by Kafka's name (`int32`, `string`, `uuid` …), or what each element is made of."""
+    """A primitive by Kafka's name (`int32`, `string`, `uuid` …), or the struct of each element."""
     is_array: bool = False
     is_nullable: bool = False
     tag: int | None = None
@@ -41,20 +41,20 @@ class Struct(NamedTuple):
     is_flexible: bool
     """Flexible versions (KIP-482) have compact lengths and end in tagged fields."""
     build: Callable[..., Any]
-    """Makes the value from its fields, given by keyword."""
+    """Creates the value from its fields, given by keyword."""
 
 
 def default_of(field: Field) -> Any:
-    """What a field holds that nobody gave: its own default, or its type's. Lists come fresh."""
+    """The value of a missing field: its own default, or its type's. Lists are new each time."""
     if field.default is UNSET:
         return implicit_default(field)
     return list(field.default) if isinstance(field.default, list) else field.default
 
 
 def implicit_default(field: Field) -> Any:
-    """Null where that is allowed, else empty, zero or a struct of defaults.
+    """Null if that is allowed, else empty, zero or a struct of defaults.
 
-    The content of a batch is the exception: clients take null there for a malformed message.
+    The content of a batch is the exception: clients reject null there as a malformed message.
     """
     if field.is_nullable and field.type != "records":
         return None

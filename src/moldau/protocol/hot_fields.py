@@ -1,7 +1,7 @@
-"""Fields as the hot codecs read and write them: a buffer and a position in, a value and the next position out.
+"""Field codecs of the hot paths: take a buffer and a position, return a value and the next position.
 
-Nothing here copies more than a name, and every length is held against the end of the frame before it is
-believed. All other APIs are read by `protocol.messages`. Start at `uvarint`.
+Nothing here copies more than a name, and every length is checked against the end of the frame before it is used. All
+other APIs are decoded by `protocol.messages`. Start at `uvarint`.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def compact_array_length(view: memoryview, position: int, end: int) -> tuple[int
 
 
 def nullable_bytes(view: memoryview, position: int, end: int, *, is_flexible: bool) -> tuple[bytes | None, int]:
-    """Read a string or a blob of at most 32767 bytes as it lies there; `None` for null."""
+    """Read a string or a blob of at most 32767 bytes, undecoded; `None` for null."""
     if is_flexible:
         length, position = uvarint(view, position, end)
         length -= 1
@@ -119,7 +119,7 @@ def encode_compact_string(text: str | None) -> bytes:
 
 
 class NodeEndpoint(NamedTuple):
-    """Where to find a leader that is not here."""
+    """The address of a partition's leader on another broker."""
 
     node_id: int
     host: str

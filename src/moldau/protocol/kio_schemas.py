@@ -1,8 +1,8 @@
-"""kio's classes as field tables, and as targets to fill for kio's writers.
+"""kio's classes as field tables for decoding, and as instances for kio's writers.
 
-The only module that knows how kio describes a message; everyone else sees `protocol.messages`.
-kio's name for a time lacks Kafka's `Ms`, and its value is a timedelta or a datetime: here the name is
-Kafka's again and the value a number. Start at `table_of` and `entity_writer`.
+The only module that depends on how kio describes a message; all others use `protocol.messages`. kio's names of times
+lack Kafka's `Ms`, and their values are timedeltas or datetimes: here the name is Kafka's again and the value a number.
+Start at `table_of` and `entity_writer`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TYPES: Final = {
     "timedelta_i64": "int64",
     "datetime_i64": "int64",
 }
-"""kio's refinements and what travels; its other types carry Kafka's names."""
+"""kio's refined types and their wire types; its other types have Kafka's names."""
 
 _TIMES: Final = frozenset({"timedelta_i32", "timedelta_i64", "datetime_i64"})
 
@@ -48,11 +48,11 @@ def entity_class(schema: str, version: int, kind: Kind) -> type:
 
 
 _NO_NEED_TO_HIDE: Final = frozenset({"hypothesis", "_hypothesis_pytestplugin", "kio.static.primitive"})
-"""Once one of these is loaded hypothesis stays in sight: pytest's plugin looks for it from other threads."""
+"""Once one of these is loaded hypothesis is not hidden any more: pytest's plugin looks it up from other threads."""
 
 
 def _import(name: str) -> Any:
-    """kio brings hypothesis along where that is installed: a fifth of a second no broker needs."""
+    """kio imports hypothesis if that is installed, which takes 0.2 s that no broker needs."""
     if not _NO_NEED_TO_HIDE.isdisjoint(sys.modules):
         return importlib.import_module(name)
     sys.modules["hypothesis"] = typing.cast(Any, None)
@@ -95,9 +95,9 @@ def _name(field: dataclasses.Field[Any]) -> str:
 
 
 def _unwrap_annotation(annotation: Any) -> tuple[Any, bool, bool]:
-    """Take `tuple[X, ...] | None` apart into X, whether it is an array, and whether it may be null.
+    """Split `tuple[X, ...] | None` into X, whether it is an array, and whether it may be null.
 
-    Elements are never null; kio's `tuple[UUID | None, ...]` speaks of its zero uuid.
+    Elements are never null; in kio's `tuple[UUID | None, ...]` the `None` is its zero uuid.
     """
     inner, is_nullable = _without_none(annotation)
     if typing.get_origin(inner) is not tuple:
@@ -116,7 +116,7 @@ def _without_none(annotation: Any) -> tuple[Any, bool]:
 
 
 def _default(value: Any, field: Field) -> Any:
-    """kio's default as it reads in a message."""
+    """kio's default as a value in a message."""
     if value is dataclasses.MISSING:
         return UNSET
     if value is None and field.name.endswith("_ms"):
@@ -134,7 +134,7 @@ def _default(value: Any, field: Field) -> Any:
 
 
 class _Milliseconds(int):
-    """Stands in for kio's timedelta and datetime, which reach less far than 64 bits of milliseconds."""
+    """Replaces kio's timedelta and datetime, whose range is smaller than 64 bits of milliseconds."""
 
     def total_seconds(self) -> _Thousandths:
         return _Thousandths(self)
@@ -143,7 +143,7 @@ class _Milliseconds(int):
 
 
 class _Thousandths(int):
-    """Seconds, counted in thousandths: times 1000, as kio's writers take them, no digit is lost."""
+    """Seconds, stored in thousandths: multiplied by 1000, as kio's writers do, no digit is lost."""
 
     def __mul__(self, factor: int) -> int:
         return int(self) * factor // 1000
@@ -156,7 +156,7 @@ def _milliseconds(value: int) -> _Milliseconds:
 
 @cache
 def entity_writer(schema: str, version: int, kind: Kind) -> Write:
-    """Return what writes a message: an instance of kio's class is filled, and kio's writer does the rest."""
+    """Return the writer of a message: it fills an instance of kio's class and calls kio's writer."""
     cls = entity_class(schema, version, kind)
     from kio.serial import entity_writer as kio_writer
 
@@ -166,7 +166,7 @@ def entity_writer(schema: str, version: int, kind: Kind) -> Write:
 
 
 def _filler(cls: Any) -> Callable[[Any], Any]:
-    """Return what makes an instance of `cls` of a message's fields, defaults where there are none."""
+    """Return a function that creates an instance of `cls` from a message's fields, with defaults for missing ones."""
     steps = tuple(_step(field) for field in dataclasses.fields(cls))
 
     def fill(message: Any) -> Any:
@@ -195,7 +195,7 @@ def _step(field: dataclasses.Field[Any]) -> tuple[str, str, Callable[[Any], Any]
 
 
 class _Filled:
-    """A struct of defaults on its way to kio's class."""
+    """A struct of defaults, to be converted to kio's class."""
 
     def __init__(self, **fields: Any) -> None:
         self.__dict__.update(fields)
@@ -210,7 +210,7 @@ def _nullable_converter(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _array_converter(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A tuple, since kio leaves out a tagged field only where it equals its default, an empty tuple."""
+    """A tuple, since kio omits a tagged field only if it equals its default, an empty tuple."""
     if convert is _same:
         return lambda items: None if items is None else tuple(items)
     return lambda items: None if items is None else tuple([convert(item) for item in items])

@@ -1,11 +1,11 @@
-"""Requests and responses in one shape per API, whatever version travels.
+"""Requests and responses in one shape per API, for all versions.
 
-kio holds the schemas: a class per message and version. Here each becomes a plan, once, on first use:
-the field table by which our own reader reads (kio's must not see bytes of strangers: it believes every
-length), and the steps that fill kio's class for its writer. No kio module is imported before its API
-and version is needed. Produce and Fetch have codecs of their own beside this one.
+kio provides the schemas: a class per message and version. Each is compiled once, on first use, to a field table for
+moldau's own reader (kio's trusts every length, so it must not read untrusted bytes) and to the steps that fill kio's
+class for its writer. No kio module is imported before its API and version is needed. Produce and Fetch have their own
+codecs.
 
-Names are Kafka's in snake case. Times are whole milliseconds in fields that end in `_ms`, error codes
+Names are Kafka's in snake case. Times are integer milliseconds in fields that end in `_ms`, error codes
 are numbers, arrays lists, nested structs messages, and a uuid of zeros is `None`.
 Start at `Message`, `decode_request` and `encode_response`.
 """
@@ -34,18 +34,18 @@ __all__ = [
 ]
 
 MAX_REQUEST_ELEMENTS: Final = 250_000
-"""Array elements in one request. More than any client sends, few enough to be read in a second or two."""
+"""Array elements in one request. More than any client sends, few enough to be decoded in a second or two."""
 
 
 class Message(SimpleNamespace):
     """A request, a response or a struct within one; two are equal when their fields are.
 
-    A message that was read also answers for fields its version does not have: with their default,
-    as the newest version that has them gives it.
+    A decoded message also has the fields that its version lacks: with the default of the newest version that has
+    them.
     """
 
     _origin: ClassVar[tuple[int, Kind, tuple[str, ...]] | None] = None
-    """Of messages that were read: API key, kind, and the fields that lead here from the top."""
+    """In decoded messages: API key, kind, and the path of fields from the top."""
 
     def __getattr__(self, name: str) -> Any:
         if self._origin is None or name.startswith("_"):
@@ -55,7 +55,7 @@ class Message(SimpleNamespace):
 
 
 def decode_request(api_key: int, version: int, body: bytes | bytearray | memoryview) -> Message:
-    """Read a request's body. Bytes after its end are tolerated, as Kafka does."""
+    """Decode a request's body. Bytes after its end are tolerated, as in Kafka."""
     try:
         return _decode(api_key, version, "request", body, MAX_REQUEST_ELEMENTS)
     except DAMAGE as error:
@@ -63,7 +63,7 @@ def decode_request(api_key: int, version: int, body: bytes | bytearray | memoryv
 
 
 def decode_response(api_key: int, version: int, body: bytes | bytearray | memoryview) -> Message:
-    """Read a response's body, for clients."""
+    """Decode a response's body, for clients."""
     try:
         return _decode(api_key, version, "response", body, NO_LIMIT)
     except DAMAGE as error:
@@ -71,12 +71,12 @@ def decode_response(api_key: int, version: int, body: bytes | bytearray | memory
 
 
 def encode_response(api_key: int, version: int, response: Message) -> bytes:
-    """Write a response's body. Fields the version lacks are left out, fields not given are defaults."""
+    """Encode a response's body. Fields that the version lacks are omitted, missing fields are defaults."""
     return _encode(api_key, version, "response", response)
 
 
 def encode_request(api_key: int, version: int, request: Message) -> bytes:
-    """Write a request's body, for clients."""
+    """Encode a request's body, for clients."""
     return _encode(api_key, version, "request", request)
 
 

@@ -1,8 +1,8 @@
-"""The records of `__cluster_metadata`: what the controller decides, in Kafka's own encoding.
+"""The records of `__cluster_metadata`, in Kafka's own encoding.
 
-Each type is a frozen dataclass that reads every version Kafka 3.3 to 4.3 wrote, and is written in the
-version that metadata.version 25 (Kafka 4.0) calls for. A uuid of zeros, such as a directory not yet
-assigned, is `None`. What the records mean is `controller.image`.
+Each type is a frozen dataclass that decodes every version of Kafka 3.3 to 4.3, and is encoded in the version that
+metadata.version 25 (Kafka 4.0) requires. A uuid of zeros, such as a directory not yet assigned, is `None`.
+`controller.image` interprets the records.
 Start at `encode_metadata_record` and `decode_metadata_record`.
 """
 
@@ -60,17 +60,17 @@ _FRAME_VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataRecord:
-    """Base of all of them."""
+    """Base of all metadata records."""
 
     TYPE: ClassVar[int]
     WRITTEN: ClassVar[int] = 0
-    """The version we write."""
+    """The version that is written."""
     NEWEST: ClassVar[int] = 0
-    """The newest version we read."""
+    """The newest version that can be read."""
 
 
 def encode_metadata_record(record: MetadataRecord, version: int | None = None) -> bytes:
-    """Write a record's value: frame version, type and version, then its fields."""
+    """Encode a record's value: frame version, type and version, then its fields."""
     chosen = record.WRITTEN if version is None else version
     output = bytearray()
     for number in (_FRAME_VERSION, record.TYPE, chosen):
@@ -81,7 +81,7 @@ def encode_metadata_record(record: MetadataRecord, version: int | None = None) -
 
 
 def decode_metadata_record(value: bytes | bytearray | memoryview) -> MetadataRecord:
-    """Read a record's value; one of a type or version from the future raises `MalformedRecordError`."""
+    """Decode a record's value; raises `MalformedRecordError` for a type or version of a later release."""
     cursor = Cursor(bytes(value))
     try:
         frame, kind, version = read_uvarint(cursor), read_uvarint(cursor), read_uvarint(cursor)
@@ -143,7 +143,7 @@ class UnregisterBrokerRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FenceBrokerRecord(MetadataRecord):
-    """Of old logs; `BrokerRegistrationChangeRecord` has taken its place."""
+    """From old logs; replaced by `BrokerRegistrationChangeRecord`."""
 
     TYPE = 7
 
@@ -153,7 +153,7 @@ class FenceBrokerRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfenceBrokerRecord(MetadataRecord):
-    """Of old logs; `BrokerRegistrationChangeRecord` has taken its place."""
+    """From old logs; replaced by `BrokerRegistrationChangeRecord`."""
 
     TYPE = 8
 
@@ -228,7 +228,7 @@ class PartitionRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord(MetadataRecord):
-    """What is left out stays as it was."""
+    """Missing fields are unchanged."""
 
     TYPE = 5
     WRITTEN = 2
@@ -269,7 +269,7 @@ class ConfigRecord(MetadataRecord):
     resource_name: str = wire("string")
     name: str = wire("string")
     value: str | None = wire("string", is_nullable=True)
-    """Null takes the setting away."""
+    """Null deletes the setting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,7 +303,7 @@ class ProducerIdsRecord(MetadataRecord):
     broker_id: int = wire("int32")
     broker_epoch: int = wire("int64", default=-1)
     next_producer_id: int = wire("int64")
-    """The first id of the next block: all below are given out."""
+    """The first id of the next block: all lower ones are allocated."""
 
 
 # --- security ---------------------------------------------------------------------------------------
@@ -380,7 +380,7 @@ class NoOpRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZkMigrationStateRecord(MetadataRecord):
-    """In logs of Kafka 3.4 to 3.9, and of no consequence."""
+    """In logs of Kafka 3.4 to 3.9; ignored."""
 
     TYPE = 21
 

@@ -1,7 +1,7 @@
-"""Which version of an API two sides speak: what ApiVersions says, and the choice it leads to. Pure.
+"""Version negotiation: decodes ApiVersions and chooses the version of each API. Pure.
 
-Every client of a broker asks ApiVersions first, in the newest version it knows; a broker that does not know that
-version says so in the form of version 0, with the versions it does know. Start at `OfferedApis`.
+Every client first sends ApiVersions, in the newest version it knows; a broker that does not support that version
+responds with an error in version 0, with the versions it supports. Start at `OfferedApis`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ __all__ = ["NEWEST_API_VERSIONS", "OfferedApis", "UnsupportedApiError", "api_ver
 NEWEST_API_VERSIONS = APIS[ApiKey.API_VERSIONS].last
 
 _CORRELATION_ID_BYTES = 4
-"""The header before the answer to ApiVersions, in every version of it."""
+"""The response header of ApiVersions, in every version of it."""
 
 
 class UnsupportedApiError(MoldauError):
-    """The broker does not offer an API, or in no version that we know too."""
+    """The broker does not offer an API, or no version of it that this client supports."""
 
     code = ErrorCode.UNSUPPORTED_VERSION
 
@@ -36,7 +36,7 @@ class OfferedApis:
     ranges: Mapping[int, tuple[int, int]]
 
     def version_for(self, api_key: int, *, at_least: int = 0) -> int:
-        """The highest version that both sides know; raises `UnsupportedApiError`."""
+        """The highest version that both sides support; raises `UnsupportedApiError`."""
         name, known, offered = ApiKey(api_key).display_name, APIS[api_key], self.ranges.get(api_key)
         if offered is None:
             raise UnsupportedApiError(f"{self.address} does not offer {name}")
@@ -54,7 +54,7 @@ def api_versions_request() -> Message:
 
 
 def decode_api_versions(address: str, version: int, frame: bytes) -> OfferedApis | int:
-    """What a broker offers, or the lower version in which to ask it again. `frame` is without its length."""
+    """What a broker offers, or the lower version to retry with. `frame` is without its length."""
     error_code = int.from_bytes(frame[_CORRELATION_ID_BYTES : _CORRELATION_ID_BYTES + 2], "big", signed=True)
     if version and error_code == ErrorCode.UNSUPPORTED_VERSION:
         reply = decode_response(ApiKey.API_VERSIONS, 0, frame[_CORRELATION_ID_BYTES:])

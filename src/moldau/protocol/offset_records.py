@@ -1,7 +1,7 @@
-"""Committed offsets as records, written and read by hand: consumers commit more often than anything else happens.
+"""Committed offsets as records: a hand-written codec, because commits are the most frequent coordinator records.
 
-The same bytes as `protocol.coordinator_records`' tables give, in the versions that we write; whatever else is met goes
-through the tables. Start at `encode_offset_key`.
+The same bytes as those of `protocol.coordinator_records`, in the versions that are written; all other versions are
+left to that module. Start at `encode_offset_key`.
 
     key:    type int16 (1) | group string | topic string | partition int32
     value:  version int16 (3) | offset int64 | leader epoch int32 | metadata string | commit timestamp int64
@@ -57,7 +57,7 @@ def encode_offset_value(offset: int, leader_epoch: int, metadata: str, commit_ti
 
 
 def decode_offset_key(data: bytes) -> OffsetKey | None:
-    """`None` for any other key, and for one that is not whole."""
+    """`None` for any other key, and for a truncated one."""
     try:
         kind, length = _TYPE_AND_LENGTH.unpack_from(data)
         topic_at = 4 + length
@@ -72,7 +72,7 @@ def decode_offset_key(data: bytes) -> OffsetKey | None:
 
 
 def decode_offset_value(data: bytes) -> OffsetValue | None:
-    """`None` for any other version, and for a value that is not whole."""
+    """`None` for any other version, and for a truncated value."""
     try:
         version, offset, leader_epoch, length = _UP_TO_METADATA.unpack_from(data)
         end = _UP_TO_METADATA.size + length

@@ -1,8 +1,8 @@
-"""Produce, versions 3 to 13, read and written by hand because every record comes this way.
+"""Produce, versions 3 to 13: a hand-written codec, because all produced records pass through it.
 
-A request is read as positions into its frame: the batches stay where they are. Topics are named by their bytes,
-UTF-8 up to version 12 and the 16 bytes of the topic id from version 13 on. What the fields mean is
-`broker.data.produce`. Start at `decode_produce_request`.
+A request is decoded to positions in its frame: the batches are not copied. Topics are identified by bytes: UTF-8 up to
+version 12 and the 16 bytes of the topic id from version 13 on. `broker.data.produce` interprets the fields. Start at
+`decode_produce_request`.
 
     version  adds
     5        log start offset in the response
@@ -46,7 +46,7 @@ FIRST_FLEXIBLE: Final = 9
 FIRST_WITH_TOPIC_IDS: Final = 13
 
 PartitionBatch = tuple[int, int, int]
-"""`(partition, start, end)`: where a partition's records lie in the frame; equal positions for none."""
+"""`(partition, start, end)`: the position of a partition's records in the frame; equal positions for none."""
 
 ProduceRequest = tuple[bytes | None, int, int, list[tuple[bytes, list[PartitionBatch]]]]
 """`(transactional_id, acks, timeout_ms, [(topic, partitions)])`."""
@@ -59,7 +59,7 @@ _int32 = struct.Struct(">i").unpack_from
 
 
 def decode_produce_request(view: memoryview, position: int, end: int, version: int) -> ProduceRequest:
-    """Read the body in `view[position:end]`; raises `MalformedRequestError` for whatever is wrong with it."""
+    """Decode the body in `view[position:end]`; raises `MalformedRequestError` if it is invalid in any way."""
     try:
         if version >= FIRST_FLEXIBLE:
             request, position = _decode_flexible(view, position, end, version)
@@ -82,10 +82,10 @@ _one_flexible_partition = struct.Struct(">bi").unpack_from
 
 
 def decode_one_batch(view: memoryview, position: int, end: int, version: int) -> OneBatch | None:
-    """Read the usual request, one batch for one partition and no transaction, in two steps and without a list.
+    """Decode the usual request, one batch for one partition and no transaction, in two steps and without a list.
 
-    `None` for anything else, `decode_produce_request` then says what it is. Raises `struct.error` only where the whole
-    buffer ends.
+    `None` for anything else, which `decode_produce_request` then decodes. Raises `struct.error` only at the end of the
+    whole buffer.
     """
     if version < FIRST_FLEXIBLE:
         no_transaction, acks, _, topic_count, length = _one_classic_head(view, position)
@@ -188,7 +188,7 @@ def _decode_flexible(view: memoryview, position: int, end: int, version: int) ->
 
 
 class RecordError(NamedTuple):
-    """Which record of the batch was refused, and why."""
+    """Which record of the batch was rejected, and why."""
 
     batch_index: int
     message: str | None
@@ -205,7 +205,7 @@ class ProducedPartition(NamedTuple):
     record_errors: Sequence[RecordError] = ()
     error_message: str | None = None
     current_leader: tuple[int, int] | None = None
-    """Leader id and epoch, told with NOT_LEADER_OR_FOLLOWER from version 10 on."""
+    """Leader id and epoch, sent with NOT_LEADER_OR_FOLLOWER from version 10 on."""
 
 
 _classic_outcome = struct.Struct(">ihqq").pack
@@ -223,7 +223,7 @@ def encode_produce_response(
     throttle_ms: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> bytes:
-    """A whole frame, length and response header included."""
+    """A complete frame, including length and response header."""
     encode = _encode_flexible if version >= FIRST_FLEXIBLE else _encode_classic
     body = encode(version, topics, throttle_ms, node_endpoints)
     return _two_int32_pack(len(body) + 4, correlation_id) + body
@@ -279,9 +279,9 @@ def _encode_flexible(
 
 
 class OnePartitionReply:
-    """The reply of nearly every request: one topic, one partition, no error. Everything constant is laid out once.
+    """The reply of nearly every request: one topic, one partition, no error. The constant parts are encoded once.
 
-    `pack(size, correlation_id, prefix, partition, 0, base_offset, log_append_time_ms, log_start_offset, suffix)` makes
+    `pack(size, correlation_id, prefix, partition, 0, base_offset, log_append_time_ms, log_start_offset, suffix)` is
     the frame. Version 5 and up.
     """
 

@@ -1,7 +1,7 @@
 """Record batches, magic 2: the 61-byte header and what may be changed in it.
 
-A batch travels as the bytes the producer sent: the broker reads its header, stamps base offset and
-leader epoch in place, and never rebuilds it. Records inside are `protocol.records`.
+A batch is stored and sent as the bytes the producer sent: the broker reads its header, sets base offset and leader
+epoch in place, and never rebuilds it. The records inside are `protocol.records`.
 Start at `BatchHeader`.
 
     offset  size  field                     offset  size  field
@@ -41,7 +41,7 @@ DELETE_HORIZON_BIT: Final = 0x40
 
 ATTRIBUTES_OFFSET: Final = 21
 """The CRC covers everything from here on. Base offset and leader epoch lie before it, so the leader
-can stamp both on append without hashing the batch again."""
+can set both on append without computing the CRC again."""
 
 
 class BatchHeader(NamedTuple):
@@ -90,7 +90,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop the tombstones and markers in here; `None` while undecided."""
+        """When compaction may remove the tombstones and markers of this batch; `None` while not set."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     @property

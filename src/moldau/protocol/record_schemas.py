@@ -1,8 +1,8 @@
-"""Records on disk that kio has no schema for, defined once as dataclasses with a wire type per field.
+"""Codecs of records on disk that kio has no schema for, defined as dataclasses with a wire type per field.
 
-A definition covers all versions of a record: fields say since which version they exist. The codec for
-one version is put together on first use. `protocol.metadata_records` defines the metadata log's;
-the coordinators' topics are meant to follow in the same manner. Start at `wire` and `record_codec`.
+A definition covers all versions of a record: fields say since which version they exist. The codec of one version is
+built on first use. `protocol.metadata_records` and `protocol.coordinator_records` define the records. Start at `wire`
+and `record_codec`.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Endpoint:
@@ -26,7 +26,7 @@ __all__ = ["MalformedRecordError", "RecordCodec", "array_of", "decode_record", "
 
 
 class MalformedRecordError(MoldauError):
-    """A record on disk whose bytes do not follow its schema, or whose schema nobody knows."""
+    """A record on disk whose bytes do not match its schema, or whose schema is unknown."""
 
     code = ErrorCode.CORRUPT_MESSAGE
 
@@ -54,8 +54,8 @@ def wire(
 ) -> Any:
     """Define a field: a primitive by Kafka's name, or another such dataclass.
 
-    One that can be missing on the wire, because it is tagged or came later, always has a default:
-    its own, or null, empty or zero.
+    One that can be missing on the wire, because it is tagged or was added later, always has a default: its own, or
+    null, empty or zero.
     """
     if default is UNSET and (tag is not None or since):
         default = _empty(kind, is_array=is_array, is_nullable=is_nullable)
@@ -94,7 +94,7 @@ def record_codec(record: Any, version: int, *, is_flexible: bool = True) -> Reco
 
 
 def decode_record(record: Any, version: int, data: bytes, position: int = 0, *, is_flexible: bool = True) -> Any:
-    """Read one record that ends where `data` ends."""
+    """Decode one record that ends where `data` ends."""
     cursor = Cursor(data, position)
     try:
         value = record_codec(record, version, is_flexible=is_flexible).read(cursor)
@@ -119,7 +119,7 @@ def _table(record: Any, version: int, is_flexible: bool) -> Struct:
 
 
 def _builder(record: Any, arrays: tuple[str, ...]) -> Any:
-    """Arrays are read as lists; a frozen record wants tuples."""
+    """Converts arrays, which are decoded as lists, to the tuples of a frozen record."""
     if not arrays:
         return record
 

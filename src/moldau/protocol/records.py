@@ -1,8 +1,7 @@
-"""Records inside a magic-2 batch: read strictly, written as Kafka's own clients write them.
+"""Records inside a magic-2 batch: decoded strictly, encoded as Kafka's own clients do.
 
-For validation, compaction, recompression, tools and tests; the produce and fetch paths never come
-here, they move whole batches. The header is `protocol.record_batch`. Start at `decode_records` and
-`encode_batch`.
+For validation, compaction, recompression, tools and tests; the produce and fetch paths do not use it, they move whole
+batches. The header is `protocol.record_batch`. Start at `decode_records` and `encode_batch`.
 
     length varint | attributes int8 | timestamp delta varlong | offset delta varint |
     key length varint, key | value length varint, value | header count varint, headers
@@ -54,13 +53,13 @@ _END_TXN_MARKER: Final = struct.Struct(">hi")
 
 
 class InvalidRecordError(MoldauError):
-    """A batch whose body is not what its header promises."""
+    """A batch whose body does not match its header."""
 
     code = ErrorCode.INVALID_RECORD
 
 
 class Record(NamedTuple):
-    """One record; offset and timestamp are told as distances from the batch's base."""
+    """One record; offset and timestamp are relative to the batch's base."""
 
     offset_delta: int
     timestamp_delta: int
@@ -71,7 +70,7 @@ class Record(NamedTuple):
 
 
 class ControlType(IntEnum):
-    """What a control record says; the second number of its key."""
+    """The type of a control record; the second number of its key."""
 
     ABORT = 0
     COMMIT = 1
@@ -91,12 +90,12 @@ def crc_of(batch: Buffer) -> int:
 
 
 def decode_records(batch: Buffer, header: BatchHeader, *, limit: int = DEFAULT_LIMIT) -> Iterator[Record]:
-    """Yield the records of one whole batch, whose header the caller has read.
+    """Yield the records of one complete batch, whose header the caller has decoded.
 
-    The body is unpacked at once, within `limit`; records are then read one by one. Whatever is not
-    exactly `records_count` well-formed records raises `InvalidRecordError`, possibly after some good
-    ones. Offsets are not judged: compacted batches have holes, `validated_records` refuses them.
-    Header keys that are no UTF-8 come out with surrogate escapes, and are written back unchanged.
+    The body is decompressed at once, within `limit`; records are then decoded one by one. Anything but exactly
+    `records_count` well-formed records raises `InvalidRecordError`, possibly after some valid ones. Offsets are not
+    checked, since compacted batches have gaps; `validated_records` rejects those. Header keys that are not UTF-8 are
+    decoded with surrogate escapes, and encoded back unchanged.
     """
     body = memoryview(batch)[BATCH_OVERHEAD : header.size_in_bytes]
     if len(body) != header.size_in_bytes - BATCH_OVERHEAD:
@@ -113,7 +112,7 @@ def validated_records(
 ) -> list[Record]:
     """Return the records of a batch as a producer must send it: offsets 0, 1, 2 … up to the last delta.
 
-    Compacted topics ask for a key on each record.
+    Compacted topics require a key on each record.
     """
     records = list(decode_records(batch, header, limit=limit))
     if not records or len(records) != header.last_offset_delta + 1:
@@ -143,7 +142,7 @@ def _records(data: bytes, count: int) -> Iterator[Record]:
 def _record(data: bytes, position: int) -> tuple[Record, int]:
     """Read one record; `IndexError` means that the data ended.
 
-    One-byte varints, the usual case, are read in place: this is the loop compaction lives in.
+    One-byte varints, the usual case, are decoded inline: this is the inner loop of compaction.
     """
     size = data[position]
     position += 1
@@ -219,7 +218,7 @@ _VARLONG_BITS: Final = 64
 
 
 def _long_varint(data: bytes, position: int, bits: int = _VARINT_BITS) -> tuple[int, int]:
-    """Read an unsigned varint of any length up to `bits`; longer ones are refused, as Kafka does."""
+    """Read an unsigned varint of any length up to `bits`; longer ones are rejected, as in Kafka."""
     value = shift = 0
     while True:
         byte = data[position]
@@ -236,9 +235,9 @@ def _long_varint(data: bytes, position: int, bits: int = _VARINT_BITS) -> tuple[
 
 
 def split_batches(data: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Yield each whole batch in `data` with its header, as a fetch returns them.
+    """Yield each complete batch in `data` with its header, as a fetch returns them.
 
-    Stops before a batch that is cut short at the end; a length too small for a header raises.
+    Stops before a truncated batch at the end; a length too small for a header raises.
     """
     view, position = memoryview(data), 0
     while len(view) - position >= BATCH_OVERHEAD:
@@ -270,10 +269,10 @@ def encode_batch(
     base_sequence: int = -1,
     partition_leader_epoch: int = -1,
 ) -> bytes:
-    """Write one batch. `attributes` are the bits besides the codec's.
+    """Encode one batch. `attributes` are the bits besides the codec's.
 
-    Left out, `max_timestamp` is the newest record's and `last_offset_delta` the last record's;
-    compaction gives both, since the records they came from may be gone.
+    By default, `max_timestamp` is the newest record's and `last_offset_delta` the last record's; compaction passes
+    both, since it may have removed the records they came from.
     """
     kept: Sequence[Record] = records if isinstance(records, Sequence) else list(records)
     if max_timestamp is None:
@@ -360,7 +359,7 @@ def control_batch(
     producer_epoch: int = -1,
     attributes: int = 0,
 ) -> bytes:
-    """Write a batch of one control record, which consumes an offset and is never shown to applications."""
+    """Encode a batch of one control record, which takes an offset and is never returned to applications."""
     return encode_batch(
         (Record(0, 0, _CONTROL_KEY.pack(0, kind), value),),
         base_timestamp=timestamp,
@@ -381,7 +380,7 @@ def end_transaction_marker(
     coordinator_epoch: int,
     partition_leader_epoch: int = -1,
 ) -> bytes:
-    """Write the marker that commits or aborts a producer's open transaction."""
+    """Encode the marker that commits or aborts a producer's open transaction."""
     return control_batch(
         kind,
         _END_TXN_MARKER.pack(0, coordinator_epoch),
@@ -394,7 +393,7 @@ def end_transaction_marker(
 
 
 def control_type(key: bytes | None) -> int:
-    """Read a control record's key. The number may be one this release has no name for."""
+    """Decode a control record's key. The number may be one this release has no name for."""
     if key is None or len(key) < _CONTROL_KEY.size:
         raise InvalidRecordError("a control record without a type")
     kind: int = _CONTROL_KEY.unpack_from(key)[1]

@@ -1,7 +1,7 @@
-"""A SASL login in Kafka's protocol, seen from the client: SaslHandshake, then SaslAuthenticate until both are content.
+"""A SASL login in Kafka's protocol, client side: SaslHandshake, then SaslAuthenticate until the login is complete.
 
-No I/O: a generator yields each request and is sent its answer, so that blocking and asynchronous clients share it.
-What the tokens hold is the mechanism's business (`security.sasl`). Start at `sasl_login`.
+No I/O: a generator yields each request and is sent its response, so that blocking and asynchronous clients share it.
+The mechanism creates the tokens (`security.sasl`). Start at `sasl_login`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from moldau.protocol.messages import Message
 __all__ = ["FIRST_HANDSHAKE_VERSION", "AuthenticationError", "SaslMechanism", "sasl_login"]
 
 FIRST_HANDSHAKE_VERSION = 1
-"""After a handshake of version 0 tokens travel without any request around them; no supported broker needs that."""
+"""After a handshake of version 0 tokens are sent without a request around them; no supported broker needs that."""
 
 
 class AuthenticationError(MoldauError):
-    """The broker refused the login, or could not prove that it knows the password."""
+    """The broker rejected the login, or could not prove that it knows the password."""
 
     code = ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
 class SaslMechanism(Protocol):
-    """The client's side of one login; made anew for each."""
+    """The client side of one login; a new object for each login."""
 
     @property
     def name(self) -> str:
@@ -36,12 +36,12 @@ class SaslMechanism(Protocol):
     def first_token(self) -> bytes: ...
 
     def answer(self, challenge: bytes) -> bytes | None:
-        """The next token, or `None` when the login is complete; raises `ValueError` where the server proves wrong."""
+        """The next token, or `None` when the login is complete; raises `ValueError` for an invalid answer."""
         ...
 
 
 def sasl_login(mechanism: SaslMechanism) -> Generator[tuple[ApiKey, Message], Message, int]:
-    """Log in; returns after how many milliseconds the broker wants it done again, 0 for never."""
+    """Log in; returns after how many milliseconds the broker requires a new login, 0 for never."""
     handshake = yield ApiKey.SASL_HANDSHAKE, Message(mechanism=mechanism.name)
     if handshake.error_code:
         raise AuthenticationError(

@@ -1,1 +1,1 @@
-"""Who somebody is and how they prove it. Decisions only: no sockets, no files."""
+"""Authentication: SASL mechanisms. Pure: no sockets, no files."""

@@ -1,8 +1,8 @@
-"""SASL mechanisms, the client's side: which bytes prove who we are. Pure.
+"""SASL mechanisms, client side: the tokens of a login. Pure.
 
     PLAIN   NUL user NUL password                                                    (RFC 4616)
     SCRAM   client-first -> server-first (salt, iterations) -> client-final with a proof -> server-final with another
-            (RFC 5802, 7677); the password never travels, and the server has to prove that it knows it too
+            (RFC 5802, 7677); the password is never sent, and the server also has to prove that it knows it
 
 A mechanism object serves one login. Start at `mechanism_named`.
 """
@@ -25,11 +25,11 @@ NONCE_BYTES: Final = 18
 _HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 _NO_CHANNEL_BINDING: Final = "n,,"
 _ITERATIONS: Final = re.compile("[1-9][0-9]{0,5}", re.ASCII)
-"""Below a million, far above Kafka's upper limit: a server must not be able to keep us busy for minutes."""
+"""Far above Kafka's upper limit, and low enough that a server cannot keep this process busy for minutes."""
 
 
 def mechanism_named(name: str, username: str, password: str) -> PlainMechanism | ScramMechanism:
-    """By `sasl.mechanism`; raises `InvalidConfigError` for one that is not built."""
+    """The mechanism for a `sasl.mechanism` setting; raises `InvalidConfigError` for an unsupported one."""
     if name == "PLAIN":
         return PlainMechanism(username, password)
     if name in _HASHES:
@@ -47,7 +47,7 @@ class PlainMechanism:
         return self._token
 
     def answer(self, challenge: bytes) -> None:
-        """One token says everything."""
+        """PLAIN has a single token: any challenge is answered with nothing."""
 
 
 class ScramMechanism:

@@ -1,4 +1,4 @@
-"""For tests, ours and yours: a real broker and a real schema registry in this process, and twins of clock and disk.
+"""For tests: a real broker and a real schema registry in the test process, and fakes of clock and disk.
 
 Start at `Broker`. As a pytest fixture it is called `moldau_broker`.
 """

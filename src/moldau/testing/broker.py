@@ -1,6 +1,6 @@
 """A real broker inside the test process, on a free port, with its log in a temporary folder.
 
-It is the same node that `moldau server` runs, on an event loop in a thread of its own.
+It is the same node that `moldau server` runs, on an event loop in its own thread.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Broker(InThread):
             producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
 
     `settings` are Kafka's broker keys (`{"num.partitions": "4"}`), `data` a folder to keep instead of a temporary
-    one. `clock` and `files` take the places of the system's. `restart()` stops in good order and starts again on the
-    same port and data. Records with fixed, old timestamps stay as long as the test runs: the first retention check,
-    which would delete them, comes after an hour. A test of retention sets `log.initial.task.delay.ms` itself.
+    one. `clock` and `files` replace the system's. `restart()` shuts down cleanly and starts again on the same port and
+    data. Records with fixed, old timestamps stay as long as the test runs: the first retention check, which would
+    delete them, comes after an hour. A test of retention sets `log.initial.task.delay.ms` itself.
     """
 
     what = "broker"
@@ -57,7 +57,7 @@ class Broker(InThread):
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients call `bootstrap.servers`."""
+        """The value of a client's `bootstrap.servers`."""
         return f"127.0.0.1:{self._port}"
 
     @property
@@ -66,7 +66,7 @@ class Broker(InThread):
 
     @property
     def metrics_url(self) -> str:
-        """Where /metrics, /healthz and /jmx answer, when `metrics.http.port` is set to a free or fixed port."""
+        """The base URL of /metrics, /healthz and /jmx, if `metrics.http.port` is set."""
         assert self.node is not None
         return f"http://127.0.0.1:{self.node.metrics_port}"
 
@@ -111,6 +111,6 @@ class Broker(InThread):
         } | self._settings
 
     def _on_fatal(self, error: BaseException) -> None:
-        """A real process would exit here; remember why instead, and stop serving."""
+        """A real process would exit here; store the reason instead, and stop serving."""
         self.fatal_error = error
         self.ask_to_stop()

@@ -1,4 +1,4 @@
-"""A clock that stands still until told otherwise."""
+"""A clock that tests set by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["ManualClock"]
 
 
 class ManualClock:
-    """Both kinds of time, moved by hand; the wall clock may also jump."""
+    """Wall clock and monotonic clock, advanced by hand; the wall clock may also jump."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = now_ms
@@ -19,7 +19,7 @@ class ManualClock:
         return self._monotonic_ms
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass."""
+        """Advance both clocks."""
         self._now_ms += milliseconds
         self._monotonic_ms += milliseconds
 

@@ -7,8 +7,8 @@ Run a scenario once to count its calls, then once for every call and every error
     for fault in files.possible_faults():
         scenario(FailingFiles(fault))
 
-Everything before and after the one call works. Syncs are counted but not carried out: a process that is killed loses
-nothing it has written, so they would only cost time. Start at `FailingFiles.possible_faults`.
+All other calls succeed. Syncs are counted but not executed: a killed process loses nothing it has written, so they
+would only cost time. Start at `FailingFiles.possible_faults`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NAMES: Final = {SHORT_WRITE: "short", SHORT_THEN_FULL: "short-ENOSPC", DIES: "d
 
 
 class KilledError(BaseException):
-    """Nobody catches this, as nobody survives a kill."""
+    """Stands for a kill: no code may catch it."""
 
 
 class Fault(NamedTuple):
@@ -73,7 +73,7 @@ class FailingFiles(Files):
         self.system = _System(self)  # type: ignore[assignment]
 
     def possible_faults(self) -> Iterator[Fault]:
-        """Every way in which one of the calls made so far could have failed."""
+        """Every failure that one of the calls made so far could have had."""
         for number, made in enumerate(self.calls, 1):
             call = made.split(" ")[0]
             for error in _ERRORS.get(call, (errno.EIO,)):
@@ -85,11 +85,11 @@ class FailingFiles(Files):
             yield Fault(number, DIES, made.split(" ")[0])
 
     def start(self) -> None:
-        """Count and fail from here on: the scenario begins."""
+        """Start counting and failing calls: the scenario begins."""
         self._is_counting = True
 
     def stop(self) -> None:
-        """Neither count nor fail from here on: the scenario is over, what follows looks at its results."""
+        """Stop counting and failing calls: the scenario is over, its results are checked next."""
         self._is_counting = False
 
     def write(self, fd: int, data: Any) -> int:
@@ -144,7 +144,7 @@ class _System:
             is_creation = call == "open" and arguments[0] & os.O_CREAT
             error = self._files.before("create" if is_creation else call, target)
             if call == "close":
-                real(target)  # Linux closes the file whatever it says.
+                real(target)  # Linux closes the file even if close() returns an error.
             fail_with(error, str(target))
             if call not in {"close", "fsync", "fdatasync"}:
                 return real(target, *arguments, **options)

@@ -1,8 +1,8 @@
-"""Histories: what clients saw of a cluster, and whether a correct one could have shown them that.
+"""Histories: what clients observed of a cluster, and a checker whether a correct cluster could have produced it.
 
-Each client writes down what it does and what it is told, in its own order, before and after each step, so that a
-killed client leaves an honest record: a write without an answer is in doubt, a transaction without an ending too.
-`problems` is pure and knows no broker; who runs clients and kills them is the caller. Start at `problems`.
+Each client records its operations and their results, in its own order, before and after each step, so that the record
+of a killed client is correct: a write without a response is in doubt, and so is a transaction without an end.
+`problems` is pure and needs no broker; the caller runs and kills clients. Start at `problems`.
 
     history = History()
     history.sent("w1", "t", 0, "a", transaction=1)
@@ -29,12 +29,12 @@ TransactionKey = tuple[str, int]
 
 
 class Outcome(StrEnum):
-    """How a transaction ended, as its producer was told."""
+    """How a transaction ended, as reported to its producer."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
     UNKNOWN = "unknown"
-    """The producer was killed, or given up on, before it was told."""
+    """The producer was killed, or timed out, before it got the result."""
 
 
 @dataclass(slots=True)
@@ -46,17 +46,17 @@ class Write:
     value: str
     transaction: int | None
     offset: int | None = None
-    """Where it was acknowledged, or `None` while nobody has said so."""
+    """The acknowledged offset, or `None` while it is not acknowledged."""
 
 
 @dataclass(slots=True)
 class Reading:
-    """What one reader saw of one partition, from the beginning of the log, in the order in which it came."""
+    """What one reader read of one partition, from the beginning of the log, in the order of arrival."""
 
     reader: str
     place: Place
     is_committed: bool
-    """Whether the reader asked for committed records only."""
+    """Whether the reader used read_committed."""
     is_complete: bool = False
     """Whether it read to the end after all clients had stopped."""
     records: list[tuple[int, str]] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Reading:
 
 
 class History:
-    """The notes of all clients together. Values must be unique; a producer's name is unique for each of its lives."""
+    """The events of all clients. Values must be unique; a restarted producer needs a new name."""
 
     def __init__(self) -> None:
         self.writes: dict[str, Write] = {}
@@ -75,7 +75,7 @@ class History:
         self.readings: dict[tuple[str, Place], Reading] = {}
 
     def sent(self, producer: str, topic: str, partition: int, value: str, *, transaction: int | None = None) -> None:
-        """Before the record is handed over; `transaction` is the producer's own number for it."""
+        """Called before the record is sent; `transaction` is the producer's own number for it."""
         if value in self.writes:
             raise ValueError(f"{value!r} was sent twice; values must be unique")
         self.writes[value] = Write(producer, (topic, partition), value, transaction)
@@ -83,23 +83,23 @@ class History:
             self.outcomes.setdefault((producer, transaction), Outcome.UNKNOWN)
 
     def acknowledged(self, producer: str, value: str, *, offset: int) -> None:
-        """The broker has said where the record is."""
+        """The broker has acknowledged the record at this offset."""
         self.writes[value].offset = offset
 
     def ended(self, producer: str, transaction: int, outcome: Outcome) -> None:
-        """The producer was told how its transaction ended."""
+        """The producer got the result of its transaction."""
         self.outcomes[producer, transaction] = Outcome(outcome)
 
     def read(self, reader: str, topic: str, partition: int, *, offset: int, value: str, is_committed: bool) -> None:
-        """A record came to a reader."""
+        """A reader received a record."""
         self._reading(reader, (topic, partition), is_committed).records.append((offset, value))
 
     def finished(self, reader: str, topic: str, partition: int, *, is_committed: bool) -> None:
-        """The reader has read to the end, after all writers had stopped and every transaction was over."""
+        """The reader has read to the end, after all writers had stopped and every transaction had ended."""
         self._reading(reader, (topic, partition), is_committed).is_complete = True
 
     def replay(self, lines: Iterable[str]) -> None:
-        """Add notes kept as JSON lines `[method, arguments, options]`; one cut short by a kill is left out."""
+        """Add events stored as JSON lines `[method, arguments, options]`; a line truncated by a kill is ignored."""
         for line in lines:
             try:
                 method, arguments, options = json.loads(line)
@@ -121,12 +121,12 @@ class History:
 
 
 def problems(history: History) -> list[str]:
-    """Everything in the history that no correct cluster can have shown, one sentence each.
+    """Everything in the history that no correct cluster can have produced, one sentence each.
 
-    Lost: acknowledged (and committed), but not where it was said to be. Doubled: one write at two offsets, or one
+    Lost: acknowledged (and committed), but not at that offset. Doubled: one write at two offsets, or one
     offset read twice. Phantom: read, but never sent. Aborted: shown to a reader of committed records. Torn: part of a
-    transaction shown and part not. Disorder: a producer's records out of order, or a reader sent backwards. Skipped: a
-    reader of committed records passed one that came to light later, as when it may read beyond an open transaction.
+    transaction shown and part not. Disorder: a producer's records out of order, or offsets going backwards. Skipped: a
+    reader of committed records missed one that appeared later, as when it may read beyond an open transaction.
     """
     found: list[str] = []
     for reading in history.readings.values():
@@ -139,7 +139,7 @@ def problems(history: History) -> list[str]:
 
 
 def _reader_problems(history: History, reading: Reading) -> Iterator[str]:
-    """What one reader alone can tell."""
+    """The problems visible to a single reader."""
     last_offset = -1
     offset_of: dict[str, int] = {}
     last_sent: dict[str, int] = {}
@@ -166,7 +166,7 @@ def _order_of_sending(history: History, place: Place) -> Mapping[str, int]:
 
 
 def _disagreements(history: History) -> Iterator[str]:
-    """An offset holds one record, whoever asks, and whenever."""
+    """An offset holds the same record for all readers at all times."""
     seen: dict[tuple[Place, int], tuple[str, Reading]] = {}
     for reading in history.readings.values():
         for offset, value in reading.records:
@@ -176,7 +176,7 @@ def _disagreements(history: History) -> Iterator[str]:
 
 
 def _complete(history: History, *, is_committed: bool) -> dict[Place, dict[str, int]]:
-    """Value to offset for each partition, by readers that came to the end."""
+    """Value to offset for each partition, from readers that reached the end."""
     found: defaultdict[Place, dict[str, int]] = defaultdict(dict)
     for reading in history.readings.values():
         if reading.is_complete and reading.is_committed == is_committed:
@@ -185,7 +185,7 @@ def _complete(history: History, *, is_committed: bool) -> dict[Place, dict[str, 
 
 
 def _lost(history: History) -> Iterator[str]:
-    """Each acknowledged write is where the broker said; committed ones for every reader, others for the curious."""
+    """Each acknowledged write is at its offset: committed ones for every reader, others for read_uncommitted ones."""
     for is_committed in (True, False):
         for place, offsets in _complete(history, is_committed=is_committed).items():
             for write in history.writes.values():
@@ -213,7 +213,7 @@ def _torn(history: History) -> Iterator[str]:
 
 
 def _skipped(history: History) -> Iterator[str]:
-    """Up to where a reader got, it has seen what a later reader of the same kind sees there."""
+    """Up to its last offset, a reader has seen all that a later reader of the same isolation level sees there."""
     for is_committed in (True, False):
         final = _complete(history, is_committed=is_committed)
         for reading in history.readings.values():

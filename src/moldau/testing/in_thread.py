@@ -1,6 +1,6 @@
-"""A service on an event loop in a thread of its own, for tests: started, stopped and restarted from outside.
+"""A service on an event loop in its own thread, for tests: started, stopped and restarted by the test.
 
-What the service is, a broker or a registry, is for those who inherit. Start at `InThread`.
+Subclasses define the service: a broker or a registry. Start at `InThread`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class InThread(ABC):
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
-        """Guards `_loop` and `_stopping`: a loop that may be asked to stop is not closed meanwhile."""
+        """Guards `_loop` and `_stopping`: the loop is not closed while another thread asks it to stop."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
 
     @abstractmethod
     async def serve(self, ready: Callable[[], None], stopping: asyncio.Event) -> None:
-        """Start, say `ready`, wait until `stopping` is set, and end in good order."""
+        """Start, call `ready`, wait until `stopping` is set, and shut down cleanly."""
 
     def start(self) -> None:
-        """Start and return once the service answers; what keeps it from starting is raised here."""
+        """Start and return once the service accepts requests; raises the error that prevents it from starting."""
         started = threading.Event()
         failure: list[BaseException] = []
         self._thread = threading.Thread(
@@ -46,7 +46,7 @@ class InThread(ABC):
             raise failure[0]
 
     def stop(self) -> None:
-        """Shut down in good order, as SIGTERM does; the data stays. One that has ended by itself is left alone."""
+        """Shut down cleanly, as SIGTERM does; the data stays. Does nothing if the service has already ended."""
         if self._thread is None:
             return
         self.ask_to_stop()
@@ -60,7 +60,7 @@ class InThread(ABC):
         self.start()
 
     def ask_to_stop(self) -> None:
-        """From any thread; does not wait, and does nothing once the service has ended."""
+        """Thread-safe; does not wait, and does nothing once the service has ended."""
         with self._lock:
             if self._loop is not None and self._stopping is not None:
                 self._loop.call_soon_threadsafe(self._stopping.set)

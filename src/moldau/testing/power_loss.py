@@ -1,8 +1,8 @@
-"""A disk that forgets: what is not synced is gone when the power goes.
+"""A simulated power failure: everything that was not synced is lost.
 
-`ForgetfulFiles` works on a real directory and remembers what was synced: a file's bytes as of its last sync,
-a directory's entries as of its last sync. `lose_power` then puts the directory into the state a crash of the
-machine leaves at worst. Stricter than most file systems, which keep more than they promise.
+`ForgetfulFiles` works on a real directory and records what was synced: a file's bytes and a directory's entries as of
+their last sync. `lose_power` then restores the worst state that a crash of the machine can leave. Stricter than most
+file systems, which keep more than they guarantee.
 Start at `ForgetfulFiles.lose_power`.
 """
 
@@ -20,7 +20,7 @@ __all__ = ["ForgetfulFiles"]
 
 
 class ForgetfulFiles(Files):
-    """Everything under `root`. What is there at the beginning counts as being on disk."""
+    """Everything under `root`. Its content at the beginning counts as synced."""
 
     def __init__(self, root: str) -> None:
         self.root = os.path.abspath(root)
@@ -30,15 +30,15 @@ class ForgetfulFiles(Files):
         self._entries: dict[int, dict[str, int]] = {}
         """Synced entries of each directory, by inode."""
         self._held: list[int] = []
-        """Descriptors that keep inode numbers from being used again for another file."""
+        """Descriptors that keep inode numbers from being reused for another file."""
         self._hold(self.root)
         self._remember_tree(self.root)
 
-    # --- what counts as being on disk -------------------------------------------------------------------
+    # --- what counts as synced --------------------------------------------------------------------------
 
     def sync(self, fd: int) -> None:
         with self._lock:
-            # Taken before the sync: bytes that arrive while it runs may or may not make it.
+            # Read before the sync: bytes written while it runs may or may not be on disk.
             self._remember_file(f"/proc/self/fd/{fd}")
         super().sync(fd)
 
@@ -68,7 +68,7 @@ class ForgetfulFiles(Files):
         self._entries[inode] = entries
 
     def _know_kind(self, path: str, inode: int) -> None:
-        """An entry whose own content was never synced comes back empty."""
+        """An entry whose own content was never synced is restored empty."""
         if stat.S_ISDIR(os.stat(path).st_mode):
             self._entries[inode] = {}
         else:
@@ -89,10 +89,10 @@ class ForgetfulFiles(Files):
     # --- the crash --------------------------------------------------------------------------------------
 
     def lose_power(self, chance: random.Random | None = None) -> None:
-        """Leave on disk only what was synced. All that used these files must be gone by now.
+        """Leave on disk only what was synced. All users of these files must have ended.
 
-        With `chance`, files that have grown since their last sync keep a random part of what was added, as a
-        disk caught in the middle of writing back would.
+        With `chance`, files that have grown since their last sync keep a random part of what was added, like a disk
+        interrupted while writing back.
         """
         with self._lock:
             current = self._current_contents()
@@ -137,7 +137,7 @@ class ForgetfulFiles(Files):
         self._entries.clear()
 
     def close(self, fd: int | None = None) -> None:
-        """Close `fd`, or without one let go of everything held for `lose_power`."""
+        """Close `fd`, or without one release everything held for `lose_power`."""
         if fd is not None:
             super().close(fd)
         else:
@@ -145,7 +145,7 @@ class ForgetfulFiles(Files):
 
 
 def _survivors(synced: bytes, current: bytes, chance: random.Random) -> bytes:
-    """What may be left of the bytes behind the synced ones: a part, sometimes with garbage at its end."""
+    """What may be left of the bytes after the synced ones: a part, sometimes with garbage at its end."""
     if not current.startswith(synced):
         return b""
     grown = current[len(synced) :]

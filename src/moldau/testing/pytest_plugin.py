@@ -3,7 +3,7 @@
     def test_my_producer(moldau_broker):
         producer = Producer({"bootstrap.servers": moldau_broker.bootstrap_servers})
 
-Topics live as long as the session, so let each test use names of its own.
+Topics exist until the end of the session, so each test should use its own names.
 """
 
 from __future__ import annotations

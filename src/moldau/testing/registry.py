@@ -1,6 +1,6 @@
 """A real schema registry inside the test process, on a free port, over any brokers.
 
-It is the same instance that `moldau registry` runs, on an event loop in a thread of its own.
+It is the same instance that `moldau registry` runs, on an event loop in its own thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class SchemaRegistry(InThread):
         with Broker() as broker, SchemaRegistry(broker.bootstrap_servers) as registry:
             client = SchemaRegistryClient({"url": registry.url})
 
-    `settings` are the registry's keys (`{"schema.compatibility.level": "full"}`). `restart()` stops in good order and
+    `settings` are the registry's keys (`{"schema.compatibility.level": "full"}`). `restart()` shuts down cleanly and
     starts again on the same port.
     """
 

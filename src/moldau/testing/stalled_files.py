@@ -1,4 +1,4 @@
-"""A disk that stops answering for some of its files, until it is let go. Start at `StalledFiles.stalled`."""
+"""A disk that blocks on writes to some of its files until it is released. Start at `StalledFiles.stalled`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moldau.log.files import Files
 __all__ = ["StalledFiles"]
 
 LONGEST_STALL_S = 60.0
-"""A test that fails must not hang."""
+"""The longest wait, so that a failing test does not hang."""
 
 
 class StalledFiles(Files):
@@ -24,7 +24,7 @@ class StalledFiles(Files):
 
     @contextmanager
     def stalled(self, part: str) -> Iterator[None]:
-        """Whoever changes a file with `part` in its path waits until the block is left."""
+        """Within the `with` block every change of a file with `part` in its path blocks."""
         self._gate.clear()
         self._reached.clear()
         self._part = part
@@ -34,12 +34,12 @@ class StalledFiles(Files):
             self.let_go()
 
     def let_go(self) -> None:
-        """The disk answers again, before the block is left."""
+        """Unblock the disk before the end of the `with` block."""
         self._part = None
         self._gate.set()
 
     def wait_until_reached(self) -> None:
-        """Return once somebody waits for the disk."""
+        """Return once a thread is blocked by the disk."""
         assert self._reached.wait(LONGEST_STALL_S), f"nobody has touched {self._part}"
 
     def _wait(self, path: str) -> None:

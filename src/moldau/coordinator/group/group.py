@@ -1,6 +1,7 @@
-"""What every kind of group answers, whichever protocol its members speak.
+"""The interface that groups of every protocol implement.
 
-Committed offsets are kept apart, in `coordinator.group.offsets`: they outlive members and protocols. Start at `Group`.
+Committed offsets are stored separately, in `coordinator.group.offsets`: they outlive members and protocols. Start at
+`Group`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["Group", "RefusedError"]
 
 class Group(ABC):
     kind: ClassVar[str]
-    """As ListGroups tells it: `classic` or `consumer`."""
+    """As ListGroups returns it: `classic` or `consumer`."""
 
     members: Mapping[str, Any]
     """By member id."""
@@ -32,7 +33,7 @@ class Group(ABC):
     @property
     @abstractmethod
     def protocol_type_name(self) -> str:
-        """As ListGroups tells it; empty for a group that only keeps offsets."""
+        """As ListGroups returns it; empty for a group that only stores offsets."""
 
     @property
     @abstractmethod
@@ -47,7 +48,7 @@ class Group(ABC):
 
     @abstractmethod
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """Raise `RefusedError` unless offsets may be told to whoever calls themselves this."""
+        """Raise `RefusedError` unless a client with this member id and epoch may fetch offsets."""
 
     @abstractmethod
     def check_offset_delete(self) -> None:
@@ -58,15 +59,15 @@ class Group(ABC):
 
     @abstractmethod
     def idle_since_ms(self, topic: str, committed_ms: int) -> int | None:
-        """Since when an offset of `topic` has been of no use, `None` while it still is."""
+        """Since when an offset of `topic` has been unused, `None` while it is in use."""
 
     @abstractmethod
     def tombstones(self) -> list[CoordinatorRecord]:
-        """The records that delete this group, its offsets excepted."""
+        """The records that delete this group, except for its offsets."""
 
 
 class RefusedError(Exception):
-    """Raised inside the core, turned into a reply at its edge."""
+    """A request is rejected; raised inside the core and converted to a reply at its boundary."""
 
     def __init__(self, error: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or error.name)

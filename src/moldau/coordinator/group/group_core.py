@@ -1,7 +1,7 @@
 """The group coordinator's core for one partition of `__consumer_offsets`: its groups and their offsets.
 
-Dispatches requests, records and deadlines to the protocol a group speaks: `coordinator.group.classic.membership` or
-`coordinator.group.consumer.membership`. Pure: facts and the time come in, outcomes go out. Start at `GroupCore`.
+Dispatches requests, records and deadlines to the group's protocol: `coordinator.group.classic.membership` or
+`coordinator.group.consumer.membership`. Pure: takes facts and the time, returns outcomes. Start at `GroupCore`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 RETENTION, EXPIRY = "retention", "expiry"
 TOMBSTONES_AT_ONCE: Final = 1000
-"""Records of one expiry; the rest follows a moment later, so that nobody waits for long."""
+"""The most records of one expiry; the rest follows shortly after, so that requests are not delayed for long."""
 FIRST_WITH_GROUP_NOT_FOUND: Final = 9
 
 
@@ -104,7 +104,7 @@ class GroupCore:
         self.offset_counts = OffsetCounts()
         self._settings = settings
         self._to_expire: list[str] = []
-        """Groups that the round of expiry under way has not looked at."""
+        """Groups that the current expiry round has not checked yet."""
 
     # --- membership, classic protocol -------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class GroupCore:
     # --- offsets ----------------------------------------------------------------------------------------
 
     def commit(self, request: CommitRequest, ticket: Ticket, now_ms: int) -> Outcome:
-        """Reply: an `ErrorCode` for the whole, or for each offset in order."""
+        """Reply: an `ErrorCode` for the whole request, or one for each offset in order."""
         outcome = Outcome(producer=request.producer)
         try:
             self._check_commit(request, now_ms)
@@ -161,7 +161,7 @@ class GroupCore:
     def _check_commit(self, request: CommitRequest, now_ms: int) -> None:
         group = self.groups.get(request.group_id)
         if group is None:
-            # Whoever keeps offsets without ever joining gets a group of nobody, once the offsets are written.
+            # A client that commits without ever joining creates an empty group, once the offsets are written.
             if request.epoch >= 0:
                 is_newer = request.api_version >= FIRST_WITH_GROUP_NOT_FOUND and request.producer is None
                 raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND if is_newer else ErrorCode.ILLEGAL_GENERATION)
@@ -199,7 +199,7 @@ class GroupCore:
         return outcome
 
     def delete_offsets(self, group_id: str, places: Sequence[Place], ticket: Ticket) -> Outcome:
-        """Reply: an `ErrorCode` for the whole, or for each place in order."""
+        """Reply: an `ErrorCode` for the whole request, or one for each place in order."""
         outcome = Outcome()
         group = self.groups.get(group_id)
         try:
@@ -219,7 +219,7 @@ class GroupCore:
         return outcome
 
     def forget_topics(self, topics: Collection[str]) -> Outcome:
-        """Topics were deleted, and with them the meaning of offsets in them."""
+        """Delete the offsets of deleted topics."""
         outcome = Outcome()
         for group_id in self.groups:
             places = [place for place in self.offsets.of(group_id) if place[0] in topics]
@@ -245,7 +245,7 @@ class GroupCore:
         return outcome
 
     def look(self, view: Callable[[GroupCore], Any], ticket: Ticket) -> Outcome:
-        """Reply: what `view` finds, told once it is committed."""
+        """Reply: the result of `view`, sent once the state it shows is committed."""
         outcome = Outcome()
         outcome.reply(ticket, view(self))
         return outcome
@@ -253,7 +253,7 @@ class GroupCore:
     # --- replay -----------------------------------------------------------------------------------------
 
     def replay(self, key: bytes, value: bytes | None, producer: Producer | None = None) -> None:
-        """Take up one record; one that nobody can read is told of and passed over."""
+        """Apply one record; one that cannot be decoded is logged and skipped."""
         try:
             offset_key = decode_offset_key(key)
             offset_value = None if value is None else decode_offset_value(value)
@@ -302,7 +302,7 @@ class GroupCore:
         group.replay(key, value)
 
     def _drop_membership(self, group_id: str) -> None:
-        """A group without its record keeps its offsets, if it has any, and is found no more otherwise."""
+        """Remove a group's members; the group remains only if it has offsets."""
         if self.offsets.of(group_id) or self.offsets.has_undecided(group_id):
             self.groups[group_id] = ClassicGroup(group_id)
         else:
@@ -322,7 +322,7 @@ class GroupCore:
                 self.classic.start_sessions(group, now_ms)
                 has_offsets = self.offsets.of(group_id) or self.offsets.has_undecided(group_id)
                 if group.protocol_type is None and not has_offsets:
-                    del self.groups[group_id]  # its offsets are all deleted, and it was nothing else
+                    del self.groups[group_id]  # all its offsets are deleted, and it had no members
             elif isinstance(group, ConsumerGroup):
                 self.consumer.start_sessions(group, now_ms)
         self.deadlines.set(RETENTION, now_ms + self._settings().offsets_retention_check_interval_ms)
@@ -356,7 +356,7 @@ class GroupCore:
         return self.classic.on_sync_deadline(group, now_ms)
 
     def _expire(self, now_ms: int) -> Outcome:
-        """Offsets that nobody needed for long enough go, and groups that are nothing without them."""
+        """Expire offsets unused for the retention time, and groups that have neither offsets nor members left."""
         outcome = Outcome()
         dropped: list[str] = []
         while self._to_expire and len(outcome.records) < TOMBSTONES_AT_ONCE:

@@ -1,7 +1,7 @@
-"""Committed offsets of one shard's groups: what is known, and what a commit, a deletion or time adds to it.
+"""Committed offsets of one shard's groups: the current ones, and the records of commits, deletions and expiry.
 
-Offsets of open transactions stand apart until their marker comes. Who may commit is the group's business
-(`Group.check_commit`). Start at `Offsets.replay`.
+Offsets of open transactions are stored separately until their marker arrives. `Group.check_commit` decides who may
+commit. Start at `Offsets.replay`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class OffsetToCommit(NamedTuple):
     leader_epoch: int = -1
     metadata: str = ""
     expire_ms: int | None = None
-    """A time of its own to expire at, as clients before Kafka 2.1 could ask for."""
+    """An explicit expiry time, as clients before Kafka 2.1 could request."""
 
 
 class CommittedOffset(NamedTuple):
@@ -52,7 +52,7 @@ class CommittedOffset(NamedTuple):
     committed_ms: int
     expire_ms: int | None = None
     order: int = 0
-    """Which of two was written later, told within one shard."""
+    """Orders the writes of one shard."""
 
 
 class FetchedOffset(NamedTuple):
@@ -81,7 +81,7 @@ class Offsets:
     def __init__(self) -> None:
         self._groups: dict[str, dict[Place, CommittedOffset]] = {}
         self._pending: dict[int, dict[str, dict[Place, CommittedOffset]]] = {}
-        """By producer, then group: offsets of transactions that are not decided yet."""
+        """By producer, then group: offsets of open transactions."""
         self._written = 0
 
     def __len__(self) -> int:
@@ -102,7 +102,7 @@ class Offsets:
     def fetched(
         self, group_id: str, places: Iterable[Place] | None, *, require_stable: bool
     ) -> Iterator[FetchedOffset]:
-        """What was committed for each place, or for all places of the group."""
+        """The committed offset of each place, or of all places of the group."""
         known = self.of(group_id)
         for place in known if places is None else places:
             committed = known.get(place)
@@ -116,7 +116,7 @@ class Offsets:
     # --- records ----------------------------------------------------------------------------------------
 
     def tombstones(self, group_id: str, places: Iterable[Place] | None = None) -> list[CoordinatorRecord]:
-        """The records that delete a group's offsets, all or those at `places` that exist."""
+        """The records that delete a group's offsets: all, or those at `places` that exist."""
         known = self.of(group_id)
         chosen = known if places is None else [place for place in places if place in known]
         return [CoordinatorRecord(encode_offset_key(group_id, *place), None) for place in chosen]
@@ -138,14 +138,14 @@ class Offsets:
             groups.setdefault(group_id, {})[place] = committed
 
     def replay_marker(self, producer_id: int, is_commit: bool) -> None:
-        """A transaction has ended: its offsets count from now on, or never did."""
+        """A transaction has ended: apply its offsets if it was committed, drop them otherwise."""
         for group_id, offsets in self._pending.pop(producer_id, {}).items():
             if not is_commit:
                 continue
             known = self._groups.setdefault(group_id, {})
             for place, committed in offsets.items():
                 current = known.get(place)
-                # One committed outside of the transaction meanwhile is the newer word.
+                # An offset committed outside of the transaction meanwhile is newer.
                 if current is None or current.order < committed.order:
                     known[place] = committed
 
@@ -175,9 +175,9 @@ def _expiry(expire_ms: int) -> int | None:
 def expired_records(
     group: Group, offsets: Offsets, now_ms: int, retention_ms: int
 ) -> tuple[list[CoordinatorRecord], bool]:
-    """Tombstones for a group's expired offsets, and whether the group goes with them.
+    """Tombstones for a group's expired offsets, and whether the group is deleted with them.
 
-    It goes when it has neither members nor offsets left, and none that an open transaction may bring.
+    It is deleted when it has no members and no offsets left, and no open transaction has offsets for it.
     """
     known = offsets.of(group.group_id)
     expired = [

@@ -1,6 +1,6 @@
-"""What operators read of a group's rebalances: one line where one begins, and one for what came of it.
+"""Log lines about a group's rebalances: one at the start, one for the result.
 
-Kafka's words, so that searches in logs find them. Nothing is decided here. Start at `log_rebalance`.
+They use Kafka's terms, so that log searches find them. Start at `log_rebalance`.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def log_generation(group: ClassicGroup, generation_id: int) -> None:
 
 
 def log_epoch(before: ConsumerGroup, after: ConsumerGroup, reason: str) -> None:
-    """A group of the consumer protocol (KIP-848) was decided about; only a new epoch is worth a line."""
+    """Log a decision about a group of the consumer protocol (KIP-848) if it started a new epoch."""
     if after.epoch != before.epoch:
         log.info("group %s: epoch %d has %s: %s", after.group_id, after.epoch, _members(len(after.members)), reason)
 
 
 def some_of(member_ids: Sequence[str]) -> str:
-    """Names of members for a line that must not become a page."""
+    """The first few member ids, to keep the log line short."""
     shown = ", ".join(member_ids[:3])
     return shown if len(member_ids) <= 3 else f"{shown} and {len(member_ids) - 3} more"
 

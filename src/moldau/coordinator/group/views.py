@@ -1,4 +1,4 @@
-"""How groups look from outside: what ListGroups and DescribeGroups tell. Pure."""
+"""Descriptions of groups, for ListGroups and DescribeGroups. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DescribedGroup(NamedTuple):
 
 
 def list_groups(groups: Iterable[Group], states: Collection[str], kinds: Collection[str]) -> list[ListedGroup]:
-    """Groups in one of the states and of one of the kinds, both in lower case; none named means any."""
+    """Groups in one of the states and of one of the types, both in lower case; an empty filter matches all."""
     return [
         ListedGroup(group.group_id, group.protocol_type_name, group.state_name, group.kind)
         for group in groups
@@ -44,7 +44,7 @@ def list_groups(groups: Iterable[Group], states: Collection[str], kinds: Collect
 
 
 def described_classic(group: Group | None) -> DescribedGroup | None:
-    """A group of the classic protocol; what members told each other is shown while it is in force."""
+    """A group of the classic protocol; metadata and assignments are included while the group is stable."""
     if not isinstance(group, ClassicGroup):
         return None
     is_stable = group.state is ClassicState.STABLE

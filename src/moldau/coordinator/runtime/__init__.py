@@ -1,1 +1,1 @@
-"""What group and transaction coordinators share: decisions, their records, replies that wait, deadlines."""
+"""What group and transaction coordinators share: decisions, their records, pending replies, deadlines."""

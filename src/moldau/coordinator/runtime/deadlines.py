@@ -1,7 +1,7 @@
-"""Deadlines of one core: many, often put off, seldom reached.
+"""Deadlines of one core: many, often postponed, rarely reached.
 
-A session's deadline moves with every heartbeat, so moving one later costs a dictionary entry and nothing else: the
-heap keeps the earlier time and finds out when it comes up. Start at `Deadlines.set`.
+A session's deadline moves with every heartbeat, so postponing one only updates a dictionary entry: the heap keeps the
+earlier time, and the entry is queued again when that time comes. Start at `Deadlines.set`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ __all__ = ["Deadlines"]
 
 
 class Deadlines:
-    """At most one deadline for each key."""
+    """At most one deadline per key."""
 
     def __init__(self) -> None:
         self._deadlines: dict[Hashable, int] = {}
         self._queued: dict[Hashable, int] = {}
-        """The earliest time at which the heap will look at a key."""
+        """The earliest time at which the heap checks a key."""
         self._heap: list[tuple[int, int, Hashable]] = []
         self._pushed = 0
 
@@ -38,16 +38,16 @@ class Deadlines:
         self._deadlines.pop(key, None)
 
     def next_ms(self) -> int | None:
-        """When to look again; never later than the first deadline, sometimes earlier."""
+        """When to check again; never later than the first deadline, sometimes earlier."""
         return self._heap[0][0] if self._heap else None
 
     def pop_due(self, now_ms: int) -> Hashable | None:
-        """Take out one key whose deadline has come, the earliest first."""
+        """Remove and return one key whose deadline has passed, the earliest first."""
         heap = self._heap
         while heap and heap[0][0] <= now_ms:
             at_ms, _, key = heapq.heappop(heap)
             if self._queued.get(key) != at_ms:
-                continue  # queued again for an earlier time, which has been looked at
+                continue  # queued a second time for an earlier time, which was handled already
             del self._queued[key]
             deadline_ms = self._deadlines.get(key)
             if deadline_ms is None:

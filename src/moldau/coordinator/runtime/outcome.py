@@ -1,6 +1,6 @@
-"""What a core decides: records to append, replies to give once they are committed.
+"""What a core decides: records to append, and replies to send once they are committed.
 
-Nothing here acts; `runtime.shard` carries outcomes out. Start at `Outcome`.
+Data only; `runtime.shard` carries outcomes out. Start at `Outcome`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 __all__ = ["CoordinatorRecord", "Outcome", "Producer", "Ticket"]
 
 Ticket = int
-"""Stands for a request that is to be answered, now or later; handed in with the request."""
+"""Identifies a request that is answered now or later; passed in with the request."""
 
 
 class CoordinatorRecord(NamedTuple):
     key: bytes
     value: bytes | None
-    """`None` deletes what was known under the key."""
+    """`None` is a tombstone: it deletes the key's value."""
 
 
 class Producer(NamedTuple):
-    """Whose transaction a record belongs to: it counts only once that one's commit marker is there."""
+    """The producer whose transaction a record belongs to: it takes effect with that transaction's commit marker."""
 
     producer_id: int
     producer_epoch: int
@@ -34,10 +34,10 @@ class Outcome:
 
     records: list[CoordinatorRecord] = field(default_factory=list)
     replies: list[tuple[Ticket, Any]] = field(default_factory=list)
-    """Given when everything the core has decided so far is committed; an `ErrorCode` each if the append fails."""
+    """Sent when everything the core has decided so far is committed; an `ErrorCode` each if the append fails."""
     producer: Producer | None = None
     then: Callable[[], None] | None = None
-    """Soft state that goes with the records: changed after they were replayed, left alone if they were not appended."""
+    """Changes of soft state that go with the records: run after the replay, not run if the append failed."""
 
     def reply(self, ticket: Ticket | None, answer: Any) -> None:
         if ticket is not None:

@@ -1,12 +1,12 @@
 """A shard: one core and its partition of an internal topic.
 
-A decision's records are appended as one batch, replayed into the core, and only when they are committed does anybody
-hear of it. Recovery replays the same records through the same core. Whatever was decided on the way to a commit waits
-behind it too, so no reply tells of something that a crash could still take back.
+A decision's records are appended as one batch, replayed into the core, and the replies are sent once they are
+committed. Recovery replays the same records through the same core. Later decisions wait for the same commit, so no
+reply reports something that a crash could still undo.
 
-An append may take as long as a disk does. Until it is over nothing else is decided: the core does not know the records
-yet, and will never know them if the append fails. Requests, deadlines and the rest stand in line meanwhile, and are
-decided in their order afterwards. Start at `Shard.ask`.
+An append may be as slow as the disk. Until it has ended nothing else is decided: the core has not replayed the records
+yet, and never will if the append fails. Requests and deadlines are queued meanwhile and decided in order afterwards.
+Start at `Shard.ask`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ __all__ = ["CoordinatorCore", "RecordAppender", "Shard", "ShardState", "coordina
 log = logging.getLogger(__name__)
 
 LATE_MS = 1000
-"""An append that takes longer has kept members from being heard."""
+"""An append that takes longer has delayed members' heartbeats."""
 RESPITE_MS = 3000
-"""After such an append no deadline counts for this long: members whose requests waited for it are heard first."""
+"""No deadline fires for this long after a slow append: queued requests of members are handled first."""
 
 _NOT_AVAILABLE = ErrorCode.COORDINATOR_NOT_AVAILABLE
 _UNKNOWN = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -46,21 +46,21 @@ _ERRORS = {
 
 
 def coordinator_error(code: ErrorCode) -> ErrorCode:
-    """What a client of the coordinator is told when its records could not be appended."""
+    """The error code for a client whose records could not be appended."""
     return _ERRORS.get(code, code)
 
 
 class CoordinatorCore(Protocol):
-    """What a shard needs of a core; its request methods are known to whoever asks."""
+    """What a shard needs of a core; callers of `Shard.ask` know the core's request methods."""
 
     def replay(self, key: bytes, value: bytes | None, producer: Producer | None = None) -> None: ...
     def replay_marker(self, producer_id: int, producer_epoch: int, is_commit: bool) -> None: ...
     def on_loaded(self, now_ms: int) -> None:
-        """Everything was replayed: start timers for what came back."""
+        """All records are replayed: start the deadlines of the restored state."""
 
     def next_deadline_ms(self) -> int | None: ...
     def on_time(self, now_ms: int) -> Outcome:
-        """Act on one deadline that has come; the shard asks again while there are more."""
+        """Act on one due deadline; the shard calls again while there are more."""
         ...
 
 
@@ -73,10 +73,10 @@ class RecordAppender(Protocol):
         producer: Producer | None,
         then: Callable[[MoldauError | None], None],
     ) -> None:
-        """Append all as one batch or none, and tell `then` which, at once or later: `None`, or why not."""
+        """Append all as one batch or none, and call `then`, now or later, with `None` or the error."""
 
     def when_committed(self, then: Callable[[], None]) -> None:
-        """Call `then` as soon as all that was appended is committed, at once if it is."""
+        """Call `then` as soon as everything appended so far is committed, immediately if it already is."""
 
 
 class ShardState(Enum):
@@ -92,7 +92,7 @@ Decide = Callable[[Core, Ticket, int], Outcome]
 
 
 def _nothing() -> None:
-    """Nobody has to hear of it."""
+    """The default callback: does nothing."""
 
 
 class Shard(Generic[Core]):
@@ -108,12 +108,12 @@ class Shard(Generic[Core]):
         self.state = ShardState.LOADING
         self._appender = appender
         self._on_deadline = on_deadline
-        """Told the core's next deadline after each decision."""
+        """Called with the core's next deadline after each decision."""
         self._clock = clock
-        """The time in milliseconds, as in `ask`: for what is decided later than it was asked."""
+        """The clock in milliseconds, as in `ask`: for decisions made later than they were requested."""
         self._is_appending = False
         self._line: deque[Callable[[], None]] = deque()
-        """What is decided once the append under way is over."""
+        """What is decided once the current append has ended."""
         self._is_going_on = False
         self._respite_ends_ms = 0
         self._waiting: dict[Ticket, Answer] = {}
@@ -133,7 +133,7 @@ class Shard(Generic[Core]):
         return len(self._waiting)
 
     def ask(self, decide: Decide[Core], answer: Answer, now_ms: int) -> Ticket:
-        """Have a request decided; `answer` is called once, now or later, with the reply or an `ErrorCode`."""
+        """Decide a request; `answer` is called once, now or later, with the reply or an `ErrorCode`."""
         self._last_ticket = ticket = self._last_ticket + 1
         if self.state is not ShardState.ACTIVE:
             answer(self._unavailable)
@@ -152,9 +152,9 @@ class Shard(Generic[Core]):
         return ticket
 
     def act(self, decide: Callable[[Core, int], Outcome], done: Callable[[], None] = _nothing) -> None:
-        """Have something decided, `(core, now_ms)`, that nobody asked for.
+        """Run a decision, `(core, now_ms)`, that no request asked for.
 
-        `done` is called when it was appended and replayed, or when it could not be.
+        `done` is called when it was appended and replayed, or when the append failed.
         """
         if self.state is not ShardState.ACTIVE:
             return
@@ -176,11 +176,11 @@ class Shard(Generic[Core]):
         self.carry_out(outcome)
 
     def forget(self, ticket: Ticket) -> None:
-        """Whoever asked has gone; the decision stands."""
+        """The client has disconnected: drop its reply; the decision remains in effect."""
         self._waiting.pop(ticket, None)
 
     def carry_out(self, outcome: Outcome, done: Callable[[], None] = _nothing) -> None:
-        """Append, replay, and reply when that is committed. For a decision made just now, with no append under way."""
+        """Append, replay, and reply once committed. Only for a decision made just now, with no append in progress."""
         if not outcome.records:
             self._finish(outcome, done)
             return
@@ -204,7 +204,7 @@ class Shard(Generic[Core]):
             self._appender.append(outcome.records, outcome.producer, appended)
         except Exception:
             if not self._is_appending:
-                raise  # what follows an append has failed
+                raise  # the code after the append has failed
             self._is_appending = False
             log.exception("a coordinator's decision could not be appended")
             self._refuse(outcome, _UNKNOWN)
@@ -213,7 +213,7 @@ class Shard(Generic[Core]):
 
     def _on_appended(self, outcome: Outcome, error: MoldauError | None, done: Callable[[], None]) -> None:
         if self.state is ShardState.CLOSED:
-            return  # everybody was told to look elsewhere, and whoever leads next replays the log
+            return  # all requests were answered NOT_COORDINATOR, and the next leader replays the log
         if error is not None:
             log.warning("a coordinator's decision could not be appended: %s", error)
             self._refuse(outcome, error.code)
@@ -231,7 +231,7 @@ class Shard(Generic[Core]):
         done()
 
     def _go_on(self) -> None:
-        """Decide what stood in line, up to the next append that takes a while."""
+        """Decide what was queued, up to the next append that does not complete at once."""
         if not self._line or self._is_going_on:
             return
         self._is_going_on = True
@@ -248,7 +248,7 @@ class Shard(Generic[Core]):
         self._give([(ticket, coordinator_error(code)) for ticket, _ in outcome.replies])
 
     def on_time(self, now_ms: int) -> None:
-        """Let the core act on every deadline that has come, and ask to be woken for the next."""
+        """Let the core act on every due deadline, and schedule the next wake-up."""
         if self.state is not ShardState.ACTIVE:
             return
         if self._has_to_wait:
@@ -264,17 +264,17 @@ class Shard(Generic[Core]):
                 return
 
     def _look_at_deadlines_later(self) -> None:
-        """Something in line is enough: deadlines are looked at when the line is empty."""
+        """Deadlines are checked when the queue is empty, so queue one entry if there is none."""
         if not self._line:
             self._line.append(_nothing)
 
     def marker_appended(self, producer_id: int, producer_epoch: int, is_commit: bool) -> None:
-        """A transaction's end was written into this shard's partition by somebody else."""
+        """A transaction marker was appended to this shard's partition by the transaction coordinator."""
         if self.state is ShardState.ACTIVE:
             self.core.replay_marker(producer_id, producer_epoch, is_commit)
 
     def activate(self, now_ms: int) -> None:
-        """All records are replayed: answer from now on."""
+        """All records are replayed: answer requests from now on."""
         self.state = ShardState.ACTIVE
         self.core.on_loaded(now_ms)
         self.on_time(now_ms)

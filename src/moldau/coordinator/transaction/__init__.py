@@ -1,1 +1,1 @@
-"""The transaction coordinator's core: which transactions there are and what may become of them. Start at `core`."""
+"""The transaction coordinator's core: the transactions and their state transitions. Start at `core`."""

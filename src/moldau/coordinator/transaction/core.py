@@ -1,9 +1,9 @@
 """The transaction coordinator's core: all transactional ids of one partition of `__transaction_state`.
 
-Requests and the time come in, records and replies go out. What is known of a transactional id changes only in
-`replay`, so a restart finds what was there before. Once a transaction's end is in the log the shell is told
-(`on_ending`), writes a marker into every partition and says `markers_written`; told again after a restart, it does so
-again. Soft state: deadlines, and the epoch that an owner just gave up. Start at `TransactionCore.init_producer_id`.
+Takes requests and the time, returns records and replies. The state of a transactional id changes only in `replay`, so
+a restart restores it. Once a transaction's end is in the log the core calls `on_ending`; the caller writes a marker
+into every partition and then calls `markers_written`. After a restart this is repeated for unfinished ones. Soft
+state: deadlines, and the previous epoch of an owner. Start at `TransactionCore.init_producer_id`.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ __all__ = ["Granted", "TransactionCore", "TransactionSettings"]
 log = logging.getLogger(__name__)
 
 TOMBSTONES_AT_ONCE: Final = 1000
-"""Records of one expiry: they have to fit into one batch, and nobody should wait for them for long."""
+"""The most records of one expiry: they have to fit into one batch and must not delay requests for long."""
 SOON_MS: Final = 1000
 
 _EXPIRY: Final = object()
-"""The deadline at which expired transactional ids are looked for."""
+"""The deadline of the search for expired transactional ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class TransactionSettings:
     expiration_ms: int = setting("transactional.id.expiration.ms")
     """How long a transactional id is remembered after its last transaction."""
     retry_abort_ms: int = setting("transaction.abort.timed.out.transaction.cleanup.interval.ms")
-    """How long after a failed attempt an overdue transaction is aborted again; Kafka looks for overdue ones in this
-    interval."""
+    """How long after a failed attempt to abort an overdue transaction it is retried; Kafka's interval of checks for
+    overdue ones."""
     expiry_interval_ms: int = setting("transaction.remove.expired.transaction.cleanup.interval.ms")
     is_verified: bool = setting("transaction.partition.verification.enable")
-    """Whether partition leaders ask the coordinator before they take a batch (KIP-890)."""
+    """Whether partition leaders verify a batch with the coordinator before they append it (KIP-890)."""
     join_backoff_ms: int = setting("add.partitions.to.txn.retry.backoff.ms")
     join_timeout_ms: int = setting("add.partitions.to.txn.retry.backoff.max.ms")
 
@@ -75,7 +75,7 @@ class Granted(NamedTuple):
 
 
 def _ignore(transaction: Transaction) -> None:
-    """Nobody writes markers, as in tests of the core alone."""
+    """The default `on_ending`: writes no markers, for tests of the core alone."""
 
 
 class TransactionCore:
@@ -86,13 +86,13 @@ class TransactionCore:
         self._on_ending = on_ending
         self.transactions: dict[str, Transaction] = {}
         self.ending: dict[str, Transaction] = {}
-        """Those whose end is decided and whose markers are not known to be written."""
+        """Transactions whose end is decided and whose markers are not yet confirmed."""
         self.timed_out = 0
         """Transactions aborted because they took too long."""
         self._is_loaded = False
         self._deadlines = Deadlines()
         self._given_up: dict[str, tuple[Owner, int]] = {}
-        """By transactional id: the current owner, and the epoch that became the current one at its own request."""
+        """By transactional id: the current owner, and the epoch it had before it asked for the current one."""
 
     # --- requests ---------------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class TransactionCore:
         if isinstance(after, ErrorCode):
             return _answer(ticket, Granted(after))
         if after.state.is_ending:
-            # The client asks again, and by then the transaction of its predecessor is out of the way.
+            # The client retries, and by then the transaction of its predecessor has ended.
             return Outcome([_record(after)], [(ticket, Granted(ErrorCode.CONCURRENT_TRANSACTIONS))])
         outcome = Outcome([_record(after)], [(ticket, _grant_of(after))])
         if before is not None:
@@ -169,7 +169,7 @@ class TransactionCore:
         if after is before:
             return _answer(ticket, _grant_of(after))
         completed = after.completed(now_ms)
-        # Without a partition there is no marker to wait for.
+        # Without partitions there are no markers to wait for.
         records = [_record(after)] if after.partitions else [_record(after), _record(completed)]
         outcome = Outcome(records, [(ticket, _grant_of(completed))])
         if version >= EPOCH_BUMPED_AT_END:
@@ -177,7 +177,7 @@ class TransactionCore:
         return outcome
 
     def markers_written(self, transaction: Transaction, now_ms: int) -> Outcome:
-        """Every partition has its marker. Nothing happens if the transaction is no longer the one they were for."""
+        """Every partition has its marker. Ignored if the transaction has changed since the markers were requested."""
         if self.ending.get(transaction.transactional_id) != transaction:
             return Outcome()
         return Outcome([_record(transaction.completed(now_ms))])
@@ -218,7 +218,7 @@ class TransactionCore:
                 self._on_ending(transaction)
 
     def replay_marker(self, producer_id: int, producer_epoch: int, is_commit: bool) -> None:
-        """Nobody writes into `__transaction_state` in a transaction."""
+        """Ignored: `__transaction_state` has no transactional records."""
 
     def on_loaded(self, now_ms: int) -> None:
         self._is_loaded = True
@@ -241,7 +241,7 @@ class TransactionCore:
         transaction = self.transactions.get(due) if isinstance(due, str) else None
         if transaction is None or transaction.state is not TransactionState.ONGOING:
             return Outcome()
-        # Until the record is in the log the transaction is as overdue as before.
+        # Until the record is in the log the transaction remains overdue.
         self._deadlines.set(transaction.transactional_id, now_ms + self._settings.retry_abort_ms)
         return Outcome([_record(transaction.fenced(now_ms))], then=self._count_timed_out)
 
@@ -252,10 +252,10 @@ class TransactionCore:
         oldest_ms = now_ms - self._settings.expiration_ms
         return [one for one in self.transactions.values() if one.state.is_over and one.last_update_ms <= oldest_ms]
 
-    # --- the epoch before ---------------------------------------------------------------------------------
+    # --- the previous epoch -------------------------------------------------------------------------------
 
     def _epoch_given_up(self, transaction: Transaction | None) -> int:
-        """The epoch whose owner asked for the current one; none after somebody else took over."""
+        """The previous epoch, if its owner asked for the current one; none after another producer took over."""
         if transaction is None:
             return NO_EPOCH
         owner, epoch = self._given_up.get(transaction.transactional_id, (None, NO_EPOCH))

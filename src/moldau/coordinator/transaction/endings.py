@@ -1,8 +1,8 @@
-"""How a transaction ends: EndTxn in its older form and in the one of KIP-890.
+"""How a transaction ends: EndTxn before and since KIP-890.
 
-In the older form the same request may be repeated: the answer of a transaction that ended the same way is success.
-In the newer one the epoch moves on with every end, so a repeated request is known by its epoch: one with the current
-epoch speaks of the next transaction. Pure, like `coordinator.transaction.requests`. Start at `end_transaction`.
+In the older form a request may be repeated: it succeeds if the transaction ended the same way. Since KIP-890 the epoch
+increases with every end, so a retry is recognised by its epoch: a request with the current epoch is about the next
+transaction. Pure, like `coordinator.transaction.requests`. Start at `end_transaction`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["end_transaction", "ending_needs_producer_id"]
 
 
 def ending_needs_producer_id(transaction: Transaction | None, version: Version) -> bool:
-    """Whether the end uses up the last epoch, so that an id nobody had before takes over."""
+    """Whether the end uses the last epoch, so that a new producer id has to take over."""
     return transaction is not None and version >= EPOCH_BUMPED_AT_END and transaction.is_epoch_exhausted
 
 
@@ -34,7 +34,7 @@ def end_transaction(  # noqa: PLR0917
     fresh_id: int,
     now_ms: int,
 ) -> Transaction | ErrorCode:
-    """What EndTxn makes of a transaction; the same one if this is the repetition of a request that was granted."""
+    """The transaction after EndTxn; the same object if this repeats a request that already succeeded."""
     if transaction is None:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if version >= EPOCH_BUMPED_AT_END:
@@ -81,7 +81,7 @@ def _ended_with_bump(  # noqa: PLR0917
 
 
 def _has_rotated(transaction: Transaction, owner: Owner) -> bool:
-    """The owner's last epoch ended and its id was replaced, which it has not heard of yet."""
+    """The owner's epochs were exhausted and its id was replaced, but it has not received the new one."""
     return (
         transaction.previous_producer_id == owner.producer_id
         and transaction.producer_id != owner.producer_id

@@ -1,4 +1,4 @@
-"""Which transactions an operator asked for. Patterns arrive compiled: what they are written in is not known here.
+"""Filters for ListTransactions. Patterns are passed in compiled, so this module does not depend on their syntax.
 
 Start at `list_transactions`.
 """
@@ -24,7 +24,7 @@ def list_transactions(
     is_wanted: Callable[[str], bool] | None = None,
     now_ms: int = 0,
 ) -> list[Transaction]:
-    """The transactions that pass every filter given; an empty or negative one passes all."""
+    """The transactions that match every filter; an empty or negative filter matches all."""
     return [
         transaction
         for transaction in transactions

@@ -1,8 +1,7 @@
-"""Who may own a transactional id, and which partitions may join its transaction: InitProducerId and the two adds.
+"""InitProducerId, AddPartitionsToTxn and AddOffsetsToTxn: who owns a transactional id, and its partitions.
 
-Pure: a transaction as it stands and the facts of a request go in, the next transaction or an error comes out; the
-same transaction means that nothing changes. How transactions end is `coordinator.transaction.endings`. Start at
-`initialize`.
+Pure: takes the current transaction and a request's fields, returns the next transaction or an error; the same
+transaction means that nothing changes. `coordinator.transaction.endings` ends transactions. Start at `initialize`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Owner(NamedTuple):
 
 
 def needs_producer_id(transaction: Transaction | None, expected: Owner | None) -> bool:
-    """Whether InitProducerId will hand out an id that nobody had before."""
+    """Whether InitProducerId needs a new producer id."""
     if transaction is None:
         return True
     return (
@@ -45,11 +44,11 @@ def initialize(  # noqa: PLR0917
     timeout_ms: int,
     now_ms: int,
 ) -> Transaction | ErrorCode:
-    """What InitProducerId makes of a transactional id. An ongoing transaction becomes one that is being aborted.
+    """The transaction after InitProducerId. An ongoing transaction is aborted first.
 
-    `expected` is what a producer says it had, `last_epoch` the epoch before the current one if it was given up by its
-    owner: who still claims it has missed an answer and gets the same one again. `fresh_id` is used if
-    `needs_producer_id` says so.
+    `expected` is the id and epoch that the producer reports, `last_epoch` the previous epoch if its owner asked for the
+    current one: a producer that still reports it has missed the response and gets the same one again. `fresh_id` is
+    used if `needs_producer_id` returns true.
     """
     if transaction is None:
         newcomer = Transaction(transactional_id, fresh_id, 0, TransactionState.EMPTY, timeout_ms, now_ms)
@@ -74,14 +73,14 @@ def initialize(  # noqa: PLR0917
 
 
 def _may_claim(transaction: Transaction, expected: Owner) -> bool:
-    """The id is the current one, or the one before it and was used up."""
+    """Whether the id is the current one, or the previous one with exhausted epochs."""
     return expected.producer_id == transaction.producer_id or (
         expected.producer_id == transaction.previous_producer_id and expected.producer_epoch >= LAST_EPOCH
     )
 
 
 def ownership_error(transaction: Transaction | None, owner: Owner) -> ErrorCode | None:
-    """Why somebody may not act on a transaction, if so. An epoch from the future is as wrong as one from the past."""
+    """Why a producer may not act on a transaction, if so. A higher epoch is as invalid as a lower one."""
     if transaction is None or transaction.producer_id != owner.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if transaction.producer_epoch != owner.producer_epoch or owner.producer_epoch == NO_EPOCH:
@@ -96,7 +95,7 @@ def join(
     version: Version,
     now_ms: int,
 ) -> Transaction | ErrorCode:
-    """What AddPartitionsToTxn and AddOffsetsToTxn make of a transaction."""
+    """The transaction after AddPartitionsToTxn or AddOffsetsToTxn."""
     error = ownership_error(transaction, owner)
     if transaction is None or error is not None:
         return error or ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -109,7 +108,7 @@ def join(
 def verify(
     transaction: Transaction | None, owner: Owner, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, ErrorCode]:
-    """For each partition whether a batch of this producer may go there: it has to be part of the transaction."""
+    """For each partition whether this producer may write to it: it has to be part of the transaction."""
     error = ownership_error(transaction, owner)
     if transaction is None or error is not None:
         return dict.fromkeys(partitions, error or ErrorCode.INVALID_PRODUCER_ID_MAPPING)

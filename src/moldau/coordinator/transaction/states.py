@@ -1,7 +1,7 @@
-"""The states of a transactional id and which may follow which.
+"""The states of a transactional id and their allowed transitions.
 
 `PREPARE_EPOCH_FENCE` and `DEAD` exist in Kafka's list and are never written to the log, by Kafka or here: fencing
-and removal take one step. Start at `TransactionState`.
+and removal are single steps. Start at `TransactionState`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["FOLLOWS", "TransactionState"]
 
 
 class TransactionState(IntEnum):
-    """With the numbers of the transaction log; `display_name` is what clients and tools are told."""
+    """With the numbers of the transaction log; `display_name` is what clients and tools see."""
 
     EMPTY = 0
     ONGOING = 1
@@ -30,12 +30,12 @@ class TransactionState(IntEnum):
 
     @property
     def is_ending(self) -> bool:
-        """Decided, but some partition may not have its marker yet."""
+        """The end is decided, but some partition may not have its marker yet."""
         return self in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
     @property
     def is_over(self) -> bool:
-        """Nothing is under way, so a new transaction may begin and the id may expire."""
+        """No transaction is in progress, so a new one may begin and the id may expire."""
         return self in _OVER
 
 
@@ -49,5 +49,5 @@ FOLLOWS: Final[dict[TransactionState, frozenset[TransactionState]]] = {
     TransactionState.COMPLETE_COMMIT: frozenset({TransactionState.PREPARE_COMMIT}),
     TransactionState.COMPLETE_ABORT: frozenset({TransactionState.PREPARE_ABORT}),
 }
-"""For each state the ones it may come from. That an abort may follow nothing at all is KIP-890's: it only moves the
-epoch on, and no partition is involved."""
+"""For each state the allowed previous states. An abort of an empty transaction exists since KIP-890: it only
+increases the epoch, and no partition is involved."""

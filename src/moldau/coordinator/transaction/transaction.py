@@ -1,8 +1,7 @@
-"""One transactional id: who owns it and what its transaction has come to.
+"""One transactional id: its owner and the state of its transaction.
 
-A value that is only ever replaced; each step below returns the next one, and the record that says so is
-`Transaction.record_value`. Whether a step may be taken is decided by `coordinator.transaction.requests` and
-`coordinator.transaction.endings`. Start at `Transaction`.
+Immutable; each step below returns the next value, and `Transaction.record_value` is its record. Whether a step is
+allowed is decided by `coordinator.transaction.requests` and `coordinator.transaction.endings`. Start at `Transaction`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from moldau.protocol.record_schemas import MalformedRecordError
 __all__ = ["EPOCH_BUMPED_AT_END", "LAST_EPOCH", "NO_EPOCH", "NO_PRODUCER_ID", "NO_TIME", "Transaction", "Version"]
 
 Version = int
-"""How a client takes part: 0 and 1 are the older ways, 2 is KIP-890's."""
+"""A client's transaction version: 0 and 1 are the older forms, 2 is KIP-890's."""
 
 EPOCH_BUMPED_AT_END: Final[Version] = 2
 NO_PRODUCER_ID: Final = -1
@@ -28,7 +27,7 @@ NO_EPOCH: Final = -1
 NO_TIME: Final = -1
 _WRITTEN_STATES: Final = frozenset(map(int, FOLLOWS))
 LAST_EPOCH: Final = 32766
-"""The last epoch a client may have; one above is left for a fence or for the markers of the last transaction."""
+"""The last epoch a client may have; the one above is reserved for a fence or the markers of the last transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Transaction:
     partitions: frozenset[TopicPartition] = frozenset()
     previous_producer_id: int = NO_PRODUCER_ID
     next_producer_id: int = NO_PRODUCER_ID
-    """While ending: the id that takes over because this one's epochs are used up."""
+    """While ending: the id that takes over because this one's epochs are exhausted."""
     version: Version = 0
 
     # --- steps ------------------------------------------------------------------------------------------
@@ -57,7 +56,7 @@ class Transaction:
         return self.state in (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
 
     def initialized(self, producer_id: int, producer_epoch: int, timeout_ms: int, now_ms: int) -> Transaction:
-        """A producer has introduced itself and owns the id from now on."""
+        """After InitProducerId: this producer owns the id from now on."""
         return replace(
             self,
             producer_id=producer_id,
@@ -72,7 +71,7 @@ class Transaction:
         )
 
     def joined_by(self, partitions: Iterable[TopicPartition], version: Version, now_ms: int) -> Transaction:
-        """More partitions are part of it; the first ones begin it."""
+        """With more partitions; the first ones begin the transaction."""
         begins = self.state is not TransactionState.ONGOING
         return replace(
             self,
@@ -85,10 +84,10 @@ class Transaction:
         )
 
     def prepared(self, *, is_commit: bool, version: Version, next_producer_id: int, now_ms: int) -> Transaction:
-        """Its end is decided, and from here on only one end is possible.
+        """With its end decided: from here on it can only end that way.
 
-        For clients of version 2 the epoch rises by one, and markers carry the new one: whatever the producer sent
-        under the old epoch and that arrives late is refused.
+        For clients of version 2 the epoch increases by one, and markers carry the new one: late batches of the
+        producer with the old epoch are rejected.
         """
         bump = 1 if version >= EPOCH_BUMPED_AT_END else 0
         return replace(
@@ -104,14 +103,14 @@ class Transaction:
         )
 
     def fenced(self, now_ms: int) -> Transaction:
-        """Aborted by the coordinator: the owner of the current epoch can do no more."""
+        """Aborted by the coordinator: the owner of the current epoch is fenced."""
         bumped = self.prepared(
             is_commit=False, version=EPOCH_BUMPED_AT_END, next_producer_id=NO_PRODUCER_ID, now_ms=now_ms
         )
         return replace(bumped, version=self.version)
 
     def completed(self, now_ms: int) -> Transaction:
-        """Every partition has its marker."""
+        """With every marker written: the transaction is over."""
         is_replaced = self.next_producer_id != NO_PRODUCER_ID
         return replace(
             self,

@@ -1,4 +1,4 @@
-"""Configuration keys and the values they come to. Kafka's names, our words. Start at `BrokerConfig`."""
+"""Configuration keys, by Kafka's names, and their effective values. Start at `BrokerConfig`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A broker's configuration: layers of settings, and the one value each key comes to.
+"""A broker's configuration: layers of settings, and the effective value of each key.
 
 Layers, strongest first: dynamic for this broker, dynamic for the whole cluster, the file, the built-in
-default. Within a layer a key's finer spelling beats the coarser (ms before minutes before hours).
-Reading files, environment and overrides is `server.config`; what DescribeConfigs says about a value's
-origin is `core.config.describe`. Start at `BrokerConfig`.
+default. Within a layer the finer unit takes precedence (ms before minutes before hours). `server.config` reads files,
+environment and overrides; `core.config.describe` reports a value's source for DescribeConfigs. Start at
+`BrokerConfig`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class BrokerConfig:
-    """Immutable: a dynamic change makes a new one with `with_dynamic`."""
+    """Immutable: a dynamic change creates a new one with `with_dynamic`."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class BrokerConfig:
         check_together(self)
 
     def with_dynamic(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> BrokerConfig:
-        """The same file under other dynamic settings; the file is not checked again.
+        """The same file with other dynamic settings; the file is not checked again.
 
-        A dynamic value that cannot be read is passed over, as a stored one must never keep a broker
-        from starting; `controller.configs` refuses it before it is stored.
+        An invalid dynamic value is ignored, since a stored one must never keep a broker from starting;
+        `controller.configs` rejects it before it is stored.
         """
         changed = BrokerConfig.__new__(BrokerConfig)
         changed.static = self.static
@@ -85,7 +85,7 @@ class BrokerConfig:
         return cast("Section", found)
 
     def listener_value(self, listener: str, name: str) -> Any:
-        """The value for one listener: `listener.name.<listener>.<name>` beats the plain key."""
+        """The value for one listener: `listener.name.<listener>.<name>` overrides the plain key."""
         prefixed = f"{LISTENER_PREFIX}{listener.lower()}.{name}"
         for layer in self._layers:
             if prefixed in layer:
@@ -93,13 +93,13 @@ class BrokerConfig:
         return self.value(name)
 
     def is_set(self, name: str) -> bool:
-        """Whether any layer above the built-in defaults has this very key."""
+        """Whether any layer above the built-in defaults sets this key itself."""
         return any(name in layer for layer in self._layers)
 
     def topic_values(self, overrides: Mapping[str, str] = _NOTHING) -> dict[str, Any]:
         """The effective, typed configuration of a topic with these overrides, by topic key.
 
-        Overrides that are unknown or cannot be read are passed over, like stored dynamic values.
+        Unknown or invalid overrides are ignored, like stored dynamic values.
         """
         values = {
             name: self.value(key.broker_key) if key.broker_key is not None else key.default
@@ -131,7 +131,7 @@ class BrokerConfig:
 
     @property
     def is_generated_id_allowed(self) -> bool:
-        """Whether a node without a number may be given one: a broker of ZooKeeper's time."""
+        """Whether a node without an id may be assigned one: a broker configured for ZooKeeper."""
         return self.value("process.roles") == ["broker"] and bool(self.value("broker.id.generation.enable"))
 
     @property
@@ -144,7 +144,7 @@ class BrokerConfig:
 
     @property
     def advertised_listeners(self) -> tuple[Listener, ...]:
-        """What clients are told; controller listeners are not theirs to know."""
+        """The listeners that clients see; controller listeners are not among them."""
         advertised = self.value("advertised.listeners")
         listeners = parse_listeners("advertised.listeners", advertised) if advertised else self.listeners
         listeners = tuple(one for one in listeners if one.name not in self.controller_listener_names)
@@ -176,7 +176,7 @@ class BrokerConfig:
 
 
 def parse_topic_overrides(overrides: Mapping[str, str | None], base: BrokerConfig) -> dict[str, Any]:
-    """Check a topic's own settings; raises `InvalidConfigError` for the first that cannot be accepted."""
+    """Parse a topic's own settings; raises `InvalidConfigError` for the first invalid one."""
     for name, text in overrides.items():
         key = TOPIC_KEYS.get(name)
         if key is None:

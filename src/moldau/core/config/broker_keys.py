@@ -1,4 +1,4 @@
-"""All broker settings in one table. The rows live with their subject; start at `BROKER_KEYS`."""
+"""All broker settings in one table, collected from the modules of each subject. Start at `BROKER_KEYS`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LISTENER_PREFIX = "listener.name."
 
 
 def base_key(name: str) -> ConfigKey | None:
-    """The key that a setting is an instance of, looking past `listener.name.<listener>.[<mechanism>.]`."""
+    """The key that a setting is an instance of, without its `listener.name.<listener>.[<mechanism>.]` prefix."""
     key = BROKER_KEYS.get(name)
     if key is not None or not name.startswith(LISTENER_PREFIX):
         return key
@@ -34,7 +34,7 @@ def base_key(name: str) -> ConfigKey | None:
 
 
 def default_value(name: str) -> Any:
-    """A key's built-in default, which may be that of a coarser spelling (hours for ms)."""
+    """A key's built-in default, which may be that of a key with a coarser unit (hours for ms)."""
     key = BROKER_KEYS[name]
     for synonym, factor, _ in key.synonyms:
         default = BROKER_KEYS[synonym].default

@@ -44,7 +44,7 @@ def _check_identity(config: BrokerConfig) -> None:
 
 
 def _check_quorum(config: BrokerConfig) -> None:
-    """A node alone is its own quorum and needs no controller listener; one that names others does."""
+    """A single node is its own quorum and needs no controller listener; one that names other controllers does."""
     voters, servers = config.value("controller.quorum.voters"), config.value("controller.quorum.bootstrap.servers")
     if config.value("process.roles") and (voters or servers) and not config.controller_listener_names:
         raise InvalidConfigError("controller.listener.names must say which listener is the controllers'")

@@ -1,7 +1,7 @@
-"""Where a value comes from: the entries of DescribeConfigs, with sources and synonyms in Kafka's order.
+"""The entries of DescribeConfigs: values with their sources and synonyms, in Kafka's order.
 
-Synonyms are listed strongest first: the topic's own value, then for each layer of the broker every
-spelling that is set there. Start at `topic_entries` and `broker_entries`.
+Synonyms are listed by precedence: the topic's own value, then for each layer of the broker every
+synonym that is set there. Start at `topic_entries` and `broker_entries`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def topic_entries(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Co
 
 
 def broker_entries(config: BrokerConfig) -> list[ConfigEntry]:
-    """Every setting of this broker, by name; what its file sets without our knowing the key is in it too."""
+    """Every setting of this broker, by name, including unknown keys of its file."""
     names = {name for name, key in BROKER_KEYS.items() if not key.is_hidden}
     for layer in (config.static, config.cluster_dynamic, config.broker_dynamic):
         names.update(layer)
@@ -83,7 +83,7 @@ def cluster_default_entries(config: BrokerConfig) -> list[ConfigEntry]:
 
 
 def group_entries(config: BrokerConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """Every setting of a consumer group with these overrides, by name; the broker's are not told as synonyms."""
+    """Every setting of a consumer group with these overrides, by name; the broker's keys are not listed as synonyms."""
     values = group_values(overrides, config)
     return [_group_entry(name, render_value(values[name]), name in overrides) for name in sorted(GROUP_KEYS)]
 
@@ -110,7 +110,7 @@ def _topic_entry(
 def _broker_entry(name: str, config: BrokerConfig, only: ConfigSource | None = None) -> ConfigEntry:
     key = base_key(name)
     if key is None:
-        # Nobody can say whether an unknown key holds a secret, so its value stays hidden.
+        # An unknown key may hold a secret, so its value stays hidden.
         return ConfigEntry(name, None, ConfigSource.STATIC_BROKER, True, True, ConfigType.UNKNOWN, "", ())
     synonyms = [one for one in _synonyms(key, config, name) if only is None or one.source is only]
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
@@ -126,7 +126,7 @@ def _own_default(key: ConfigKey) -> str | None:
 
 
 def _synonyms(key: ConfigKey, config: BrokerConfig, name: str | None = None) -> list[ConfigSynonym]:
-    """Every place that sets `name` or one of its other spellings, from the first that sets it itself."""
+    """Every layer's value of `name` or one of its synonyms, from the first layer that sets it."""
     name = name or key.name
     names = [name, *(synonym.name for synonym in key.synonyms if synonym.is_told)]
     if name.startswith(LISTENER_PREFIX):

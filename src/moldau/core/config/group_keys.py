@@ -1,4 +1,4 @@
-"""Settings a consumer group may have of its own, within the bounds its broker sets.
+"""Settings that a consumer group may override, within its broker's bounds.
 
 Start at `GROUP_KEYS` and `parse_group_overrides`.
 """
@@ -38,7 +38,7 @@ GROUP_KEYS = keys_by_name(
         ),
     ]
 )
-"""Each falls back to the broker's key of the same meaning."""
+"""Each falls back to the corresponding broker key."""
 
 _BOUNDS = {
     SESSION_TIMEOUT: ("group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
@@ -55,7 +55,7 @@ def group_values(overrides: Mapping[str, str], config: BrokerConfig) -> dict[str
 
 
 def parse_group_overrides(overrides: Mapping[str, str], config: BrokerConfig) -> None:
-    """Raise `InvalidConfigError` unless a group may have these."""
+    """Raise `InvalidConfigError` unless these overrides are valid."""
     for name in overrides:
         if name not in GROUP_KEYS:
             raise InvalidConfigError(f"Unknown group config name: {name}")

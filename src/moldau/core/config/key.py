@@ -1,7 +1,7 @@
 """One configuration key: its type, default, limits, and whether it may change while the broker runs.
 
-The tables of keys are `core.config.topic_keys` and `core.config.broker_keys`; who set a value where is
-`core.config.broker_config`. Start at `ConfigKey`.
+The tables of keys are `core.config.topic_keys` and `core.config.broker_keys`; `core.config.broker_config` resolves
+values. Start at `ConfigKey`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 Validator = Callable[[Any], "str | None"]
-"""Given a parsed value, say what is wrong with it; `None` means it may be used."""
+"""Given a parsed value, returns what is wrong with it, or `None` if it is valid."""
 
 
 class ConfigType(IntEnum):
@@ -56,26 +56,26 @@ class Dynamic(Enum):
 
 
 class UnitSynonym(NamedTuple):
-    """Another spelling of the same setting: its value times `factor` is a value of the key that names it."""
+    """Another name of the same setting: its value times `factor` is a value of the key that lists it."""
 
     name: str
     factor: int = 1
     is_told: bool = True
-    """Whether DescribeConfigs lists it; an older name of the same key is not told."""
+    """Whether DescribeConfigs lists it; a deprecated name of the same key is not listed."""
 
 
 class ConfigKey(NamedTuple):
     name: str
     type: ConfigType
     default: Any
-    """Typed; `None` where Kafka has no default or derives it."""
+    """Typed; `None` if Kafka has no default or derives it."""
     doc: str
     valid: Validator | None = None
     dynamic: Dynamic = Dynamic.READ_ONLY
     synonyms: tuple[UnitSynonym, ...] = ()
     """Consulted in this order, within each layer, when this key is not set in that layer."""
     is_hidden: bool = False
-    """Tuning knobs that Kafka calls internal: accepted, never listed."""
+    """Settings that Kafka calls internal: accepted, never listed."""
 
     @property
     def is_sensitive(self) -> bool:
@@ -86,7 +86,7 @@ class ConfigKey(NamedTuple):
         return self.dynamic is not Dynamic.READ_ONLY
 
     def parse(self, text: str) -> Any:
-        """Read and check a value; raises `InvalidConfigError` naming the key."""
+        """Parse and check a value; raises `InvalidConfigError` naming the key."""
         return parse_value(self.name, self.type, text, self.valid)
 
 
@@ -97,7 +97,7 @@ class TopicConfigKey(NamedTuple):
     doc: str
     valid: Validator | None = None
     broker_key: str | None = None
-    """The broker's key that applies where the topic says nothing; `None` for settings only topics have."""
+    """The broker key that applies if the topic does not set it; `None` for settings that only topics have."""
 
     def parse(self, text: str) -> Any:
         return parse_value(self.name, self.type, text, self.valid)
@@ -130,7 +130,7 @@ def one_of(*allowed: str) -> Validator:
 
 
 def each_of(*allowed: str, is_empty_allowed: bool = True) -> Validator:
-    """For lists: known words only, none twice."""
+    """For lists: allowed values only, no duplicates."""
 
     def check(values: Any) -> str | None:
         if not values and not is_empty_allowed:
@@ -181,7 +181,7 @@ def _parse(kind: ConfigType, text: str) -> Any:
 
 
 def _integer(text: str, bits: int) -> int:
-    # int() takes "1_000" and non-Latin digits, which Java does not.
+    # int() accepts "1_000" and non-Latin digits, which Java does not.
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()):
         raise ValueError(text)
@@ -199,7 +199,7 @@ def _boolean(text: str) -> bool:
 
 
 def render_value(value: Any) -> str | None:
-    """A typed value as the tools show it."""
+    """A typed value as the tools print it."""
     if value is None:
         return None
     if isinstance(value, bool):

@@ -1,9 +1,9 @@
-"""Files written for older Kafkas: what their settings mean here.
+"""Configuration files of older Kafka releases: what their settings mean here.
 
-A file with `zookeeper.connect` and no `process.roles` describes a broker of a ZooKeeper cluster; its
-addresses are taken for those of the controller quorum, and `zookeeper.connection.timeout.ms` for how long the broker
-tries to register there. Other retired keys are translated where they
-have a meaning and warned about where not. Start at `modernise_settings`.
+A file with `zookeeper.connect` and no `process.roles` describes a broker of a ZooKeeper cluster; its addresses are used
+as those of the controller quorum, and `zookeeper.connection.timeout.ms` as the time the broker tries to register
+there. Other retired keys are translated if they have an equivalent and warned about if not. Start at
+`modernise_settings`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ADDRESS_KEYS = ("host.name", "port", "advertised.host.name", "advertised.port")
 
 
 def modernise_settings(static: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return the settings in today's terms, and what an operator should be told about the difference."""
+    """Return the settings as current keys, and warnings about the changes for the operator."""
     settings, warnings = dict(static), list[str]()
     _listeners_from_addresses(settings, warnings)
     _quorum_from_zookeeper(settings)
@@ -79,7 +79,7 @@ def _quorum_from_zookeeper(settings: dict[str, str]) -> None:
     servers, _, _chroot = connect.partition("/")
     settings["process.roles"] = "broker"
     if settings.get("broker.id", "").strip() == "-1":
-        # Asks for a number, as leaving it out does.
+        # -1 asks for a generated id, as leaving it out does.
         del settings["broker.id"]
     settings.setdefault("controller.quorum.bootstrap.servers", ",".join(_with_port(one) for one in servers.split(",")))
     settings.setdefault("controller.listener.names", "CONTROLLER")

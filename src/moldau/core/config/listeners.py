@@ -31,7 +31,7 @@ class Listener(NamedTuple):
 
 
 def parse_listeners(key: str, addresses: Iterable[str], *, ports_unique: bool = False) -> tuple[Listener, ...]:
-    """Read `NAME://host:port` entries; names must differ, and so must ports where `ports_unique`."""
+    """Parse `NAME://host:port` entries; names must be unique, and ports too if `ports_unique`."""
     listeners = tuple(_parse(key, address) for address in addresses)
     names = [listener.name for listener in listeners]
     if len(set(names)) != len(names):
@@ -50,7 +50,7 @@ def _parse(key: str, address: str) -> Listener:
 
 
 def advertised_hosts_are_real(listeners: Iterable[Listener]) -> None:
-    """Refuse the any-address: clients cannot connect to it."""
+    """Reject the wildcard address: clients cannot connect to it."""
     for listener in listeners:
         if listener.host in UNREACHABLE_HOSTS:
             raise InvalidConfigError(
@@ -59,7 +59,7 @@ def advertised_hosts_are_real(listeners: Iterable[Listener]) -> None:
 
 
 def parse_security_protocols(text: str) -> Mapping[str, str]:
-    """Read `NAME:PROTOCOL` pairs."""
+    """Parse `NAME:PROTOCOL` pairs."""
     protocols = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         name, colon, protocol = pair.partition(":")

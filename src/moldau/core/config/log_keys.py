@@ -1,4 +1,4 @@
-"""Broker settings for logs: the defaults topics inherit, and the housekeeping they share."""
+"""Broker settings for logs: the defaults that topics inherit, and background work on all logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broker settings for who the node is, where it listens and what a connection may ask of it."""
+"""Broker settings for the node's identity, its listeners and the limits of connections."""
 
 from __future__ import annotations
 

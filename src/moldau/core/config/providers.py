@@ -1,8 +1,8 @@
-"""Values kept elsewhere: `${env:NAME}`, `${file:path:key}`, `${dir:path:file}` in a settings file.
+"""Config providers: `${env:NAME}`, `${file:path:key}`, `${dir:path:file}` in a settings file.
 
-Only providers that `config.providers` names are asked, so that a `$` in a password means nothing by
-itself. The names are free; their classes tell which kind each is, and Kafka's own are known by their
-last word. Start at `substitute_variables`.
+Only providers named in `config.providers` are used, so that a `$` in a password has no special meaning by itself. The
+names are free; a provider's class decides its kind, and Kafka's classes are recognised by their simple name. Start at
+`substitute_variables`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Lookup = Callable[[str, str, Mapping[str, str]], str]
 
 
 def substitute_variables(settings: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Fill in what the named providers know; raises `InvalidConfigError` for what they do not."""
+    """Replace the variables of the configured providers; raises `InvalidConfigError` for one without a value."""
     providers = _providers(settings)
     if not providers:
         return dict(settings)

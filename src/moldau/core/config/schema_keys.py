@@ -1,6 +1,6 @@
-"""Broker settings for the check of schema ids: where the registry is, and what topics inherit.
+"""Broker settings for schema id validation: the registry's address, and the defaults that topics inherit.
 
-Confluent's keys. What topics say for themselves is in `core.config.topic_keys`.
+Confluent's keys. The topics' own keys are in `core.config.topic_keys`.
 """
 
 from __future__ import annotations

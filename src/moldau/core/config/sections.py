@@ -1,8 +1,8 @@
-"""Settings as their users see them: frozen dataclasses whose fields are typed and name Kafka's key.
+"""Sections: frozen dataclasses of typed settings, each field bound to one of Kafka's keys.
 
-A section lives with the code that reads it (`net.limits`, `log.config`, `coordinator.group.settings`); those that are
-read in several places are below. Defaults are written once, in the tables of keys: a section that is made without a
-configuration, as tests do, has them too.
+A section is defined next to the code that reads it (`net.limits`, `log.config`, `coordinator.group.settings`); those
+that are read in several places are below. Defaults are defined once, in the tables of keys: a section created without
+a configuration, as in tests, has them too.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class FetchSettings:
@@ -42,19 +42,19 @@ Section = TypeVar("Section", bound="DataclassInstance")
 
 
 def setting(key: str, convert: Callable[[Any], Any] | None = None) -> Any:
-    """A field of a section: the value of a broker's key, or what `convert` makes of it."""
+    """A field of a section: the value of a broker key, converted by `convert` if given."""
     return _field(key, default_value(key), convert)
 
 
 def topic_setting(key: str, convert: Callable[[Any], Any] | None = None) -> Any:
-    """The same for a key that topics have; its default is the broker's."""
+    """The same for a topic key; its default is the broker's."""
     topic_key = TOPIC_KEYS[key]
     default = topic_key.default if topic_key.broker_key is None else default_value(topic_key.broker_key)
     return _field(key, default, convert)
 
 
 def read_section(kind: type[Section], value: Callable[[str], Any]) -> Section:
-    """Fill a section from a configuration, which is given as its look-up by key."""
+    """Fill a section from a configuration, which is given as a lookup function by key."""
     return kind(**{each.name: _read(each.metadata, value) for each in fields(kind)})
 
 
@@ -70,7 +70,7 @@ def _read(metadata: Any, value: Callable[[str], Any]) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSettings:
-    """What a process is: its roles, its place, and the port for operators."""
+    """The process: its roles, its rack, and the port for metrics and health."""
 
     roles: list[str] = setting("process.roles")
     rack: str | None = setting("broker.rack")
@@ -119,7 +119,7 @@ class CoordinatorSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSettings:
-    """How topics come and go."""
+    """How topics are created and deleted."""
 
     auto_create_topics_enable: bool = setting("auto.create.topics.enable")
     delete_topic_enable: bool = setting("delete.topic.enable")

@@ -1,4 +1,4 @@
-"""The settings a topic may have, and the broker key that stands in for each where the topic is silent.
+"""The settings of topics, and the broker key that is the default of each.
 
 Limits are Kafka's, except that segments may be as small as 14 bytes (as they could before 4.0), since
 teaching material and tests use tiny ones. Start at `TOPIC_KEYS`.
@@ -28,14 +28,14 @@ TIMESTAMP_TYPES = ("CreateTime", "LogAppendTime")
 _STRATEGY_PACKAGE = "io.confluent.kafka.serializers.subject."
 _STRATEGY_CLASSES = ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy")
 SUBJECT_STRATEGIES = (*(_STRATEGY_PACKAGE + name for name in _STRATEGY_CLASSES), *_STRATEGY_CLASSES)
-"""By Java's class names, whole or short; the first is the default."""
+"""By Java's class names, full or simple; the first is the default."""
 
 BOOLEAN, STRING, INT = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
 LONG, DOUBLE, LIST = ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST
 
 
 def _only(default: Any) -> Validator:
-    """For features we do not have: their keys are known, but only "off" can be chosen."""
+    """For unsupported features: their keys are accepted, but only with the value that means "off"."""
     return lambda value: None if value == default else "tiered storage is not available here"
 
 

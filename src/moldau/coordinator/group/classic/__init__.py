@@ -1,1 +1,1 @@
-"""Groups of the classic protocol: members join, their leader assigns, everybody syncs. Start at `membership`."""
+"""Groups of the classic protocol: members join, the leader assigns, all members sync. Start at `membership`."""

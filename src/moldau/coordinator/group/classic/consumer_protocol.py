@@ -1,8 +1,8 @@
-"""What consumers of the classic protocol tell each other inside JoinGroup and SyncGroup.
+"""The bytes that consumers of the classic protocol exchange inside JoinGroup and SyncGroup.
 
-The coordinator hands these bytes on unread while a group is classic; when consumers of both protocols share a group,
-it has to read subscriptions and write assignments itself. Keeping and deleting offsets depends on the topics of a
-subscription in either case (`subscribed_topics`).
+The coordinator forwards these bytes unread while a group is classic; when consumers of both protocols share a group,
+it has to decode subscriptions and encode assignments itself. Expiry and deletion of offsets depend on the subscribed
+topics in either case (`subscribed_topics`).
 
     subscription: version int16 | topics [string] | user data bytes
                   | v1 owned [topic string, partitions [int32]] | v2 generation int32 | v3 rack string
@@ -35,7 +35,7 @@ class Subscription(NamedTuple):
 
 
 def decode_subscription(data: bytes) -> Subscription | None:
-    """The subscription, or `None` where the bytes are not one."""
+    """The subscription, or `None` if the bytes are not one."""
     reader = _Reader(data)
     try:
         version = reader.int16()
@@ -50,7 +50,7 @@ def decode_subscription(data: bytes) -> Subscription | None:
 
 
 def decode_assignment(data: bytes) -> Owned | None:
-    """What was assigned; nothing at all for no bytes, `None` where they are no assignment."""
+    """The assigned partitions; empty for no bytes, `None` if the bytes are not an assignment."""
     if not data:
         return ()
     reader = _Reader(data)
@@ -72,7 +72,7 @@ def encode_assignment(version: int, assigned: Iterable[tuple[str, Sequence[int]]
 
 
 class _Reader:
-    """Reads forward; takes no length on trust."""
+    """Reads forward; checks every length against the bytes that are left."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -120,7 +120,7 @@ _VERSION_AND_COUNT = struct.Struct(">hi")
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
-    """The topics, or `None` where the bytes are not a consumer's subscription."""
+    """The topics, or `None` if the bytes are not a consumer's subscription."""
     try:
         _, count = _VERSION_AND_COUNT.unpack_from(metadata)
         position = _VERSION_AND_COUNT.size

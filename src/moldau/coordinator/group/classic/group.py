@@ -1,8 +1,8 @@
-"""A group of the classic protocol: its members, their generation, and what of it a restart must find.
+"""A group of the classic protocol: its members, their generation, and the record that a restart restores it from.
 
-State and questions about it; what requests and time do to it is `coordinator.group.classic.membership`. Members in
-mid-join, generations not yet assigned and everybody who waits are soft: only `take`, which replays a record, changes
-the assigned state. Start at `ClassicGroup`.
+State and queries; requests and deadlines change it in `coordinator.group.classic.membership`. Members in mid-join,
+generations not yet assigned and pending replies are soft state: only `take`, which replays a record, changes the
+assigned state. Start at `ClassicGroup`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from moldau.protocol.coordinator_records import (
 __all__ = ["CONSUMER", "ClassicGroup", "ClassicMember", "ClassicState", "voted_protocol"]
 
 CONSUMER = "consumer"
-"""The protocol type of consumers, whose metadata we can read."""
+"""The protocol type of consumers, whose metadata the coordinator can decode."""
 
 
 class ClassicState(StrEnum):
-    """By the names that DescribeGroups and ListGroups tell."""
+    """With the names that DescribeGroups and ListGroups return."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -49,16 +49,16 @@ class ClassicMember:
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocols: tuple[MemberProtocol, ...]
-    """In the order the member likes them."""
+    """In the member's order of preference."""
     assignment: bytes = b""
     is_new: bool = False
-    """Whether it does not know its id yet and so cannot send heartbeats."""
+    """Whether it has not received its id yet and so cannot send heartbeats."""
     awaiting_join: Ticket | None = None
     awaiting_sync: Ticket | None = None
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a reply is owed, so that no heartbeat can be expected."""
+        """Whether it waits for a reply, so that no heartbeat can be expected."""
         return self.awaiting_join is not None or self.awaiting_sync is not None
 
     def metadata_for(self, protocol: str | None) -> bytes:
@@ -66,7 +66,7 @@ class ClassicMember:
 
 
 def voted_protocol(members: Iterable[ClassicMember], leader: ClassicMember | None) -> str | None:
-    """The protocol most members like best of those that all support; ties go by the leader's order."""
+    """The protocol that most members prefer among those that all support; ties follow the leader's order."""
     voters = list(members)
     supported = Counter(one.name for member in voters for one in member.protocols)
     candidates = {name for name, count in supported.items() if count >= len(voters)}
@@ -85,7 +85,7 @@ class ClassicGroup(Group):
         self.state = ClassicState.EMPTY
         self.generation_id = 0
         self.protocol_type: str | None = None
-        """`None` as long as nobody has joined: such a group only keeps offsets."""
+        """`None` until a member has joined: such a group only stores offsets."""
         self.protocol_name: str | None = None
         self.leader: str | None = None
         self.state_changed_ms = -1
@@ -93,13 +93,13 @@ class ClassicGroup(Group):
         self.static_members: dict[str, str] = {}
         """Member ids by instance id."""
         self.pending_members: set[str] = set()
-        """Ids that were given out and not come back with yet; a join phase waits for them."""
+        """Ids handed out to members that have not rejoined with them yet (KIP-394); a join phase waits for them."""
         self.pending_sync: set[str] = set()
-        """Members of this generation that have not asked for their assignment."""
+        """Members of this generation that have not sent SyncGroup yet."""
         self.is_initial = False
-        """Whether this join phase began with an empty group, which gives others time to arrive."""
+        """Whether this join phase began with an empty group, so that it waits for the initial delay."""
         self.has_newcomers = False
-        """Whether somebody came since the initial delay was last prolonged."""
+        """Whether a member joined since the initial delay was last extended."""
         self.delay_ms = 0
         self.delay_left_ms = 0
         self._supporters: Counter[str] = Counter()
@@ -131,14 +131,14 @@ class ClassicGroup(Group):
         return sum(1 for one in self.members.values() if one.awaiting_join is not None)
 
     def supports(self, protocol_type: str, protocols: Iterable[MemberProtocol]) -> bool:
-        """Whether a member with these would leave at least one protocol that all share."""
+        """Whether all members would still share at least one protocol with a member that offers these."""
         if not self.members:
             return bool(protocol_type) and any(True for _ in protocols)
         is_same_type = protocol_type == self.protocol_type
         return is_same_type and any(self._supporters[one.name] == len(self.members) for one in protocols)
 
     def checked_member(self, member_id: str, group_instance_id: str | None) -> ClassicMember:
-        """The member that calls itself this, or `RefusedError`."""
+        """The member with this id and instance id; raises `RefusedError` if there is none."""
         if group_instance_id is not None:
             current = self.static_members.get(group_instance_id)
             if current is not None and current != member_id:
@@ -171,7 +171,7 @@ class ClassicGroup(Group):
             raise RefusedError(ErrorCode.REBALANCE_IN_PROGRESS)
 
     def check_fetch(self, member_id: str | None, epoch: int) -> None:
-        """Anybody may look."""
+        """Anyone may fetch offsets of a classic group."""
 
     def check_offset_delete(self) -> None:
         if not self.is_empty and self.protocol_type != CONSUMER:
@@ -193,7 +193,7 @@ class ClassicGroup(Group):
         return committed_ms
 
     def _subscribed_topics(self) -> frozenset[str] | None:
-        """All members' topics together, `None` if some cannot be read."""
+        """The topics of all members together, `None` if some subscription cannot be decoded."""
         found: set[str] = set()
         for member in self.members.values():
             topics = subscribed_topics(member.metadata_for(self.protocol_name) or member.protocols[0].metadata)
@@ -222,7 +222,7 @@ class ClassicGroup(Group):
             self.leader = next(iter(self.members), None)
 
     def replace(self, old: ClassicMember, new: ClassicMember) -> None:
-        """A static member is back under another id: it stands where it stood, leader if it was."""
+        """A static member is back under another id: it takes over the old one's place, also as the leader."""
         was_leader = self.leader == old.member_id
         self.remove(old)
         self.add(new)
@@ -235,7 +235,7 @@ class ClassicGroup(Group):
         self._supporters.update({one.name for one in protocols})
 
     def elect_leader(self) -> bool:
-        """Make sure that the leader is somebody who rejoined; false if nobody did."""
+        """Make sure that the leader is a member that rejoined; false if none did."""
         leader = self.members.get(self.leader or "")
         if leader is not None and leader.awaiting_join is not None:
             return True
@@ -245,7 +245,7 @@ class ClassicGroup(Group):
         self.leader = joined.member_id
         return True
 
-    # --- what lasts -------------------------------------------------------------------------------------
+    # --- durable state -----------------------------------------------------------------------------------
 
     def record(
         self,
@@ -257,7 +257,7 @@ class ClassicGroup(Group):
         leader: str | None,
         now_ms: int,
     ) -> CoordinatorRecord:
-        """The record under which a generation with these members is found again."""
+        """The record that restores a generation with these members."""
         value = GroupMetadataValue(
             protocol_type=self.protocol_type_name,
             generation=generation_id,
@@ -284,7 +284,7 @@ class ClassicGroup(Group):
         return [CoordinatorRecord(encode_key(GroupMetadataKey(group=self.group_id)), None)]
 
     def take(self, value: GroupMetadataValue) -> None:
-        """Become what a record says. Members known already keep what the record does not tell."""
+        """Take over the state of a record. Known members keep what the record does not contain."""
         known = self.members
         self.protocol_type = value.protocol_type or None
         self.generation_id = value.generation

@@ -1,8 +1,9 @@
 """The classic protocol: joining, syncing, staying alive and leaving, decided for one shard's groups.
 
-A *join phase* gathers members (PreparingRebalance), a *sync phase* hands out what the leader assigned
-(CompletingRebalance, then Stable): `coordinator.group.classic.rebalance`. Here is who may come, stay and go. Versions
-and bytes are the handlers' business, offsets `coordinator.group.offsets`'. Start at `ClassicMembership.join`.
+A *join phase* gathers members (PreparingRebalance), a *sync phase* distributes the leader's assignment
+(CompletingRebalance, then Stable): `coordinator.group.classic.rebalance`. This module decides who may join, stay and
+leave. Handlers deal with versions and bytes, `coordinator.group.offsets` with offsets. Start at
+`ClassicMembership.join`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from moldau.core.errors import ErrorCode
 __all__ = ["JOIN_PHASE", "SESSION", "SYNC_PHASE", "ClassicMembership"]
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
-"""How long a member may wait for its first reply: without an id nobody can tell whether it is still there."""
+"""How long a member may wait for its first reply: without an id it cannot send heartbeats."""
 
 EMPTY, PREPARING = ClassicState.EMPTY, ClassicState.PREPARING
 STABLE = ClassicState.STABLE
@@ -75,7 +76,7 @@ class ClassicMembership(ClassicRebalance):
         return outcome
 
     def _turn_away(self, group: ClassicGroup, member_id: str, now_ms: int, outcome: Outcome) -> None:
-        """The group is full without this member: it is not waited for."""
+        """The group is full without this member: remove it and do not wait for it."""
         group.pending_members.discard(member_id)
         self._deadlines.cancel((SESSION, group.group_id, member_id))
         member = group.members.get(member_id)
@@ -116,7 +117,7 @@ class ClassicMembership(ClassicRebalance):
     def _join_anew(
         self, group: ClassicGroup, request: JoinRequest, ticket: Ticket, now_ms: int, outcome: Outcome
     ) -> None:
-        """Somebody without a member id: a newcomer, or a static member that was restarted."""
+        """A join without a member id: a new member, or a static member that was restarted."""
         instance_id = request.group_instance_id
         member_id = f"{request.client_id if instance_id is None else instance_id}-{self._new_id()}"
         if instance_id is not None:
@@ -151,7 +152,7 @@ class ClassicMembership(ClassicRebalance):
         self.rebalance_or_complete(group, now_ms, outcome, f"{member_id} joins")
 
     def _rejoin(self, group: ClassicGroup, request: JoinRequest, ticket: Ticket, now_ms: int, outcome: Outcome) -> None:
-        """Somebody with a member id: given out a moment ago, or of an earlier generation."""
+        """A join with a member id: handed out just before, or from an earlier generation."""
         if request.member_id in group.pending_members and request.group_instance_id is None:
             self._add(group, request.member_id, request, ticket, now_ms, outcome)
             return
@@ -165,7 +166,7 @@ class ClassicMembership(ClassicRebalance):
             change = "joins with another subscription" if is_changed else "joins again"
             self.rebalance_or_complete(group, now_ms, outcome, f"{member.member_id} {change}")
             return
-        # It missed the reply to its last join, or asks without need: tell it what the others know.
+        # It missed the reply to its last join, or rejoins without need: answer with the current generation.
         self.touch(group, member, now_ms)
         outcome.reply(ticket, joined_reply(group, member, has_members=is_leader))
 
@@ -190,7 +191,7 @@ class ClassicMembership(ClassicRebalance):
         now_ms: int,
         outcome: Outcome,
     ) -> None:
-        """A static member came back under a new id: whoever still uses the old one is fenced."""
+        """A static member came back under a new id: a client that still uses the old one is fenced."""
         new = _member(member_id, request, ticket)
         new.assignment = old.assignment
         if group.state is STABLE and self._keeps_its_protocol(group, old, new):
@@ -217,7 +218,7 @@ class ClassicMembership(ClassicRebalance):
         now_ms: int,
         outcome: Outcome,
     ) -> None:
-        """Nobody else needs to notice: the generation goes on with the new id in the old one's place."""
+        """Without a rebalance: the generation continues with the new id in the old one's place."""
         is_leader = group.leader == old.member_id
         members = {one.member_id: one for one in (new if it is old else it for it in group.members.values())}
         outcome.records.append(
@@ -250,7 +251,7 @@ class ClassicMembership(ClassicRebalance):
             group.generation_id,
             group.protocol_type,
             group.protocol_name,
-            # Clients that cannot skip are told the leader's old id, so that they do not assign at all.
+            # Clients without skip_assignment get the leader's old id, so that they do not compute an assignment.
             leader,
             tuple(
                 one._replace(member_id=new.member_id, metadata=new.metadata_for(group.protocol_name))

@@ -1,7 +1,7 @@
-"""A rebalance of a classic group: gather members, tell them the generation, hand out what the leader assigned.
+"""A rebalance of a classic group: gather members, announce the generation, distribute the leader's assignment.
 
-The phases and their deadlines; which request leads into them is `coordinator.group.classic.membership`. Every wait
-ends: sessions, the join phase and the sync phase all have a time. Start at `ClassicRebalance.prepare`.
+The phases and their deadlines; the requests that start them are in `coordinator.group.classic.membership`. Every wait
+ends: sessions, the join phase and the sync phase all have a deadline. Start at `ClassicRebalance.prepare`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ClassicRebalance:
             self._complete(group, now_ms, outcome)
 
     def prepare(self, group: ClassicGroup, now_ms: int, outcome: Outcome, reason: str) -> None:
-        """Begin a join phase: everybody has to come back. `reason` is for the log."""
+        """Begin a join phase: all members have to rejoin. `reason` is for the log."""
         log_rebalance(group, reason)
         if group.state is COMPLETING:
             self._fail_syncs(group, now_ms, outcome)
@@ -49,7 +49,7 @@ class ClassicRebalance:
         group.is_initial = group.state is EMPTY
         group.state = PREPARING
         if group.is_initial:
-            # Its members are just starting: wait for the others instead of rebalancing for each of them.
+            # Its members are starting up: wait for the others instead of rebalancing for each of them.
             group.has_newcomers = False
             group.delay_ms = self._settings().group_initial_rebalance_delay_ms
             group.delay_left_ms = max(group.rebalance_timeout_ms - group.delay_ms, 0)
@@ -81,12 +81,12 @@ class ClassicRebalance:
         return outcome
 
     def _complete(self, group: ClassicGroup, now_ms: int, outcome: Outcome) -> None:
-        """End the join phase: those who came back are the next generation."""
+        """End the join phase: the members that rejoined are the next generation."""
         for member in [one for one in group.members.values() if one.awaiting_join is None]:
             if member.group_instance_id is None:
                 self.remove(group, member, outcome)
         if group.members and not group.elect_leader():
-            # Only static members are left and none is back: their sessions decide.
+            # Only static members are left and none has rejoined: they stay until their sessions expire.
             self._deadlines.set((JOIN_PHASE, group.group_id), now_ms + group.rebalance_timeout_ms)
             return
         self._deadlines.cancel((JOIN_PHASE, group.group_id))
@@ -118,7 +118,7 @@ class ClassicRebalance:
     # --- the sync phase ---------------------------------------------------------------------------------
 
     def assign(self, group: ClassicGroup, assignments: dict[str, bytes], now_ms: int, outcome: Outcome) -> None:
-        """The leader has decided: keep it, then tell everybody who has asked."""
+        """Store the leader's assignment, then answer every member that waits for it."""
         outcome.records.append(
             group.record(
                 group.members,
@@ -136,7 +136,7 @@ class ClassicRebalance:
                 self.touch(group, member, now_ms)
 
     def on_sync_deadline(self, group: ClassicGroup, now_ms: int) -> Outcome:
-        """Members that took part in the join and never asked for their assignment are gone."""
+        """Remove members that joined and never sent SyncGroup."""
         outcome = Outcome()
         if group.state not in (COMPLETING, STABLE) or not group.pending_sync:
             return outcome
@@ -149,12 +149,12 @@ class ClassicRebalance:
     # --- members ----------------------------------------------------------------------------------------
 
     def touch(self, group: ClassicGroup, member: ClassicMember, now_ms: int) -> None:
-        """A sign of life; whoever waits for a reply of ours cannot give one and needs none."""
+        """Extend the member's session, unless it waits for a reply and so cannot send heartbeats."""
         if not member.is_waiting:
             self._deadlines.set((SESSION, group.group_id, member.member_id), now_ms + member.session_timeout_ms)
 
     def on_session_deadline(self, group: ClassicGroup, member_id: str, now_ms: int) -> Outcome:
-        """Nothing was heard for a whole session."""
+        """The member sent nothing for a whole session."""
         outcome = Outcome()
         member = group.members.get(member_id)
         if member_id in group.pending_members:
@@ -178,7 +178,7 @@ class ClassicRebalance:
             self.rebalance_or_complete(group, now_ms, outcome, reason)
 
     def start_sessions(self, group: ClassicGroup, now_ms: int) -> None:
-        """After a restart members have a whole session to be heard again."""
+        """After a restart every member has a whole session to send a request."""
         for member in group.members.values():
             self.touch(group, member, now_ms)
 

@@ -1,6 +1,6 @@
-"""What the classic protocol's requests say and what they are answered, free of versions and bytes.
+"""Requests and replies of the classic protocol, independent of versions and bytes.
 
-Handlers translate. Wherever a reply is expected, an `ErrorCode` alone says that nothing else can be told.
+Handlers translate. In place of any reply an `ErrorCode` alone means that the request failed as a whole.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class MemberProtocol(NamedTuple):
-    """A way of assigning that a member offers, with what it tells the leader under it."""
+    """An assignment protocol that a member offers, with its metadata for the leader."""
 
     name: str
     metadata: bytes
@@ -40,9 +40,9 @@ class JoinRequest(NamedTuple):
     protocol_type: str
     protocols: tuple[MemberProtocol, ...]
     requires_known_member_id: bool = True
-    """Newcomers are given an id first and have to come back with it (KIP-394)."""
+    """New members first get an id and have to rejoin with it (KIP-394)."""
     can_skip_assignment: bool = True
-    """A leader that came back may be told that everybody keeps what they have (KIP-814)."""
+    """A leader that rejoins may be told to skip the assignment: all members keep theirs (KIP-814)."""
 
 
 class JoinedMember(NamedTuple):
@@ -59,7 +59,7 @@ class JoinReply(NamedTuple):
     protocol_name: str | None = None
     leader: str = ""
     members: tuple[JoinedMember, ...] = ()
-    """Everybody's metadata for the leader, nothing for the others."""
+    """All members' metadata for the leader, empty for the others."""
     skip_assignment: bool = False
 
 

@@ -1,1 +1,1 @@
-"""Groups of the consumer protocol (KIP-848): the coordinator assigns, heartbeats do the rest. Start at `membership`."""
+"""Groups of the consumer protocol (KIP-848): the coordinator assigns the partitions. Start at `membership`."""

@@ -1,4 +1,4 @@
-"""Assignments: which partitions of which topics, and the little arithmetic done on them.
+"""Assignments: sets of partitions by topic, and the set operations on them.
 
 By topic id and immutable; a topic without partitions is left out, so equal assignments compare equal. Start at
 `Assignment`.
@@ -30,7 +30,7 @@ NOTHING: Final[Assignment] = MappingProxyType({})
 
 
 def assignment_of(topics: Iterable[tuple[UUID | None, Iterable[int]]]) -> Assignment:
-    """From pairs of topic id and partitions, as requests and records have them; a topic named twice counts once."""
+    """From pairs of topic id and partitions, as in requests and records; a topic named twice is merged."""
     assignment: dict[UUID, frozenset[int]] = {}
     for topic, partitions in topics:
         if topic is not None and (numbers := frozenset(partitions)):
@@ -39,7 +39,7 @@ def assignment_of(topics: Iterable[tuple[UUID | None, Iterable[int]]]) -> Assign
 
 
 def topic_partitions(assignment: Assignment) -> tuple[TopicPartitions, ...]:
-    """As records have it, in one order for equal assignments."""
+    """As in records, in the same order for equal assignments."""
     return tuple(
         TopicPartitions(topic_id=topic, partitions=tuple(sorted(assignment[topic]))) for topic in sorted(assignment)
     )

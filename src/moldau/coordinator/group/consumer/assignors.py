@@ -1,8 +1,9 @@
-"""The server's assignors: who is to have which partitions of the topics a group subscribes to.
+"""Server-side assignors: which member gets which partitions of the subscribed topics.
 
-`uniform` spreads partitions evenly and moves as few as it can; `range` gives each member neighbouring partitions of
-every topic, so that topics with as many partitions as one another are split alike. Targets only: how members get
-there without two of them holding a partition is `coordinator.group.consumer.heartbeat`. Start at `ASSIGNORS`.
+`uniform` spreads partitions evenly and moves as few as it can; `range` gives each member adjacent partitions of every
+topic, so that topics with equal partition counts are split the same way (co-partitioning). These are targets only:
+`coordinator.group.consumer.heartbeat` moves members towards them without two members holding a partition. Start at
+`ASSIGNORS`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["ASSIGNORS", "Assignor", "Subscriber", "range_assignment", "uniform_a
 
 
 class Subscriber(NamedTuple):
-    """A member as far as assignors care."""
+    """What assignors need to know of a member."""
 
     topics: frozenset[UUID]
     instance_id: str | None = None
@@ -34,7 +35,7 @@ Assignor = Callable[[Subscribers, PartitionCounts, Mapping[str, Assignment]], Ta
 def uniform_assignment(
     subscribers: Subscribers, partition_counts: PartitionCounts, current: Mapping[str, Assignment]
 ) -> Targets:
-    """Spread partitions so that nobody could hand one to a member with two fewer; what need not move stays."""
+    """Spread partitions so that counts differ by at most one if subscriptions allow it, moving as few as possible."""
     if not subscribers:
         return {}
     places = _Places(partition_counts)
@@ -56,7 +57,7 @@ def uniform_assignment(
 def range_assignment(
     subscribers: Subscribers, partition_counts: PartitionCounts, current: Mapping[str, Assignment]
 ) -> Targets:
-    """Split each topic into neighbouring runs, in the order of the members; the first ones get one more."""
+    """Split each topic into adjacent ranges, in the order of the members; the first ones get one more."""
     targets: dict[str, dict[UUID, frozenset[int]]] = {member_id: {} for member_id in subscribers}
     order = sorted(subscribers, key=lambda member_id: _range_order(member_id, subscribers[member_id]))
     for topic, count in partition_counts.items():
@@ -74,23 +75,23 @@ def range_assignment(
 
 
 def _range_order(member_id: str, subscriber: Subscriber) -> tuple[bool, str]:
-    """Static members first and by their own names, so that a restart does not change the order."""
+    """Static members first, by instance id, so that a restart does not change the order."""
     instance_id = subscriber.instance_id
     return (True, member_id) if instance_id is None else (False, instance_id)
 
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": uniform_assignment, "range": range_assignment}
-"""By the names clients and settings use."""
+"""By the names that clients and settings use."""
 
 
 # --- uniform ----------------------------------------------------------------------------------------
 
 _Kept = dict[str, list[int]]
-"""Places by member, in the order they were got."""
+"""Partition numbers (see `_Places`) by member, in the order they were assigned."""
 
 
 class _Places:
-    """Every partition of every topic as one number, in the order of the topics: those are quick to compare."""
+    """Numbers every partition of every topic, in the order of the topics: integers are quick to compare."""
 
     def __init__(self, partition_counts: PartitionCounts) -> None:
         self._counts = partition_counts
@@ -133,7 +134,7 @@ class _Places:
 
 
 def _drop_doubles(kept: _Kept) -> None:
-    """Targets never overlap, but what a damaged log says might: the first member keeps a partition."""
+    """Targets never overlap, unless the log is damaged: then the first member keeps the partition."""
     seen: set[int] = set()
     for member_id, places in kept.items():
         if not seen.isdisjoint(places):
@@ -142,7 +143,7 @@ def _drop_doubles(kept: _Kept) -> None:
 
 
 def _fill_evenly(kept: _Kept, unassigned: list[int]) -> None:
-    """All members subscribe to the same: everybody gets the quota, some one more, nobody two more."""
+    """All members have the same subscription: each gets the quota, some one more, none two more."""
     total = len(unassigned) + sum(map(len, kept.values()))
     quota, extra = divmod(total, len(kept))
     spare: list[int] = []
@@ -158,7 +159,7 @@ def _fill_evenly(kept: _Kept, unassigned: list[int]) -> None:
 
 
 def _turns(kept: _Kept, quota: int, extra: int) -> Iterator[str]:
-    """Whose turn it is to get one more: around the circle while below the quota, then once each for the rest."""
+    """The members in the order in which they get one more: round robin up to the quota, then once each for the rest."""
     below = [member_id for member_id, places in kept.items() if len(places) < quota]
     while below:
         yield from below
@@ -168,7 +169,7 @@ def _turns(kept: _Kept, quota: int, extra: int) -> Iterator[str]:
 
 
 class _Sharers:
-    """Members by topic, for groups whose members subscribe to different ones."""
+    """Members by topic, for groups whose members have different subscriptions."""
 
     def __init__(self, subscribers: Subscribers, places: _Places) -> None:
         self._topics = places.topics
@@ -185,13 +186,13 @@ class _Sharers:
 
 
 def _fill_least_loaded(kept: _Kept, sharers: _Sharers, unassigned: list[int]) -> None:
-    """Partitions that few can take go first, so that the others can make up for them."""
+    """Assign partitions with the fewest subscribers first, so that the others can balance the load."""
     for place in sorted(unassigned, key=lambda one: len(sharers.of(one))):
         kept[sharers.least_loaded(place, kept)].append(place)
 
 
 def _level(kept: _Kept, sharers: _Sharers) -> None:
-    """Move single partitions while that narrows a gap of two or more; each move does, so this ends."""
+    """Move single partitions while two members differ by two or more; each move narrows a gap, so this terminates."""
     has_moved = True
     while has_moved:
         has_moved = False

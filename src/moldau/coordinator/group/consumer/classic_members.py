@@ -1,8 +1,8 @@
 """Members that still speak the classic protocol in a group of the consumer protocol.
 
-Each JoinGroup is what a heartbeat is to the others: it brings the subscription and what is owned, and takes the
-member one step towards its target; SyncGroup tells the assignment, and Heartbeat says when the next step is due. So
-nobody waits for anybody, and there is no leader. Start at `ConsumerClassicMembers.join`.
+Each JoinGroup acts like a heartbeat of the consumer protocol: it brings the subscription and the owned partitions, and
+takes the member one step towards its target; SyncGroup returns the assignment, and Heartbeat signals that the next
+step is due. So no member waits for another, and there is no leader. Start at `ConsumerClassicMembers.join`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ConsumerClassicMembers:
         return outcome
 
     def _join_as_classic(self, group: ConsumerGroup, request: JoinRequest, ticket: Ticket, now_ms: int) -> Outcome:
-        """Nobody is in it: it becomes a classic group without further ado."""
+        """The group is empty: it becomes a classic group at once."""
         del self._groups[group.group_id]
         outcome = self._classic.join(request, ticket, now_ms)
         if group.group_id in self._groups:
@@ -126,7 +126,7 @@ class ConsumerClassicMembers:
         )
         owned = self._owned_partitions(protocols, now_ms)
         if before.metadata is NOT_TOLD and owned:
-            # A newcomer has nothing yet: this one was given up, and has to hear of it before others use the same.
+            # A new member owns nothing: this one was removed and has to learn it before others use its partitions.
             raise RefusedError(ErrorCode.UNKNOWN_MEMBER_ID)
         draft.put_metadata(member_id, metadata)
         around = self._consumer.around(now_ms)
@@ -134,8 +134,8 @@ class ConsumerClassicMembers:
         advance(draft, around, has_changed=before.metadata is NOT_TOLD or is_other)
         change = f"{member_id} joins" if before.metadata is NOT_TOLD else "its topics or subscriptions have changed"
         log_epoch(group, draft.group, change)
-        if self._consumer.has_downgraded(outcome := Outcome(), draft, now_ms):
-            # The last member of the new protocol was replaced by this one: it comes back to a classic group.
+        if self._consumer.downgrade_if_classic_only(outcome := Outcome(), draft, now_ms):
+            # This one replaced the last member of the consumer protocol: it rejoins a classic group.
             outcome.reply(ticket, JoinReply(ErrorCode.REBALANCE_IN_PROGRESS, request.member_id))
             return outcome
         member = reconcile(draft, member_id, owned)
@@ -157,7 +157,7 @@ class ConsumerClassicMembers:
             take_static_place(draft, present, member_id)
 
     def _owned_partitions(self, protocols: Sequence[ClassicProtocol], now_ms: int) -> Assignment:
-        """What the member says it still uses, taken at its word even if it missed a generation meanwhile."""
+        """The partitions the member reports as owned, trusted even if it missed a generation meanwhile."""
         return assignment_by_name(subscription_of(protocols).owned, self._consumer.around(now_ms).topics)
 
     # --- syncing, staying, leaving ----------------------------------------------------------------------
@@ -216,7 +216,7 @@ class ConsumerClassicMembers:
         return outcome
 
     def _await_step(self, group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> None:
-        """It has to be heard again within its rebalance timeout: a join after a heartbeat, a sync after a join."""
+        """Expect its next request within its rebalance timeout: a join after a heartbeat, a sync after a join."""
         deadline_ms = now_ms + member.metadata.rebalance_timeout_ms
         self._deadlines.set((CLASSIC_STEP, group.group_id, member.member_id), deadline_ms)
 

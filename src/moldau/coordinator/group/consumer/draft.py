@@ -1,4 +1,4 @@
-"""A decision about a group in the making: its records, and the group as they will leave it.
+"""A decision in progress: its records, and a copy of the group with those records applied.
 
 The group itself stays as it is until the records are appended and replayed. Start at `Draft.write`.
 """
@@ -98,7 +98,7 @@ class Draft:
             self.write(key, None)
 
     def delete_group(self) -> None:
-        """Everything, so that another protocol may have the name."""
+        """Tombstones for everything, so that a group of another protocol can take the name."""
         group_id = self.group.group_id
         for member_id in list(self.group.members):
             self.delete_member(member_id)

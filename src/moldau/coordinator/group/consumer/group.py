@@ -1,8 +1,7 @@
-"""A group of the consumer protocol: what its records say, and nothing else.
+"""A group of the consumer protocol: exactly the state that its records describe.
 
-Changes by `replay` alone, live and at recovery. What requests and time do to it is
-`coordinator.group.consumer.heartbeat`; deadlines are soft state of `coordinator.group.consumer.membership`. Start at
-`ConsumerGroup.replay`.
+Changed by `replay` alone, live and at recovery. Requests are decided in `coordinator.group.consumer.heartbeat`;
+deadlines are soft state of `coordinator.group.consumer.membership`. Start at `ConsumerGroup.replay`.
 """
 
 from __future__ import annotations
@@ -57,13 +56,13 @@ ConsumerGroupKey = (
 )
 
 FIRST_WITH_MEMBER_EPOCHS = 9
-"""The first version of OffsetCommit whose senders know what a member epoch is."""
+"""The first version of OffsetCommit that supports member epochs."""
 
 
 class ConsumerGroupState(StrEnum):
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
-    """The group has changed and its target has not been computed anew."""
+    """The group has changed and its target has not been recomputed yet."""
     RECONCILING = "Reconciling"
     """Some member is not at the target yet."""
     STABLE = "Stable"
@@ -72,7 +71,7 @@ class ConsumerGroupState(StrEnum):
 
 @dataclass(slots=True)
 class Looked:
-    """When a group's topics were last looked at; soft, so a restart looks again."""
+    """When a group's topics were last checked; soft state, so a restart checks again."""
 
     topics: object = None
     patterns: object = None
@@ -94,11 +93,11 @@ class ConsumerGroup(Group):
     members: dict[str, ConsumerMember] = field(default_factory=dict)
     targets: dict[str, Assignment] = field(default_factory=dict)
     regexes: dict[str, RegularExpressionValue] = field(default_factory=dict)
-    """What each pattern members subscribe by stood for when it was last looked at."""
+    """The topics that each subscribed pattern matched when it was last resolved."""
     static_members: dict[str, str] = field(default_factory=dict)
     """Member ids by instance id."""
     holders: dict[UUID, dict[int, str]] = field(default_factory=dict)
-    """Member ids by what they hold; a partition to be revoked is held until it is."""
+    """Member ids by held partition; a partition to be revoked is held until the member has released it."""
     looked: Looked = field(default_factory=Looked, compare=False)
 
     @property
@@ -151,7 +150,7 @@ class ConsumerGroup(Group):
         return set().union(*(self.subscribed_names(member) for member in self.members.values()))
 
     def preferred_assignor(self) -> str | None:
-        """What most members that ask for one ask for."""
+        """The assignor requested by most members that request one."""
         votes = Counter(
             asked for member in self.members.values() if (asked := member.metadata.server_assignor) is not None
         )
@@ -179,7 +178,7 @@ class ConsumerGroup(Group):
             raise RefusedError(ErrorCode.STALE_MEMBER_EPOCH)
 
     def check_offset_delete(self) -> None:
-        """Offsets of topics that nobody subscribes to may go at any time."""
+        """Offsets of topics without a subscriber may be deleted at any time."""
 
     def is_subscribed_to(self, topic: str) -> bool:
         return any(topic in self.subscribed_names(member) for member in self.members.values())
@@ -213,7 +212,7 @@ class ConsumerGroup(Group):
     # --- replay -------------------------------------------------------------------------------------
 
     def replay(self, key: RecordKey, value: RecordValue | None) -> None:
-        """Take in a record of this group. After compaction they may come in any order, so none needs another."""
+        """Apply a record of this group. After compaction records may come in any order, so none depends on another."""
         match key, value:
             case ConsumerGroupMetadataKey(), ConsumerGroupMetadataValue():
                 self.epoch, self.metadata_hash = value.epoch, value.metadata_hash

@@ -1,10 +1,11 @@
 """A heartbeat of the consumer protocol (KIP-848): one request that joins, changes, acknowledges and asks.
 
-Works on a `Draft` and the time; whether the group exists, and deadlines, are `coordinator.group.consumer.membership`.
+Works on a `Draft` and the time; `coordinator.group.consumer.membership` finds the group and keeps the deadlines.
 
-Reconciliation is one step of a member from what it has towards its target: it first gives up what it must not have
-any more, staying in its epoch; then it moves to the target's epoch and gets what nobody else holds; what others still
-hold follows on later heartbeats. So a partition never has two holders, and no member waits for all others.
+Reconciliation is one step of a member from its current assignment towards its target: it first revokes partitions that
+are not in the target, staying in its epoch; then it moves to the target's epoch and gets the partitions that no other
+member holds; the rest follows on later heartbeats. So a partition never has two holders, and no member waits for all
+others.
 
 Start at `heartbeat` and `reconcile_member`.
 """
@@ -71,7 +72,7 @@ class Surroundings(NamedTuple):
 
 
 def check_request(request: ConsumerHeartbeat, settings: ConsumerSettings) -> None:
-    """Refuse what cannot be meant, whatever the group's state."""
+    """Reject requests that are invalid in any state of the group."""
     if not request.group_id:
         raise _invalid("A group id is needed.")
     told = (request.group_id, request.member_id, request.instance_id, request.rack_id, request.subscribed_topic_regex)
@@ -126,7 +127,7 @@ def _subscription(metadata: ConsumerGroupMemberMetadataValue) -> tuple[frozenset
 
 
 def advance(draft: Draft, around: Surroundings, *, has_changed: bool) -> None:
-    """Open the next epoch if the group or its topics have changed, and compute the target if it is behind."""
+    """Start the next epoch if the group or its topics have changed, and compute the target if it is behind."""
     has_changed |= _look_at_patterns(draft, around)
     if has_changed or draft.group.looked.topics is not around.topics.moment:
         found = metadata_hash(subscribed_topics(draft.group.all_subscribed_names(), around.topics))
@@ -153,7 +154,7 @@ def reconcile(draft: Draft, member_id: str, owned: Assignment | None) -> Consume
 
 
 def _member(draft: Draft, request: ConsumerHeartbeat, member_id: str) -> ConsumerMember:
-    """The member that speaks: known, new, or back in the place of a static one."""
+    """The member that sent the request: known, new, or the replacement of a static one."""
     group = draft.group
     if request.instance_id is not None:
         _claim_instance(draft, request, request.instance_id, member_id)
@@ -190,7 +191,7 @@ def _claim_instance(draft: Draft, request: ConsumerHeartbeat, instance_id: str, 
 
 
 def take_static_place(draft: Draft, present: ConsumerMember, member_id: str) -> None:
-    """Whoever has an instance id now stands where its last holder stood: nobody else has to notice."""
+    """Let the new member take over the instance id's place: the other members are not affected."""
     target = draft.group.target_of(present.member_id)
     draft.delete_member(present.member_id)
     draft.put_metadata(member_id, present.metadata)
@@ -219,7 +220,7 @@ def _unknown(group: ConsumerGroup, member_id: str) -> RefusedError:
 def _updated_metadata(
     metadata: ConsumerGroupMemberMetadataValue, request: ConsumerHeartbeat
 ) -> ConsumerGroupMemberMetadataValue:
-    """What is known about a member after it spoke."""
+    """The member's metadata after this request."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     if metadata is not NOT_TOLD and not _says_something(request) and metadata.client_id == request.client_id:
         return metadata
@@ -247,7 +248,7 @@ def _says_something(request: ConsumerHeartbeat) -> bool:
 
 
 def _look_at_patterns(draft: Draft, around: Surroundings) -> bool:
-    """Find out anew what the group's patterns stand for, where that is due; whether some stand for other topics."""
+    """Resolve the group's patterns again if that is due; returns whether some match other topics than before."""
     group = draft.group
     used = {regex for member in group.members.values() if (regex := member.metadata.subscribed_topic_regex)}
     if not used and not group.regexes:
@@ -272,7 +273,7 @@ def _look_at_patterns(draft: Draft, around: Surroundings) -> bool:
 
 
 def retarget(draft: Draft, around: Surroundings) -> None:
-    """Compute who is to have what in the group's epoch and write what differs from before."""
+    """Compute the target assignment of the group's epoch and write what differs from before."""
     group = draft.group
     topics = subscribed_topics(group.all_subscribed_names(), around.topics)
     subscribers = {
@@ -290,7 +291,7 @@ def retarget(draft: Draft, around: Surroundings) -> None:
 
 
 def assignor_of(group: ConsumerGroup, settings: ConsumerSettings) -> str:
-    """The assignor most members ask for, if it is offered, else the first one offered."""
+    """The assignor that most members request if it is offered, else the first one offered."""
     offered = [name for name in settings.group_consumer_assignors if name in ASSIGNORS]
     preferred = group.preferred_assignor()
     return preferred if preferred in offered else next(iter(offered), "uniform")
@@ -300,7 +301,7 @@ def assignor_of(group: ConsumerGroup, settings: ConsumerSettings) -> str:
 
 
 def remove_member(draft: Draft, member_id: str, around: Surroundings) -> None:
-    """Take a member out and open the next epoch; the target follows with the next heartbeat of anybody."""
+    """Remove a member and start the next epoch; the target is computed at the next heartbeat of any member."""
     draft.delete_member(member_id)
     group = draft.group
     used = {member.metadata.subscribed_topic_regex for member in group.members.values()}
@@ -311,7 +312,7 @@ def remove_member(draft: Draft, member_id: str, around: Surroundings) -> None:
 
 
 def leave(draft: Draft, request: ConsumerHeartbeat, around: Surroundings) -> str:
-    """Let a member go, for good or, a static one, for a while; returns its id."""
+    """Remove a leaving member, or mark a static one as temporarily away; returns its id."""
     group = draft.group
     member = group.members.get(request.member_id)
     if request.instance_id is not None:
@@ -339,8 +340,8 @@ def reconcile_member(
 ) -> ConsumerMember:
     """The member after this heartbeat; the same object if nothing changes.
 
-    `owned` is what the member says it uses, `None` if it says nothing about it. `is_free` tells whether nobody else
-    holds a partition.
+    `owned` is what the member reports as owned, `None` if the request does not contain it. `is_free` returns whether
+    no other member holds a partition.
     """
     if member.state is MemberState.STABLE and member.member_epoch == target_epoch:
         return member
@@ -365,7 +366,7 @@ def _next_step(
 
 
 def _still_owns(owned: Assignment | None, partitions: Assignment) -> bool:
-    """A member that says nothing about what it owns still owns it."""
+    """A member that does not report what it owns still owns it."""
     return owned is None or overlaps(owned, partitions)
 
 

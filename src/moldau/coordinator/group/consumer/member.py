@@ -1,4 +1,4 @@
-"""A member of a group of the consumer protocol: what it told us, and how far it has come.
+"""A member of a group of the consumer protocol: its metadata, its assignment and its progress towards the target.
 
 Immutable; a group replaces members when their records are replayed. Start at `ConsumerMember`.
 """
@@ -18,7 +18,7 @@ __all__ = ["JOINING", "LEAVING", "LEAVING_FOR_A_WHILE", "NOT_TOLD", "ConsumerMem
 JOINING: Final = 0
 LEAVING: Final = -1
 LEAVING_FOR_A_WHILE: Final = -2
-"""A static member's word that whoever has its instance id will be back; kept as its epoch until then."""
+"""A static member's announcement that its instance id will be back; stored as its epoch until then."""
 
 NOT_TOLD: Final = ConsumerGroupMemberMetadataValue(
     instance_id=None,
@@ -38,7 +38,7 @@ class MemberState(IntEnum):
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
-    """Waits until the member says that it let go of what it must."""
+    """Waits until the member confirms that it has revoked its `revoking` partitions."""
     UNRELEASED_PARTITIONS = 2
     """Waits for partitions that other members still hold."""
 
@@ -48,17 +48,17 @@ class ConsumerMember:
     member_id: str
     metadata: ConsumerGroupMemberMetadataValue = NOT_TOLD
     member_epoch: int = JOINING
-    """The group epoch it was last brought up to."""
+    """The group epoch that it has reached."""
     previous_member_epoch: int = -1
     state: MemberState = MemberState.STABLE
     assigned: Assignment = field(default_factory=lambda: NOTHING)
     """What it may use."""
     pending_revocation: Assignment = field(default_factory=lambda: NOTHING)
-    """What it must let go of and has not yet."""
+    """What it has to revoke and has not confirmed yet."""
 
     @property
     def held(self) -> Assignment:
-        """What nobody else may have meanwhile."""
+        """The partitions that no other member may get meanwhile."""
         return union(self.assigned, self.pending_revocation) if self.pending_revocation else self.assigned
 
     @property

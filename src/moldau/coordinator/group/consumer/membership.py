@@ -1,7 +1,7 @@
-"""The consumer protocol (KIP-848), decided for one shard's groups: heartbeats, sessions, revocations overdue.
+"""The consumer protocol (KIP-848), decided for one shard's groups: heartbeats, sessions, overdue revocations.
 
-What a heartbeat does to a group is `coordinator.group.consumer.heartbeat`; here is which group it is, when members
-are given up, and what becomes of the records. Start at `ConsumerMembership.heartbeat`.
+A heartbeat's effect on a group is decided in `coordinator.group.consumer.heartbeat`; this module finds the group,
+removes members that missed a deadline, and emits the records. Start at `ConsumerMembership.heartbeat`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RETRY_MS: Final = 5000
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFacts:
-    """What the consumer protocol asks of the broker around it, anew each time."""
+    """What the consumer protocol needs from the broker, read afresh each time."""
 
     topics: Callable[[], Topics]
     settings: Callable[[], ConsumerSettings] = ConsumerSettings
@@ -135,7 +135,7 @@ class ConsumerMembership:
     # --- which group ------------------------------------------------------------------------------------
 
     def _group(self, request: ConsumerHeartbeat, now_ms: int, outcome: Outcome) -> ConsumerGroup:
-        """The group to stay in; whoever joins makes it where it is not, or makes it of this kind."""
+        """The member's group; a join creates a missing group and converts one of the classic protocol."""
         group = self._groups.get(request.group_id)
         if isinstance(group, ConsumerGroup) or request.member_epoch != JOINING:
             return self._consumer_group(request.group_id)
@@ -170,7 +170,7 @@ class ConsumerMembership:
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {what}.")
 
     def check_room(self, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
-        """Whoever is in the group, or comes in somebody's place, needs none."""
+        """Reject a new member of a full group; present members and replacements of static ones need no room."""
         most = self._facts.settings().group_consumer_max_size
         is_in = member_id in group.members or (instance_id is not None and instance_id in group.static_members)
         if len(group.members) >= most and not is_in:
@@ -184,8 +184,8 @@ class ConsumerMembership:
     # --- members that go --------------------------------------------------------------------------------
 
     def finish_removal(self, outcome: Outcome, draft: Draft, gone: Sequence[str], now_ms: int) -> None:
-        """Members were taken out of the draft: those that stay may have the group as a classic one."""
-        if not self.has_downgraded(outcome, draft, now_ms):
+        """Members were removed from the draft: if only classic ones are left, the group becomes a classic one."""
+        if not self.downgrade_if_classic_only(outcome, draft, now_ms):
             outcome.records += draft.encoded()
         settle = outcome.then
 
@@ -197,8 +197,8 @@ class ConsumerMembership:
 
         outcome.then = forget
 
-    def has_downgraded(self, outcome: Outcome, draft: Draft, now_ms: int) -> bool:
-        """Turn the group into a classic one, if only members of that protocol are left in the draft."""
+    def downgrade_if_classic_only(self, outcome: Outcome, draft: Draft, now_ms: int) -> bool:
+        """Turn the group into a classic one if only members of that protocol are left; returns whether it did."""
         if not can_downgrade(draft.group, self._facts.settings(), self._settings().group_max_size):
             return False
         group_id, members = draft.group.group_id, list(draft.group.members)
@@ -219,7 +219,7 @@ class ConsumerMembership:
     # --- time -------------------------------------------------------------------------------------------
 
     def _note(self, group_id: str, before: ConsumerMember | None, member: ConsumerMember, now_ms: int) -> None:
-        """Move the member's deadlines after it was heard."""
+        """Move the member's deadlines after a request from it."""
         self.start_session(group_id, member, now_ms)
         key = (REVOCATION, group_id, member.member_id)
         if member.state is not MemberState.UNREVOKED_PARTITIONS or member.uses_classic_protocol:
@@ -240,19 +240,19 @@ class ConsumerMembership:
             self._deadlines.cancel((kind, group_id, member_id))
 
     def start_sessions(self, group: ConsumerGroup, now_ms: int) -> None:
-        """After a restart members have a whole session to be heard again, and as long as ever to revoke."""
+        """After a restart every member has a whole session to send a heartbeat, and the full timeout to revoke."""
         for member in group.members.values():
             self._note(group.group_id, None, member, now_ms)
 
     def on_deadline(self, kind: str, group: ConsumerGroup, member_ids: Sequence[str], now_ms: int) -> Outcome:
-        """Give a member up that was silent for a session, or did not let go of its partitions in time."""
+        """Remove a member that was silent for a session, or did not revoke its partitions in time."""
         outcome = Outcome()
         member = group.members.get(member_ids[0]) if kind in MEMBER_DEADLINES else None
         if member is None:
-            return outcome  # a deadline of its time as a group of the classic protocol, maybe
+            return outcome  # possibly a deadline from when the group used the classic protocol
         if kind == REVOCATION and member.state is not MemberState.UNREVOKED_PARTITIONS:
             return outcome
-        # Should the records not be appended, it is tried again.
+        # If the records cannot be appended, the removal is retried.
         self._deadlines.set((kind, group.group_id, member.member_id), now_ms + RETRY_MS)
         draft = Draft(group)
         remove_member(draft, member.member_id, self.around(now_ms))

@@ -1,9 +1,9 @@
 """A group changes protocol while members are in it: classic to consumer when the first member of the new protocol
 joins, and back when the last one has gone.
 
-Pure conversions into records; members keep what they have, and move on from there by the rules of the protocol the
-group now has. How those that speak the other protocol are answered meanwhile is
-`coordinator.group.consumer.classic_members`. Start at `upgrade` and `downgrade`.
+Pure conversions into records; members keep their partitions and continue by the rules of the group's new protocol.
+Members that still use the other protocol are answered by `coordinator.group.consumer.classic_members`. Start at
+`upgrade` and `downgrade`.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ __all__ = [
 
 
 def assignment_by_name(owned: Iterable[tuple[str, Sequence[int]]], topics: Topics) -> Assignment:
-    """Topics that are no more are left out."""
+    """By topic name; deleted topics are left out."""
     return assignment_of(
         (facts.topic_id, partitions) for name, partitions in owned if (facts := topics.facts(name)) is not None
     )
 
 
 def subscription_of(protocols: Sequence[ClassicProtocol]) -> Subscription:
-    """What a member asks for; it says the same with each of its protocols."""
+    """A member's subscription; it is the same in each of its protocols."""
     found = decode_subscription(protocols[0].metadata) if protocols else None
     if found is None:
         raise RefusedError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "The member's subscription cannot be read.")
@@ -74,7 +74,7 @@ def classic_metadata(
     rebalance_timeout_ms: int,
     protocols: tuple[ClassicProtocol, ...],
 ) -> ConsumerGroupMemberMetadataValue:
-    """What is known about a member of a consumer group that speaks the classic protocol."""
+    """The metadata of a member of a consumer group that uses the classic protocol."""
     subscription = subscription_of(protocols)
     return ConsumerGroupMemberMetadataValue(
         instance_id=instance_id,
@@ -92,7 +92,7 @@ def classic_metadata(
 
 
 def common_protocols(members: Iterable[ConsumerMember]) -> list[str]:
-    """Protocols that all members of the classic protocol offer, as the first of them likes them."""
+    """Protocols that all members of the classic protocol offer, in the order of the first member."""
     offered = [
         [one.name for one in classic.supported_protocols]
         for member in members
@@ -105,9 +105,9 @@ def common_protocols(members: Iterable[ConsumerMember]) -> list[str]:
 
 
 def upgrade(group: ClassicGroup, topics: Topics, settings: ConsumerSettings) -> Draft:
-    """The records that make it a group of the consumer protocol, at the epoch its generation was.
+    """The records that turn it into a group of the consumer protocol; its epoch is the former generation.
 
-    Raises `RefusedError` where that is not allowed or its members are no consumers.
+    Raises `RefusedError` if that is not allowed or its members are not consumers.
     """
     if not settings.allows_upgrade or group.protocol_type != CONSUMER:
         raise RefusedError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} stays with the classic protocol.")
@@ -143,7 +143,7 @@ def _upgrade_member(member: ClassicMember, group: ClassicGroup, topics: Topics) 
     if assigned is None:
         raise RefusedError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "A member's assignment cannot be read.")
     held = assignment_by_name(assigned, topics)
-    # It may not have heard of its newest assignment, and use what it had before: nobody else may have that yet.
+    # It may not have received its newest assignment and still use the one before: no other member may get that yet.
     claimed = without(assignment_by_name(subscription_of(protocols).owned, topics), held)
     return ConsumerMember(
         member.member_id,
@@ -157,7 +157,7 @@ def _upgrade_member(member: ClassicMember, group: ClassicGroup, topics: Topics) 
 
 
 def _without_doubles(members: Sequence[ConsumerMember]) -> list[ConsumerMember]:
-    """What was assigned counts before what somebody says it has, and who comes first before who comes later."""
+    """Assigned partitions take precedence over reported ones, and earlier members over later ones."""
     assigned: Assignment = NOTHING
     unique = []
     for member in members:
@@ -176,7 +176,7 @@ def _without_doubles(members: Sequence[ConsumerMember]) -> list[ConsumerMember]:
 
 
 def can_downgrade(group: ConsumerGroup, settings: ConsumerSettings, most: int) -> bool:
-    """Whether only members of the classic protocol are left and may have the group for themselves."""
+    """Whether only members of the classic protocol are left and the settings allow a downgrade."""
     return (
         settings.allows_downgrade
         and 0 < len(group.members) <= most
@@ -186,7 +186,7 @@ def can_downgrade(group: ConsumerGroup, settings: ConsumerSettings, most: int) -
 
 
 def downgrade(draft: Draft, topics: Topics, now_ms: int) -> CoordinatorRecord:
-    """Write the end of the consumer group; returns the record with which it goes on as a classic one."""
+    """Write the consumer group's tombstones; returns the record that creates the classic group."""
     group = draft.group
     protocol = common_protocols(group.members.values())[0]
     value = GroupMetadataValue(
@@ -217,7 +217,7 @@ def _downgrade_member(member: ConsumerMember, protocol: str, topics: Topics) -> 
 
 
 def assigned_bytes(member: ConsumerMember, topics: Topics) -> bytes:
-    """A member's assignment as SyncGroup tells it."""
+    """A member's assignment as SyncGroup returns it."""
     classic = member.metadata.classic_member_metadata
     version = subscription_of(classic.supported_protocols).version if classic is not None else 0
     named = sorted(

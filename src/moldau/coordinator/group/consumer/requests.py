@@ -1,4 +1,4 @@
-"""What ConsumerGroupHeartbeat says and is answered, free of versions and bytes. Handlers translate."""
+"""ConsumerGroupHeartbeat's request and reply, independent of versions and bytes. Handlers translate."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ConsumerHeartbeat(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether it says all there is to say, as clients do when they do not know what was heard before."""
+        """Whether all fields are present, as clients send it when they do not know what the coordinator received."""
         has_subscription = self.subscribed_topic_names is not None or self.subscribed_topic_regex is not None
         return self.rebalance_timeout_ms != -1 and has_subscription and self.owned is not None
 
@@ -42,4 +42,4 @@ class ConsumerHeartbeatReply(NamedTuple):
     member_epoch: int = 0
     heartbeat_interval_ms: int = 0
     assignment: Assignment | None = None
-    """`None` where the member has been told before."""
+    """`None` if the member has already received it."""

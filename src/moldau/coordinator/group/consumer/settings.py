@@ -1,6 +1,6 @@
 """Settings of groups of the consumer protocol (KIP-848).
 
-Two of them a group may have of its own, within the bounds the broker sets. Start at `ConsumerSettings`.
+A group may override two of them, within the broker's bounds. Start at `ConsumerSettings`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["ConsumerSettings"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings:
     group_coordinator_rebalance_protocols: Sequence[str] = setting("group.coordinator.rebalance.protocols")
-    """What groups may use: `classic`, `consumer`."""
+    """The protocols that groups may use: `classic`, `consumer`."""
     group_consumer_session_timeout_ms: int = setting("group.consumer.session.timeout.ms")
     group_consumer_min_session_timeout_ms: int = setting("group.consumer.min.session.timeout.ms")
     group_consumer_max_session_timeout_ms: int = setting("group.consumer.max.session.timeout.ms")
@@ -49,5 +49,5 @@ class ConsumerSettings:
 
 
 def _within(value: int, least: int, most: int) -> int:
-    """Bounds may have been narrowed after a group's value was set."""
+    """Clamp a group's value: the bounds may have been narrowed after it was set."""
     return max(least, min(value, most))

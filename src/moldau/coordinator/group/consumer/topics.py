@@ -1,6 +1,6 @@
-"""The topics a group subscribes to: which ones a pattern stands for, and whether they have changed.
+"""The topics a group subscribes to: which ones a pattern matches, and whether they have changed.
 
-Patterns are RE2, whose running time is linear in the name: a client can ask for any pattern and slow nobody down.
+Patterns are RE2, whose running time is linear in the name, so no client's pattern can block the coordinator.
 Start at `Topics` and `matching`.
 """
 
@@ -28,7 +28,7 @@ class Topics(Protocol):
 
     @property
     def moment(self) -> object:
-        """Another object whenever topics or their partitions have changed."""
+        """An object that is replaced whenever topics or their partitions change."""
 
     def names(self) -> Iterable[str]: ...
     def facts(self, name: str) -> TopicFacts | None: ...
@@ -36,7 +36,7 @@ class Topics(Protocol):
 
 
 class SubscribedTopics(NamedTuple):
-    """Those of the topics subscribed to that exist."""
+    """The subscribed topics that exist."""
 
     ids: Mapping[str, UUID]
     partition_counts: Mapping[UUID, int]
@@ -51,7 +51,7 @@ def subscribed_topics(names: Iterable[str], topics: Topics) -> SubscribedTopics:
 
 
 def metadata_hash(topics: SubscribedTopics) -> int:
-    """A number that tells one state of the topics from another; 0 for no topics at all."""
+    """A hash that changes when the topics change; 0 for no topics at all."""
     if not topics.ids:
         return 0
     digest = hashlib.blake2b(digest_size=8)
@@ -61,7 +61,7 @@ def metadata_hash(topics: SubscribedTopics) -> int:
 
 
 def check_regex(regex: str) -> None:
-    """Raise `RefusedError` unless RE2 can read it."""
+    """Raise `RefusedError` unless it is valid RE2."""
     _compile(regex)
 
 

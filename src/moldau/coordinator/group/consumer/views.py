@@ -1,4 +1,4 @@
-"""How groups of the consumer protocol look from outside: what ConsumerGroupDescribe tells. Pure."""
+"""Descriptions of groups of the consumer protocol, for ConsumerGroupDescribe. Pure."""
 
 from __future__ import annotations
 
