@@ -1,7 +1,7 @@
-"""The types of expressions, found from the types of the columns they read.
+"""Type inference: the types of expressions from the types of the columns they read.
 
-What is not known stays None, and everything above it too: an engine that needs types then lets Python do the work.
-Whole numbers widen to BIGINT as soon as they are computed with, since Python's do not overflow. Start at `typed`.
+An unknown type is None, and so is the type of every expression above it: an engine that needs types then falls back to
+Python. Arithmetic widens whole numbers to BIGINT, since Python's integers do not overflow. Start at `with_types`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SAME_AS_ARGUMENTS = frozenset({"COALESCE", "LEAST", "GREATEST"})
 
 
 def typed(expression: Expression, columns: Mapping[str, DataType | None]) -> Expression:
-    """The expression with a type wherever the types of the columns tell it."""
+    """The expression with a type wherever it follows from the types of the columns."""
     match expression:
         case Column():
             return replace(expression, type=expression.type or columns.get(expression.name))
@@ -104,7 +104,7 @@ def _arithmetic(types: Types) -> DataType | None:
 
 
 def _common(types: Types) -> DataType | None:
-    """The one type that holds values of all of them, if there is one."""
+    """The type that can hold values of all of them, if there is one."""
     if not types or None in types:
         return None
     if len(set(types)) == 1:

@@ -1,8 +1,8 @@
-"""What `topology.optimization` asks for: fewer repartitionings, and one store for a stream joined with itself.
+"""The optimizations of `topology.optimization`: fewer repartitionings, and one store for a stream joined with itself.
 
-There is less to shuffle and less to keep. Results are those of Kafka Streams' optimized topology, which differ from the
-plain one's for records without a key and for very late ones; docs/streams.md tells. KIP-295 and KIP-862 say what Kafka
-Streams does, and descriptions are compared with its own. Start at `optimized`.
+They reduce shuffles and state (KIP-295, KIP-862). Results are those of Kafka Streams' optimized topology, which differ
+from the unoptimized one for records without a key and for very late ones, see docs/streams.md. Tests compare the
+descriptions with those of Kafka Streams. Start at `optimize`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EACH = (REUSE_SOURCE_TOPICS, MERGE_REPARTITIONS, SINGLE_STORE_SELF_JOIN)
 
 
 def optimizations(setting: object) -> frozenset[str]:
-    """The single optimizations that a setting's value stands for; raises `TopologyError` with what it may be."""
+    """The optimizations that a value of the setting selects; raises `TopologyError` with the allowed values."""
     words = [word.strip() for word in str(NONE if setting is None else setting).split(",")]
     if words == [NONE]:
         return frozenset()
@@ -34,8 +34,8 @@ def optimizations(setting: object) -> frozenset[str]:
     for word in words:
         if word not in EACH:
             raise TopologyError(
-                f"{SETTING} is {str(setting)!r}, and {word!r} cannot be there: write {NONE} or {ALL} alone, "
-                f"or some of {', '.join(EACH)} with commas between"
+                f"{SETTING} is {str(setting)!r}, but {word!r} is not allowed: set {NONE} or {ALL} alone, "
+                f"or a comma-separated list of {', '.join(EACH)}"
             )
     return frozenset(words)
 
@@ -43,7 +43,7 @@ def optimizations(setting: object) -> frozenset[str]:
 def optimized(nodes: Iterable[Node], wanted: frozenset[str]) -> tuple[Node, ...]:
     """The same pipeline with these optimizations.
 
-    A table whose source topic is its changelog is what every table here is: there are no other changelog topics.
+    Reusing a source topic as changelog needs no rewrite: there are no other changelog topics here.
     """
     result = tuple(nodes)
     if MERGE_REPARTITIONS in wanted:

@@ -1,7 +1,4 @@
-"""Go through every place of a pipeline that has a serde, knowing whether it is for keys or for values.
-
-Start at `with_serdes`.
-"""
+"""Replace serdes wherever a pipeline has one, for keys or for values. Start at `with_serdes`."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ _PARTS: dict[str, Part] = {"key_serde": "key", "value_serde": "value"}
 
 
 def with_serdes(nodes: Iterable[Node], change: SerdeChange) -> tuple[Node, ...]:
-    """The same pipeline with other serdes; nodes that keep theirs stay as they are."""
+    """The same pipeline with other serdes; nodes whose serdes do not change are the same objects."""
 
     def rewrite(node: Node) -> tuple[Node, ...]:
         old = {field.name: getattr(node, field.name) for field in fields(node)}
@@ -34,7 +31,7 @@ def with_serdes(nodes: Iterable[Node], change: SerdeChange) -> tuple[Node, ...]:
 
 
 def with_default_serdes(nodes: Iterable[Node], *, key: Serde | None, value: Serde | None) -> tuple[Node, ...]:
-    """Replace every `DefaultSerde`; one that has no setting stays, and refuses the first record it meets."""
+    """Replace every `DefaultSerde`; one without a setting stays, and raises on the first record."""
     defaults = {"key": key, "value": value}
 
     def resolved(serde: Serde, part: Part) -> Serde:
