@@ -9,7 +9,7 @@ import pytest
 
 from moldau.pipeline.cores.evaluation import compiled
 from moldau.pipeline.ir.expressions import FUNCTIONS, Call, Cast, Column, Expression, FieldOf, Literal
-from moldau.pipeline.ir.inference import type_of_literal, typed
+from moldau.pipeline.ir.inference import type_of_literal, with_types
 from moldau.pipeline.ir.types import Array, Primitive, Struct
 from moldau.pipeline.spark.native_expressions import NotNativeError, lowered, spark_type
 from moldau.pipeline.spark.native_serdes import decoded, encoded, is_readable
@@ -58,7 +58,7 @@ def literal(value: object) -> Expression:
 
 
 def call(function: str, *arguments: Expression) -> Expression:
-    return typed(Call(None, function, arguments), TYPES)
+    return with_types(Call(None, function, arguments), TYPES)
 
 
 N, M, S, R, T, W = (column(name) for name in ("number", "other", "small", "real", "text", "word"))

@@ -32,9 +32,9 @@ def partition_counts(nodes: tuple[Node, ...], topics: Mapping[str, int]) -> dict
     """
     counts = dict(topics)
     repartitions = [node for node in nodes if isinstance(node, Repartition)]
-    meetings = [node for node in nodes if _is_meeting(node)]
+    meetings = [node for node in nodes if _needs_copartitioning(node)]
     for repartition in repartitions:
-        counts[repartition.topic] = _wanted(repartition, counts)
+        counts[repartition.topic] = _partition_count(repartition, counts)
     # A count that a join changes may change counts downstream; each round settles at least one more join.
     for _ in range(len(meetings) + 1):
         before = dict(counts)
@@ -42,13 +42,13 @@ def partition_counts(nodes: tuple[Node, ...], topics: Mapping[str, int]) -> dict
             _settle(meeting, counts)
         for repartition in repartitions:
             if not any(repartition in set(_origins(meeting)) for meeting in meetings):
-                counts[repartition.topic] = _wanted(repartition, counts)
+                counts[repartition.topic] = _partition_count(repartition, counts)
         if counts == before:
             break
     return counts
 
 
-def _is_meeting(node: Node) -> bool:
+def _needs_copartitioning(node: Node) -> bool:
     """Whether the inputs of a node must have equal partition counts."""
     if isinstance(node, Merge):
         return node.is_copartitioned
@@ -60,7 +60,7 @@ def task_count(inputs: tuple[Source | Repartition, ...], counts: Mapping[str, in
     return max((_count(node, counts) for node in inputs), default=1)
 
 
-def _wanted(repartition: Repartition, counts: Mapping[str, int]) -> int:
+def _partition_count(repartition: Repartition, counts: Mapping[str, int]) -> int:
     if repartition.partitions is not None:
         return repartition.partitions
     leader = repartition.copartitioned_with or repartition.input
@@ -70,7 +70,7 @@ def _wanted(repartition: Repartition, counts: Mapping[str, int]) -> int:
 def _count(origin: Source | Repartition, counts: Mapping[str, int]) -> int:
     if isinstance(origin, Repartition):
         # A foreign-key join needs the count of its right side before that side's own repartitioning has one.
-        return counts[origin.topic] if origin.topic in counts else _wanted(origin, counts)
+        return counts[origin.topic] if origin.topic in counts else _partition_count(origin, counts)
     known = [counts[topic] for topic in origin.topics if topic in counts]
     if not known and origin.topic_pattern is None:
         raise TopologyError(f"{origin.name}: unknown topic {', '.join(origin.topics)}", origin.origin)

@@ -64,7 +64,7 @@ def _groups(parts: list[Part]) -> list[list[Part]]:
     return list(groups.values())
 
 
-class _Shown:
+class _DescribedPart:
     """A part with its neighbours, in Java's order."""
 
     def __init__(self, part: Part) -> None:
@@ -72,8 +72,8 @@ class _Shown:
         self.name = part.name
         self.size = 1
         """How many parts are downstream, itself included, counted once per path."""
-        self.predecessors: list[_Shown] = []
-        self.successors: list[_Shown] = []
+        self.predecessors: list[_DescribedPart] = []
+        self.successors: list[_DescribedPart] = []
 
     def grow(self, by: int) -> None:
         self.size += by
@@ -94,7 +94,7 @@ class _Shown:
                 return f"Sink: {self.name} ({where}){before}"
 
 
-def _insert(neighbours: list[_Shown], new: _Shown) -> None:
+def _insert(neighbours: list[_DescribedPart], new: _DescribedPart) -> None:
     """Insert a neighbour by its current size, larger first, then by name.
 
     Sizes grow later without moving the neighbours that are already in the list, as in Kafka Streams.
@@ -104,14 +104,14 @@ def _insert(neighbours: list[_Shown], new: _Shown) -> None:
 
 
 def _subtopology(number: int, parts: list[Part]) -> str:
-    shown = _connected(parts)
+    shown = _connect(parts)
     in_order = sorted(shown, key=lambda each: (-each.size, each.name))
     return f"Sub-topology: {number}\n" + "".join(f"    {each}\n" for each in in_order) + "\n"
 
 
-def _connected(parts: list[Part]) -> list[_Shown]:
+def _connect(parts: list[Part]) -> list[_DescribedPart]:
     by_name = {part.name: part for part in parts}
-    shown = {name: _Shown(by_name[name]) for name in java_hash_order(by_name)}
+    shown = {name: _DescribedPart(by_name[name]) for name in java_hash_order(by_name)}
     for each in shown.values():
         for name in each.part.predecessors:
             predecessor = shown[name]
@@ -124,13 +124,13 @@ def _connected(parts: list[Part]) -> list[_Shown]:
 def _global_store(number: int, parts: list[Part]) -> str | None:
     if not any(isinstance(part, KafkaSource) and part.is_global for part in parts):
         return None
-    source, processor = _connected(sorted(parts, key=lambda part: not isinstance(part, KafkaSource)))
+    source, processor = _connect(sorted(parts, key=lambda part: not isinstance(part, KafkaSource)))
     if not isinstance(source.part, KafkaSource):
         source, processor = processor, source
     return f"Sub-topology: {number} for global store (will not generate tasks)\n    {source}\n    {processor}\n"
 
 
-def _names(nodes: Sequence[_Shown]) -> str:
+def _names(nodes: Sequence[_DescribedPart]) -> str:
     return ", ".join(node.name for node in nodes) or "none"
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from moldau.pipeline.ir.expressions import Call, Cast, Column, Expression, FieldOf, Literal
 from moldau.pipeline.ir.types import Array, DataType, Decimal, Map, Primitive, Struct
 
-__all__ = ["type_of_literal", "typed"]
+__all__ = ["type_of_literal", "with_types"]
 
 Types = tuple[DataType | None, ...]
 
@@ -25,18 +25,18 @@ TEXTS = frozenset({"UPPER", "LOWER", "TRIM", "SUBSTRING", "CONCAT", "REPLACE"})
 SAME_AS_ARGUMENTS = frozenset({"COALESCE", "LEAST", "GREATEST"})
 
 
-def typed(expression: Expression, columns: Mapping[str, DataType | None]) -> Expression:
+def with_types(expression: Expression, columns: Mapping[str, DataType | None]) -> Expression:
     """The expression with a type wherever it follows from the types of the columns."""
     match expression:
         case Column():
             return replace(expression, type=expression.type or columns.get(expression.name))
         case FieldOf():
-            struct = typed(expression.struct, columns)
+            struct = with_types(expression.struct, columns)
             return replace(expression, struct=struct, type=_field_type(struct.type, expression.name))
         case Cast():
-            return replace(expression, operand=typed(expression.operand, columns))
+            return replace(expression, operand=with_types(expression.operand, columns))
         case Call():
-            arguments = tuple(typed(argument, columns) for argument in expression.arguments)
+            arguments = tuple(with_types(argument, columns) for argument in expression.arguments)
             return replace(expression, arguments=arguments, type=expression.type or _call_type(expression, arguments))
         case _:
             return expression

@@ -142,7 +142,7 @@ def _repartition(node: Repartition, plan: Plan) -> Iterator[Part]:
 
 
 def _stream_stream_join(node: StreamStreamJoin, plan: Plan) -> Iterator[Part]:
-    this_windowed, other_windowed, this_join, other_join, merge = node.parts or _numbered(node, 5)
+    this_windowed, other_windowed, this_join, other_join, merge = node.parts or _generated_names(node, 5)
     if node.is_self_join:
         yield KafkaProcessor(this_windowed, (node.left.name,), (node.left_store.store,))
         yield KafkaProcessor(merge, (this_windowed,), (node.left_store.store,))
@@ -165,14 +165,14 @@ def _stream_global_table_join(node: StreamGlobalTableJoin, plan: Plan) -> Iterat
 
 
 def _table_table_join(node: TableTableJoin, plan: Plan) -> Iterator[Part]:
-    this, other, merge = node.parts or _numbered(node, 3)
+    this, other, merge = node.parts or _generated_names(node, 3)
     yield KafkaProcessor(this, (node.left.name,), _stores_to_look_into(node.right, plan))
     yield KafkaProcessor(other, (node.right.name,), _stores_to_look_into(node.left, plan))
     yield KafkaProcessor(merge, (this, other), _own_stores(node, plan))
 
 
 def _foreign_key_join(node: ForeignKeyJoin, plan: Plan) -> Iterator[Part]:
-    parts = node.parts or _numbered(node, 10)
+    parts = node.parts or _generated_names(node, 10)
     send, out, back, receive, lookup, answer, response_out, response_back, resolve, result = parts
     yield KafkaProcessor(send, (node.left.name,))
     yield KafkaSink(out, (send,), node.subscription_topic)
@@ -187,7 +187,7 @@ def _foreign_key_join(node: ForeignKeyJoin, plan: Plan) -> Iterator[Part]:
 
 
 def _cogroup(node: Cogroup, plan: Plan) -> Iterator[Part]:
-    *folds, merge = node.parts or _numbered(node, len(node.inputs) + 1)
+    *folds, merge = node.parts or _generated_names(node, len(node.inputs) + 1)
     for fold, source in zip(folds, node.inputs, strict=True):
         yield KafkaProcessor(fold, (source.name,), (node.table.store,))
     yield KafkaProcessor(merge, tuple(folds))
@@ -197,7 +197,7 @@ def _sink(node: Sink, plan: Plan) -> Iterator[Part]:
     yield KafkaSink(node.name, (node.input.name,), node.topic)
 
 
-def _numbered(node: Node, count: int) -> tuple[str, ...]:
+def _generated_names(node: Node, count: int) -> tuple[str, ...]:
     """Generated names for the parts of a node without `Node.parts`; downstream nodes follow the last one."""
     return (*(f"{node.name}-{nth}" for nth in range(1, count)), node.name)
 

@@ -45,12 +45,12 @@ class Names:
         """The next name of a store; the prefix is that of the operator it belongs to."""
         return f"{prefix}STATE-STORE-{self._number()}"
 
-    def chosen(self, name: str | None, prefix: str) -> str:
+    def given_or_next(self, name: str | None, prefix: str) -> str:
         """The name the user gave, or the next one; either way a number is consumed."""
         generated = self.processor(prefix)
         return generated if name is None else checked_name(name)
 
-    def suffixed(self, name: str | None, suffix: str, prefix: str) -> str:
-        """As `chosen`, for one of several names derived from the same given name."""
+    def suffixed_or_next(self, name: str | None, suffix: str, prefix: str) -> str:
+        """As `given_or_next`, for one of several names derived from the same given name."""
         generated = self.processor(prefix)
         return generated if name is None else checked_name(name + suffix)

@@ -17,7 +17,7 @@ from moldau.pipeline.ir.foreign_key import (
 )
 from moldau.pipeline.ir.functions import PythonFunction
 from moldau.pipeline.ir.nodes import ForeignKeyJoin, Materialization, Node, Repartition
-from moldau.pipeline.ir.rewrites.rebuilding import rebuilt
+from moldau.pipeline.ir.rewrites.rebuilding import rebuild
 from moldau.serdes.plain import BytesSerde
 from moldau.serdes.serde import Serde
 
@@ -26,7 +26,7 @@ __all__ = ["lower_foreign_key_joins"]
 
 def lower_foreign_key_joins(nodes: Iterable[Node]) -> tuple[Node, ...]:
     """Replace every `ForeignKeyJoin`; the step that emits the result keeps its name."""
-    return rebuilt(nodes, lambda node: _steps(node) if isinstance(node, ForeignKeyJoin) else (node,))
+    return rebuild(nodes, lambda node: _steps(node) if isinstance(node, ForeignKeyJoin) else (node,))
 
 
 def _steps(join: ForeignKeyJoin) -> tuple[Node, ...]:

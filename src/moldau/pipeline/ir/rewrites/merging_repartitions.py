@@ -26,13 +26,13 @@ from moldau.pipeline.ir.nodes import (
     ToStream,
     inputs_of,
 )
-from moldau.pipeline.ir.rewrites.rebuilding import replaced, with_inputs
+from moldau.pipeline.ir.rewrites.rebuilding import replace_fields, with_inputs
 from moldau.pipeline.ir.serdes import DefaultSerde
 
-__all__ = ["merged_repartitions"]
+__all__ = ["merge_repartitions"]
 
 
-def merged_repartitions(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+def merge_repartitions(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     """The pipeline with automatic repartitionings merged where they carry the same records."""
     return _Merging(nodes).result()
 
@@ -65,7 +65,7 @@ class _Merging:
             left = [name for name in repartitions if name in self._inputs]
             if left:
                 self._merge(changer, left)
-        return self._rebuilt()
+        return self._rebuild()
 
     # --- which
 
@@ -157,14 +157,14 @@ class _Merging:
         else:
             self._inputs[name] = [after if one == before else one for one in inputs]
 
-    def _rebuilt(self) -> tuple[Node, ...]:
+    def _rebuild(self) -> tuple[Node, ...]:
         made: dict[str, Node] = {}
         for name, node in self._nodes.items():
             if name not in self._inputs or node in self._singles.values():
                 continue
             made[name] = with_inputs(node, tuple(made[one] for one in self._inputs[name]))
             if name in self._meetings:
-                made[name] = replaced(made[name], is_copartitioned=True)
+                made[name] = replace_fields(made[name], is_copartitioned=True)
             if name in self._singles:
                 made[_key(name)] = with_inputs(self._singles[name], (made[name],))
         return tuple(made.values())

@@ -17,24 +17,24 @@ from moldau.pipeline.ir.nodes import (
     StreamTableJoin,
     inputs_of,
 )
-from moldau.pipeline.ir.rewrites.rebuilding import rebuilt, replaced
+from moldau.pipeline.ir.rewrites.rebuilding import rebuild, replace_fields
 
-__all__ = ["dropping_null_keys"]
+__all__ = ["drop_null_keys"]
 
 
-def dropping_null_keys(nodes: Sequence[Node]) -> tuple[Node, ...]:
+def drop_null_keys(nodes: Sequence[Node]) -> tuple[Node, ...]:
     """Mark the repartitionings that can drop records without a key."""
-    passing = _feeding_a_lenient_join(nodes)
+    passing = _inputs_of_lenient_joins(nodes)
 
     def rewrite(node: Node) -> tuple[Node, ...]:
         if isinstance(node, Repartition) and not node.carries_changes and node.name not in passing:
-            return (replaced(node, drops_null_keys=True),)
+            return (replace_fields(node, drops_null_keys=True),)
         return (node,)
 
-    return rebuilt(nodes, rewrite)
+    return rebuild(nodes, rewrite)
 
 
-def _feeding_a_lenient_join(nodes: Sequence[Node]) -> set[str]:
+def _inputs_of_lenient_joins(nodes: Sequence[Node]) -> set[str]:
     found: set[str] = set()
     for node in reversed(nodes):
         if node.name in found or _takes_null_keys(node):

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import Node, StreamStreamJoin
-from moldau.pipeline.ir.rewrites.merging_repartitions import merged_repartitions
-from moldau.pipeline.ir.rewrites.rebuilding import rebuilt, replaced
+from moldau.pipeline.ir.rewrites.merging_repartitions import merge_repartitions
+from moldau.pipeline.ir.rewrites.rebuilding import rebuild, replace_fields
 
-__all__ = ["SETTING", "optimizations", "optimized"]
+__all__ = ["SETTING", "optimizations", "optimize"]
 
 SETTING = "topology.optimization"
 NONE, ALL = "none", "all"
@@ -40,20 +40,20 @@ def optimizations(setting: object) -> frozenset[str]:
     return frozenset(words)
 
 
-def optimized(nodes: Iterable[Node], wanted: frozenset[str]) -> tuple[Node, ...]:
+def optimize(nodes: Iterable[Node], wanted: frozenset[str]) -> tuple[Node, ...]:
     """The same pipeline with these optimizations.
 
     Reusing a source topic as changelog needs no rewrite: there are no other changelog topics here.
     """
     result = tuple(nodes)
     if MERGE_REPARTITIONS in wanted:
-        result = merged_repartitions(result)
+        result = merge_repartitions(result)
     if SINGLE_STORE_SELF_JOIN in wanted:
-        result = rebuilt(result, _with_one_store)
+        result = rebuild(result, _with_one_store)
     return result
 
 
 def _with_one_store(node: Node) -> tuple[Node, ...]:
     if isinstance(node, StreamStreamJoin) and node.left is node.right:
-        return (replaced(node, right_store=node.left_store, outer_store=None, is_self_join=True),)
+        return (replace_fields(node, right_store=node.left_store, outer_store=None, is_self_join=True),)
     return (node,)

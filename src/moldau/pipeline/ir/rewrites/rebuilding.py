@@ -8,10 +8,10 @@ from typing import Any
 
 from moldau.pipeline.ir.nodes import Cogroup, Join, Merge, Node, OneInput, inputs_of
 
-__all__ = ["rebuilt", "with_inputs"]
+__all__ = ["rebuild", "with_inputs"]
 
 
-def rebuilt(nodes: Iterable[Node], rewrite: Callable[[Node], tuple[Node, ...]]) -> tuple[Node, ...]:
+def rebuild(nodes: Iterable[Node], rewrite: Callable[[Node], tuple[Node, ...]]) -> tuple[Node, ...]:
     """Replace every node by what `rewrite` returns for it; nodes downstream get the last of those as their input.
 
     `nodes` are in topological order; `rewrite` gets each node with its inputs already replaced.
@@ -29,7 +29,7 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     """The node with other inputs; the same object where they are unchanged."""
     if all(one is other for one, other in zip(inputs_of(node), inputs, strict=True)):
         return node
-    return replaced(node, **_by_field(node, inputs))
+    return replace_fields(node, **_by_field(node, inputs))
 
 
 def _by_field(node: Node, inputs: tuple[Node, ...]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _by_field(node: Node, inputs: tuple[Node, ...]) -> dict[str, Any]:
             return {}
 
 
-def replaced(node: Node, **changes: Any) -> Node:
+def replace_fields(node: Node, **changes: Any) -> Node:
     """`dataclasses.replace` for nodes."""
     new: Node = replace(node, **changes)
     return new
