@@ -66,7 +66,7 @@ def starting(init: Callable[[ProcessorContext], Any]) -> Callable[[KStream], KSt
         (lambda s: s.flat_map(lambda k, v: [v]), r"a pair \(key, value\), but returned 'value'"),
         (lambda s: s.flat_map(lambda k, v: None), "must return any number of results, such as a list"),
         (lambda s: s.flat_map_values(lambda v: 5), r"any number of results, such as a list, but returned 5 \(int\)"),
-        (processing(lambda context, record: context.forward(record.value)), r"forwards 'value' \(str\); make it a rec"),
+        (processing(lambda context, record: context.forward(record.value)), r"forwards 'value' \(str\); forward a Rec"),
         (processing(lambda context, record: context.forward(record.key, record.value)), r"forwards 'k' \(str\)"),
     ],
 )
