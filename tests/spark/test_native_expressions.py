@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from moldau.pipeline.cores.evaluation import compiled
+from moldau.pipeline.cores.evaluation import compile_expression
 from moldau.pipeline.ir.expressions import FUNCTIONS, Call, Cast, Column, Expression, FieldOf, Literal
-from moldau.pipeline.ir.inference import type_of_literal, typed
+from moldau.pipeline.ir.inference import type_of_literal, with_types
 from moldau.pipeline.ir.types import Array, Primitive, Struct
 from moldau.pipeline.spark.native.expressions import NotNativeError, lowered, spark_type
 from moldau.pipeline.spark.native.serdes import decoded, encoded, is_readable
@@ -58,7 +58,7 @@ def literal(value: object) -> Expression:
 
 
 def call(function: str, *arguments: Expression) -> Expression:
-    return typed(Call(None, function, arguments), TYPES)
+    return with_types(Call(None, function, arguments), TYPES)
 
 
 N, M, S, R, T, W = (column(name) for name in ("number", "other", "small", "real", "text", "word"))
@@ -126,7 +126,7 @@ def test_what_spark_computes_is_what_python_computes(spark: SparkSession) -> Non
     for row, found in zip(ROWS, computed.collect(), strict=True):
         given = [row.get(name) for name in TYPES]
         for nth, (name, expression) in enumerate(expressions):
-            wanted = compiled(expression, tuple(TYPES))(*given)
+            wanted = compile_expression(expression, tuple(TYPES))(*given)
             assert _same(_plain(found[nth]), wanted), f"{name} of {row}: Spark {found[nth]!r}, Python {wanted!r}"
 
 

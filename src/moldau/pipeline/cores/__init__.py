@@ -1,5 +1,5 @@
-"""The semantics of pipelines: per-record operators with state, pure Python, no engine and no clock of their own.
+"""The semantics of pipelines: per-record operators with state, in pure Python, without engine or clock.
 
-What each operator decides is what Kafka Streams would decide. `task.Task` runs a sub-topology on one partition; the
-test driver and Spark host the same tasks. Start at `task`, then `processor` and `builders`.
+Each operator gives the results of Kafka Streams. `task.Task` runs a sub-topology on one partition; the test driver and
+Spark host the same tasks. Start at `task`, then `processor` and `builders`.
 """

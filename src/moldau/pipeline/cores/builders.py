@@ -1,4 +1,4 @@
-"""The table from a node's class to what makes its processor. A node without an entry has no way to run in Python.
+"""The table from node classes to the builders of their processors. A node without an entry cannot run in Python.
 
 Sources and repartitionings at the edges of a sub-topology are linked by `pipeline.cores.wiring`. Start at `BUILDERS`.
 """

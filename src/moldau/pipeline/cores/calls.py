@@ -1,7 +1,7 @@
-"""A node's function as something to call: the user's own, or an expression made ready for evaluation.
+"""A node's function as a Python callable: the user's own, or a compiled expression.
 
-Joiners come in one form, (key, left value, right value) -> joined value, and what a function should not have returned
-has its error here. Start at `callable_of` and `joiner_of`.
+Joiners have one signature, (key, left value, right value) -> joined value. The errors for wrong return values are here
+too. Start at `callable_of` and `joiner_of`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ __all__ = ["Joiner", "WrongResultError", "callable_of", "joiner_of", "no_pair", 
 
 
 def callable_of(function: Function, *parameters: str) -> Callable[..., Any]:
-    """The function to call with these positional arguments; expressions know them by the names given here."""
+    """The function to call with these positional arguments; expressions refer to them by the names given here."""
     if isinstance(function, PythonFunction):
         return function.call
-    from moldau.pipeline.cores.evaluation import compiled
+    from moldau.pipeline.cores.evaluation import compile_expression
 
-    evaluate: Callable[..., Any] = compiled(function, parameters)
+    evaluate: Callable[..., Any] = compile_expression(function, parameters)
     return evaluate
 
 
@@ -29,7 +29,7 @@ Joiner = Callable[[Any, Any, Any], Any]
 
 
 def joiner_of(function: Function, *, has_key: bool) -> Joiner:
-    """A joiner that is always given the key, also where the user's has no use for it."""
+    """A joiner that always takes the key, also where the user's function does not."""
     if has_key:
         return callable_of(function, "key", "left", "right")
     without_key = callable_of(function, "left", "right")
@@ -37,18 +37,18 @@ def joiner_of(function: Function, *, has_key: bool) -> Joiner:
 
 
 class WrongResultError(MoldauError):
-    """A user's function returned what its operator cannot use."""
+    """A user's function returned a value that its operator cannot use."""
 
 
 def no_pair(returned: object) -> WrongResultError:
-    """Where a key and a value were wanted."""
+    """The error where a pair of key and value was expected."""
     return _wrong("a pair (key, value)", returned)
 
 
 def not_several(returned: object) -> WrongResultError:
-    """Where any number of results was wanted."""
+    """The error where an iterable of results was expected."""
     return _wrong("any number of results, such as a list", returned)
 
 
 def _wrong(wanted: str, returned: object) -> WrongResultError:
-    return WrongResultError(f"the function must return {wanted}, and returned {returned!r} ({type(returned).__name__})")
+    return WrongResultError(f"the function must return {wanted}, but returned {returned!r} ({type(returned).__name__})")

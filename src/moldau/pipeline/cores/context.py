@@ -1,4 +1,4 @@
-"""What the processors of one task share: stores, cells, time, the record at hand, and the way out.
+"""What the processors of one task share: stores, cells, stream time, the current record, and the outputs.
 
 The context does not run anything; `task.Task` does. Start at `TaskContext`.
 """
@@ -16,7 +16,7 @@ from moldau.pipeline.cores.punctuation import Cancellable, Punctuations, Punctua
 from moldau.pipeline.cores.records import NO_TIMESTAMP, Headers, OutputRow
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.stores.backends import Backends, StateBackend
-from moldau.pipeline.cores.stores.cells import Cell, opened_cell
+from moldau.pipeline.cores.stores.cells import Cell, open_cell
 from moldau.pipeline.cores.stores.key_value_store import KeyValueStore, TimestampedStore
 from moldau.pipeline.cores.stores.session_store import SessionStore
 from moldau.pipeline.cores.stores.store import Codec, Store, StoreChange, codec_of
@@ -34,7 +34,7 @@ CELLS = "task-cells"
 
 
 DEAD_LETTERS = "dead-letters"
-"""The output that dead letters leave by; no node has this name."""
+"""The name of the dead-letter output; no node has this name."""
 
 AnyStore = TypeVar("AnyStore", bound=Store)
 AnyWindowStore = TypeVar("AnyWindowStore", bound=WindowStore)
@@ -51,7 +51,7 @@ class RecordContext(NamedTuple):
 
 
 class TaskContext:
-    """Everything a processor may ask its task for."""
+    """Everything that processors may use of their task."""
 
     def __init__(
         self,
@@ -67,18 +67,18 @@ class TaskContext:
         self.settings = settings
         self.outputs: list[OutputRow] = []
         self.current: tuple[Any, ...] | None = None
-        """The row at hand, in the order of `InputRecord`; None outside of any record, as in a punctuation."""
+        """The current input row, in the order of `InputRecord`; None outside of any record, as in a punctuation."""
         self.views: dict[str, TableView] = {}
         self.stores: dict[str, Store] = {}
         self.global_stores: set[str] = set()
         """Stores of global tables, which every processor may read."""
         self.dropped: Counter[tuple[str, str]] = Counter()
         self.at_commit: list[Callable[[], None]] = []
-        """What caching holds back is forwarded by these, in the order of the topology."""
+        """Callbacks that forward what caching held back, in the order of the topology."""
         self.at_record_end: list[Callable[[], None]] = []
-        """What must come after all else that one record causes here is done by these."""
+        """Callbacks that run after everything else that a record causes in this task."""
         self.at_flush: list[Callable[[], None]] = []
-        """Buffers that are no stores write to their backends in these."""
+        """Callbacks with which buffers that are not stores write to their backends."""
         self._backends = backends
         self._traits = traits
         self._cells: dict[str, Cell] = {}
@@ -95,33 +95,33 @@ class TaskContext:
 
     @property
     def record_context(self) -> RecordContext | None:
-        """Where the record at hand came from."""
+        """Topic, partition, offset and so on of the current record."""
         row = self.current
         return None if row is None else RecordContext(*row[:5])
 
     @property
     def place(self) -> RecordPlace | None:
-        """The same, as errors tell it."""
+        """The same in the form for error messages."""
         row = self.current
         return None if row is None else RecordPlace(row[0], row[1], row[2])
 
     def finish_record(self) -> None:
-        """Do what was left for the end of a record, a punctuation or a commit."""
+        """Run the callbacks for the end of a record, a punctuation or a commit."""
         for finish in self.at_record_end:
             finish()
 
     def drop(self, node: Node, reason: str) -> None:
-        """Count a record that is skipped on purpose."""
+        """Count a record that is deliberately skipped."""
         self.dropped[node.name, reason] += 1
 
     def dead_letter(self, error: RecordError) -> None:
-        """Send the record at hand to the dead-letter topic, if there is one."""
+        """Send the current record to the dead-letter topic, if there is one."""
         topic, row = self.settings.dead_letter_topic, self.current
         if topic is not None and row is not None:
             self.outputs.append((DEAD_LETTERS, topic, row[5], row[6], row[3], dead_letter_headers(error), None))
 
     def schedule(self, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]) -> Cancellable:
-        """Call back again and again as stream time or the wall clock advances; returns what can cancel it."""
+        """Schedule a periodic callback by stream time or wall clock; returns its handle."""
         return self.punctuations.schedule(interval_ms, kind, callback)
 
     # --- state
@@ -135,14 +135,14 @@ class TaskContext:
             raise StateError(f"there is no store {name!r} here; the stores of this task are: {known}") from None
 
     def cell(self, name: str, default: Any) -> Cell:
-        """A persistent scalar, as it was left or with its default."""
+        """A persistent scalar, with its stored value or the default."""
         if name not in self._cells:
-            self._cells[name] = opened_cell(name, default, self._cell_backend)
+            self._cells[name] = open_cell(name, default, self._cell_backend)
         return self._cells[name]
 
     def key_value_store(self, table: Materialization) -> KeyValueStore:
-        """The key-value store of a materialisation, made when it is first asked for."""
-        return self.opened(
+        """The key-value store of a materialisation, created on first use."""
+        return self.open(
             table, KeyValueStore, lambda: KeyValueStore(table.store, self.backend(table.store), self.codec(table))
         )
 
@@ -153,7 +153,7 @@ class TaskContext:
                 f"store {table.store!r} cannot keep history: only tables read from topics or streams, results of"
                 " foreign-key joins, and filters and mappings of such tables can"
             )
-        return self.opened(
+        return self.open(
             table, TimestampedStore, lambda: TimestampedStore(table.store, self.backend(table.store), self.codec(table))
         )
 
@@ -162,18 +162,18 @@ class TaskContext:
     ) -> WindowStore:
         """The window store of a materialisation."""
         kind = DuplicatesWindowStore if retain_duplicates else WindowStore
-        return self.opened(table, kind, lambda: self._windows(kind, table, retention_ms, window_size_ms, None))
+        return self.open(table, kind, lambda: self._windows(kind, table, retention_ms, window_size_ms, None))
 
     def timestamped_window_store(
         self, table: Materialization, *, retention_ms: int, window_size_ms: int, shown_ms: int | None = None
     ) -> TimestampedWindowStore:
         """The same with a timestamp beside each value."""
         kind = TimestampedWindowStore
-        return self.opened(table, kind, lambda: self._windows(kind, table, retention_ms, window_size_ms, shown_ms))
+        return self.open(table, kind, lambda: self._windows(kind, table, retention_ms, window_size_ms, shown_ms))
 
     def session_store(self, table: Materialization, *, retention_ms: int, shown_ms: int | None = None) -> SessionStore:
         """The session store of a materialisation."""
-        return self.opened(
+        return self.open(
             table,
             SessionStore,
             lambda: SessionStore(
@@ -200,15 +200,15 @@ class TaskContext:
         )
 
     def backend(self, name: str) -> StateBackend:
-        """The bytes under a name, for buffers that are no stores."""
+        """The backend of a name, for buffers that are not stores."""
         return self._backends(name)
 
     def codec(self, table: Materialization) -> Codec:
-        """How this task writes keys and values of a materialisation."""
+        """How this task serializes keys and values of a materialisation."""
         return codec_of(table, self.settings.internal_topic(f"{table.store}-changelog"))
 
-    def opened(self, table: Materialization, kind: type[AnyStore], make: Callable[[], AnyStore]) -> AnyStore:
-        """The store of a materialisation, made the first time; asking for another kind later is an error."""
+    def open(self, table: Materialization, kind: type[AnyStore], make: Callable[[], AnyStore]) -> AnyStore:
+        """The store of a materialisation, created on first use; requesting another kind later is an error."""
         store = self.stores.get(table.store)
         if store is None:
             store = self.stores[table.store] = make()
@@ -224,7 +224,7 @@ class TaskContext:
         return self._traits[node.name]
 
     def view(self, node: Node) -> TableView:
-        """A table as others read it; its builder has registered it in `views`."""
+        """A table as other nodes read it; its builder has registered it in `views`."""
         return self.views[node.name]
 
     def flush(self) -> dict[str, list[StoreChange]]:

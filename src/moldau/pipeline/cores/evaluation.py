@@ -1,8 +1,8 @@
-"""Expressions computed on one record, in Python.
+"""Evaluate expressions on one record, in Python.
 
-What `ir.expressions.FUNCTIONS` promises is kept here, so that a native engine can be measured by it. Null in, null
-out; the few functions that treat nulls otherwise are in `_LENIENT`; what `cast_to` cannot convert becomes null. Start
-at `compiled`.
+This is the reference implementation of `ir.expressions.FUNCTIONS`, which native engines are tested against. A null
+argument gives null, except for the functions in `_LENIENT`; what `cast_to` cannot convert becomes null. Start at
+`compile_expression`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.expressions import Call, Cast, Column, Expression, FieldOf, Literal
 from moldau.pipeline.ir.types import DataType, Primitive
 
-__all__ = ["cast_to", "compiled"]
+__all__ = ["cast_to", "compile_expression"]
 
 
 Arguments = Sequence[Any]
 Evaluator = Callable[[Arguments], Any]
 
 
-def compiled(expression: Expression, parameters: Sequence[str]) -> Callable[..., Any]:
-    """A function of these positional parameters that gives the expression's value."""
+def compile_expression(expression: Expression, parameters: Sequence[str]) -> Callable[..., Any]:
+    """A function of these positional parameters that returns the expression's value."""
     evaluate = _evaluator(expression, {name: position for position, name in enumerate(parameters)})
     return lambda *arguments: evaluate(arguments)
 
@@ -179,7 +179,7 @@ def _quotient(dividend: Any, divisor: Any) -> float:
 
 
 def _whole_quotient(dividend: Any, divisor: Any) -> int:
-    # Of decimals, Python's own goes towards zero.
+    # Python's own division of decimals rounds towards zero.
     return math.floor(dividend / divisor) if _has_decimals(dividend, divisor) else int(dividend // divisor)
 
 
@@ -193,7 +193,7 @@ def _has_decimals(*numbers: Any) -> bool:
     return Decimal in map(type, numbers)
 
 
-def _rounded(number: Any, digits: int) -> Any:
+def _round(number: Any, digits: int) -> Any:
     if isinstance(number, int) and digits >= 0:
         return number
     exact = Decimal(str(number)).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP)
@@ -227,7 +227,7 @@ _STRICT: dict[str, Callable[..., Any]] = {
     ">=": operator.ge,
     "NOT": operator.not_,
     "ABS": abs,
-    "ROUND": _rounded,
+    "ROUND": _round,
     "FLOOR": math.floor,
     "CEIL": math.ceil,
     "UPPER": str.upper,
@@ -246,13 +246,13 @@ _STRICT: dict[str, Callable[..., Any]] = {
 
 
 def cast_to(data_type: DataType | None) -> Callable[[Any], Any]:
-    """A function that gives its argument, which is never null, as a value of this type, or None."""
+    """A function that converts its argument, which is never null, to this type; None where that fails."""
     if isinstance(data_type, types.Decimal):
         step = Decimal(1).scaleb(-data_type.scale)
         return _or_null(lambda given: Decimal(str(given)).quantize(step, rounding=ROUND_HALF_UP))
     if data_type in _CASTS:
         return _or_null(_CASTS[data_type])
-    raise TopologyError(f"nothing can be cast to {data_type} here")
+    raise TopologyError(f"a cast to {data_type} is not supported")
 
 
 def _or_null(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:

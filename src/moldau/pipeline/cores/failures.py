@@ -1,7 +1,7 @@
-"""What can go wrong with one record: bytes that no serde reads, a user's function that raises, a time that is none.
+"""The errors of one record: bytes that a serde cannot read, a user's function that raises, an invalid timestamp.
 
-Each error names the record (topic, partition, offset) and the user's line. What follows from it, stopping or skipping,
-is decided in `handlers`. Start at `RecordError`.
+Each error names the record (topic, partition, offset) and the user's source line. `handlers` decides whether the
+pipeline stops or skips the record. Start at `RecordError`.
 """
 
 from __future__ import annotations
@@ -57,39 +57,39 @@ class RecordError(MoldauError):
         self.origin = origin
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (type(self), str(self), self.place, self.node, self.origin))
+        return (_unpickle_error, (type(self), str(self), self.place, self.node, self.origin))
 
 
 class DeserializationError(RecordError):
-    """The bytes of a key or value are not what the serde reads."""
+    """The serde cannot deserialize a key or value."""
 
 
 class SerializationError(RecordError):
-    """A result cannot be written by the serde it was given."""
+    """The serde cannot serialize the key or value of a result."""
 
 
 class ProcessingError(RecordError):
-    """A function of the user's raised on a record."""
+    """A user's function raised on a record."""
 
 
 class ExtractedTimestampError(RecordError):
-    """A record has no usable time."""
+    """A record has no usable timestamp."""
 
 
 class BufferFullError(RecordError):
-    """A suppression buffer reached its limit, and the pipeline was told to stop then."""
+    """A suppression buffer reached its limit and is configured to stop the pipeline."""
 
 
 class ServiceFailedError(RecordError):
-    """A service that a record needs failed: the pipeline stops, whatever handlers say, and the record waits."""
+    """A service that a record needs failed: the pipeline stops without asking handlers, and keeps the record."""
 
 
 class HandlerError(RecordError):
-    """The handler that was to decide about a failure failed itself, or said nothing that can be done."""
+    """The handler for a failure raised itself, or returned an invalid response."""
 
 
 class MissingBuilderError(MoldauError):
-    """A node that no core knows how to run."""
+    """A node that no core can run."""
 
     def __init__(self, node: Node) -> None:
         super().__init__(f"{node.name} ({node.origin}): nothing here can run a {type(node).__name__}")
@@ -99,17 +99,17 @@ class StateError(MoldauError):
     """A store was asked for that does not exist, or for something it cannot do."""
 
 
-def _restored(
+def _unpickle_error(
     kind: type[RecordError], message: str, place: RecordPlace | None, node: str, origin: Origin
 ) -> RecordError:
-    # Spark's workers send errors home by pickle, and some kinds build their message from other arguments.
+    # Spark's workers send errors to the driver by pickle, and some classes have other constructor arguments.
     error = kind.__new__(kind)
     RecordError.__init__(error, message, place, node, origin)
     return error
 
 
 def failing_line(trace: TracebackType | None, otherwise: Origin) -> Origin:
-    """The line of the user's function that failed: the one our innermost frame called into, else the node's own."""
+    """The user's line that failed: the one that our innermost frame called, else the node's own."""
     found = otherwise
     was_ours = False
     while trace is not None:
@@ -125,7 +125,7 @@ def failing_line(trace: TracebackType | None, otherwise: Origin) -> Origin:
 
 
 def as_record_error(error: BaseException, context: TaskContext) -> RecordError:
-    """The error that tells a user where and on what a pipeline failed; one that does already is returned as it is."""
+    """An error that names the failing node, line and record; a `RecordError` is returned as it is."""
     if isinstance(error, RecordError):
         return error
     processor, record = failing_step(error.__traceback__)
@@ -135,11 +135,11 @@ def as_record_error(error: BaseException, context: TaskContext) -> RecordError:
     line = failing_line(error.__traceback__, declared)
     is_users = str(line) != str(declared)
     where = f"{declared}, failing at {line}" if is_users else str(declared)
-    trouble = None if processor is None or record is None or is_users else processor.trouble_with(record)
-    told = trouble or f"raised {type(error).__name__}: {error}"
+    problem = None if processor is None or record is None or is_users else processor.problem_with(record)
+    reason = problem or f"raised {type(error).__name__}: {error}"
     place = context.place
     failure = ProcessingError(
-        f"{place or 'outside of any record'}: {node} ({where}) {told}; "
+        f"{place or 'outside of any record'}: {node} ({where}) {reason}; "
         "fix the function, or set processing.exception.handler to log-and-continue",
         place,
         node,
@@ -150,14 +150,14 @@ def as_record_error(error: BaseException, context: TaskContext) -> RecordError:
 
 
 def service_failure(error: ServiceError, place: RecordPlace | None, node: str, origin: Origin) -> ServiceFailedError:
-    """What to tell of a failure that is no record's."""
+    """The error for a failed service, which is not the record's fault."""
     failure = ServiceFailedError(f"{place or 'outside of any record'}: {node} ({origin}): {error}", place, node, origin)
     failure.__cause__ = error
     return failure
 
 
 def failing_step(trace: TracebackType | None) -> tuple[Processor | None, Record | None]:
-    """The innermost processor that was at work when the exception came, and the record it was given."""
+    """The innermost processor on the stack of the exception, and the record it was given."""
     from moldau.pipeline.cores.processor import Processor
 
     found: tuple[Processor | None, Record | None] = (None, None)

@@ -1,8 +1,8 @@
-"""What follows from a record that cannot be read or processed: stop, or leave it behind.
+"""Exception handlers: whether a record that cannot be read or processed stops the pipeline or is skipped.
 
-Settings name a handler by Kafka's class, by a short word, or give a Python function. A node that fails loses its
-record; the nodes around it do not notice, and what the record caused elsewhere stays, as in Kafka Streams with a
-processing exception handler. Start at `ExceptionHandler` and `guarded`.
+Settings name a handler by Kafka's class name, by a short name, or give a Python function. A node that fails skips its
+record; the nodes upstream do not notice, and the record's other effects remain, as in Kafka Streams with a processing
+exception handler (KIP-1033). Start at `ExceptionHandler` and `with_handler`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ __all__ = [
     "dead_letter_headers",
     "decision",
     "deserialization_handler",
-    "guarded",
     "handle",
     "processing_handler",
+    "with_handler",
 ]
 
 
@@ -43,7 +43,7 @@ class Response(Enum):
 
 
 ExceptionHandler = Callable[[RecordError, InputRecord | None], Response]
-"""Decides about a failed record, given in the form it was read; None where a punctuation failed."""
+"""Decides about a failed record, given as it was read; None where a punctuation failed."""
 
 
 def log_and_fail(error: RecordError, record: InputRecord | None) -> Response:
@@ -52,7 +52,7 @@ def log_and_fail(error: RecordError, record: InputRecord | None) -> Response:
 
 
 def log_and_continue(error: RecordError, record: InputRecord | None) -> Response:
-    """Log the failure and go on with the next record."""
+    """Log the failure and continue with the next record."""
     logger.warning("skipped a record: %s", error)
     return Response.CONTINUE
 
@@ -91,23 +91,25 @@ def _handler(key: str, given: Any) -> ExceptionHandler:
 
 
 def decision(handler: ExceptionHandler, error: RecordError, record: InputRecord | None) -> Response:
-    """What a handler says about a failure; one that raises, or says something else, ends the pipeline."""
+    """The handler's response to a failure; raises `HandlerError` if it raises or returns something else."""
     try:
         response = handler(error, record)
     except Exception as own:
-        raise _undecided(error, f"raised {type(own).__name__}: {own}") from own
+        raise _handler_failure(error, f"raised {type(own).__name__}: {own}") from own
     if not isinstance(response, Response):
-        raise _undecided(error, f"returned {response!r} instead of HandlerResponse.CONTINUE or HandlerResponse.FAIL")
+        raise _handler_failure(
+            error, f"returned {response!r} instead of HandlerResponse.CONTINUE or HandlerResponse.FAIL"
+        )
     return response
 
 
-def _undecided(error: RecordError, what: str) -> HandlerError:
-    message = f"{error}; nothing was decided about it, because the exception handler {what}"
+def _handler_failure(error: RecordError, what: str) -> HandlerError:
+    message = f"{error}; the pipeline stops because the exception handler {what}"
     return HandlerError(message, error.place, error.node, error.origin)
 
 
 def dead_letter_headers(error: RecordError) -> Headers:
-    """What a dead letter tells about its failure, under Kafka's names."""
+    """The headers of a dead letter that describe its failure, with Kafka's names (KIP-1034)."""
     cause = error.__cause__ or error
     kind = type(cause)
     facts = {
@@ -125,7 +127,7 @@ def dead_letter_headers(error: RecordError) -> Headers:
 
 
 def class_word(given: object) -> str:
-    """The class's own name in small letters, without packages, dashes and underscores."""
+    """The class name in lower case, without packages, dashes and underscores."""
     return str(given).rpartition(".")[2].replace("-", "").replace("_", "").lower()
 
 
@@ -133,8 +135,8 @@ class StoppedError(RecordError):
     """A failure that a handler has already decided about: the pipeline stops."""
 
 
-def guarded(processor: Processor) -> Forward:
-    """The processor's way to take records, with its own failures given to the handler."""
+def with_handler(processor: Processor) -> Forward:
+    """The processor's `take` with failures passed to the exception handler."""
 
     def take(record: Record) -> None:
         try:
@@ -146,7 +148,7 @@ def guarded(processor: Processor) -> Forward:
 
 
 def handle(error: Exception, processor: Processor) -> None:
-    """Ask the handler about a failure; returns where the pipeline is to go on."""
+    """Pass a failure to the handler; returns if the pipeline continues, raises if it stops."""
     if isinstance(error, StoppedError | HandlerError | ServiceFailedError):
         raise error
     context = processor.context

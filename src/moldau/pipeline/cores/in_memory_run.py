@@ -1,7 +1,7 @@
-"""A whole topology at work in memory: tasks for every partition, and records carried from one to the next.
+"""Run a whole topology in memory: tasks for every partition, and records passed from one to the next.
 
-One input record is finished in all sub-topologies before the next begins, and every task commits after each record, as
-Kafka Streams' own test driver does. Start at `InMemoryRun.pipe`.
+One input record is processed in all sub-topologies before the next one, and every task commits after each record, like
+Kafka Streams' own test driver. Start at `InMemoryRun.pipe`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class UnknownTopicError(MoldauError):
 
 
 class InMemoryRun:
-    """Tasks of a topology, fed by hand; every topic has the same number of partitions."""
+    """The tasks of a topology; every topic has the same number of partitions."""
 
     def __init__(
         self,
@@ -70,13 +70,13 @@ class InMemoryRun:
         headers: Headers = (),
         partition: int | None = None,
     ) -> None:
-        """Append a record to a topic and process it, with all that follows from it, to the end."""
+        """Append a record to a topic, and process it and all records that result from it."""
         if not self._append(OutputRecord("", topic, key, value, timestamp, headers, partition)):
             raise UnknownTopicError(f"no source of this topology reads the topic {topic}")
         self._work()
 
     def advance_wall_clock(self, now_ms: int) -> None:
-        """Tell every task the time of day."""
+        """Set the wall clock of every task."""
         self._wall_clock_ms = now_ms
         for task in self._tasks.values():
             task.advance_wall_clock(now_ms)
@@ -105,7 +105,7 @@ class InMemoryRun:
 
     @property
     def dropped_records(self) -> Counter[tuple[str, str]]:
-        """How many records were left out on purpose, by node and reason."""
+        """How many records were deliberately skipped, by node and reason."""
         return sum((Counter(task.dropped_records) for task in self._tasks.values()), Counter())
 
     def flush(self) -> None:
@@ -114,14 +114,14 @@ class InMemoryRun:
             task.flush()
 
     def rebuild(self) -> None:
-        """Go on with new tasks made from the backends, as after a restart."""
+        """Replace the tasks by new ones with the same backends, as after a restart."""
         self.flush()
         for (index, partition), task in list(self._tasks.items()):
             task.close()
             self._tasks[index, partition] = self._task(self.topology.subtopologies[index], partition)
 
     def close(self) -> None:
-        """End all processors."""
+        """Close all processors."""
         for task in self._tasks.values():
             task.close()
 
@@ -175,7 +175,7 @@ class InMemoryRun:
 
 
 def _counts(topology: Topology, partitions: int) -> dict[str, int]:
-    """The partition counts of everything: the same for all topics, and for repartitionings by the rules."""
+    """The partition counts: the same for all topics, computed for repartitionings."""
     nodes = lower_foreign_key_joins(topology.nodes)
     topics = {topic for node in nodes if isinstance(node, ir.Source) for topic in node.topics}
     topics |= {node.topic for node in nodes if isinstance(node, ir.Sink) and node.topic is not None}

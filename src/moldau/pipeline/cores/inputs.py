@@ -1,6 +1,6 @@
-"""Where records enter a task: bytes become keys and values, and time advances.
+"""The inputs of a task: deserialize records and advance stream time.
 
-One `Input` serves one source or one repartitioning. It is the innermost loop of a task. Start at `Input.feed`.
+One `Input` serves one source or one repartitioning. `Input.feed` is the innermost loop of a task; start there.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ class Input:
     def __init__(
         self, node: ir.Source | ir.Repartition, context: TaskContext, take: Forward, *, has_schedules: bool
     ) -> None:
-        """`has_schedules` says whether anything may wait for stream time."""
+        """`has_schedules` says whether punctuations by stream time are possible."""
         self.node = node
         self._context = context
         self._take = take
         self._decoders: dict[str, tuple[Decode, Decode]] = {}
         self._timestamps = _extractor(node, context)
-        # Global tables are beside the task: what they learn moves neither its time nor its schedules.
+        # Records of global tables advance neither stream time nor schedules.
         is_global = isinstance(node, ir.GlobalTableSource)
         self._stream_time = Cell("", NO_TIMESTAMP) if is_global else context.stream_time_cell
         self._has_schedules = has_schedules and not is_global
 
     def feed(self, rows: Iterable[Row]) -> None:
-        """Process records one after the other, each to its end."""
+        """Process records in order, each completely before the next."""
         context, take, stream_time = self._context, self._take, self._stream_time
         punctuate = context.punctuations.punctuate_stream_time if self._has_schedules else None
         finish = context.finish_record if context.at_record_end else None
@@ -67,10 +67,10 @@ class Input:
             except ServiceError as error:
                 raise service_failure(error, context.place, self.node.name, self.node.origin) from error
             except Exception as error:
-                self._unreadable(row, error)
+                self._handle_unreadable(row, error)
                 continue
             if self._timestamps is not None or timestamp < 0:
-                timestamp = self._extracted(row, key, value)
+                timestamp = self._extract_timestamp(row, key, value)
                 if timestamp < 0:
                     continue
             if timestamp > stream_time.value:  # noqa: PLR1730, a call of max() costs too much here
@@ -96,8 +96,8 @@ class Input:
         headers: Headers = self._context.current[4]  # type: ignore[index]
         return headers
 
-    def _extracted(self, row: Row, key: Any, value: Any) -> int:
-        """The record's time as the user's extractor tells it; without one, a record must have a time."""
+    def _extract_timestamp(self, row: Row, key: Any, value: Any) -> int:
+        """The timestamp that the user's extractor returns; without an extractor, the record must have one."""
         if self._timestamps is None:
             raise ExtractedTimestampError(
                 f"{self._context.place}: the record has no timestamp ({row[3]}); give the source a timestamp extractor",
@@ -114,10 +114,10 @@ class Input:
             cell.value = max(cell.value, timestamp)
         return timestamp
 
-    def _unreadable(self, row: Row, cause: Exception) -> None:
+    def _handle_unreadable(self, row: Row, cause: Exception) -> None:
         context = self._context
         error = DeserializationError(
-            f"{context.place}: {self._trouble(row, cause)} (read by {self.node.name}, {self.node.origin}); "
+            f"{context.place}: {self._problem_with(row, cause)} (read by {self.node.name}, {self.node.origin}); "
             "fix the serde, or set deserialization.exception.handler to log-and-continue",
             context.place,
             self.node.name,
@@ -130,8 +130,8 @@ class Input:
             raise error
         context.drop(self.node, "cannot be read")
 
-    def _trouble(self, row: Row, cause: Exception) -> str:
-        """Which part cannot be read, in the serde's own words rather than those of its fast way."""
+    def _problem_with(self, row: Row, cause: Exception) -> str:
+        """Which part cannot be read, with the error of the serde itself rather than that of its fast path."""
         for part, serde, data in (("key", self.node.key_serde, row[5]), ("value", self.node.value_serde, row[6])):
             try:
                 if data is not None:
@@ -142,7 +142,7 @@ class Input:
 
 
 def _extractor(node: ir.Source | ir.Repartition, context: TaskContext) -> Extractor | None:
-    # What comes from another sub-topology has its time already.
+    # Records from another sub-topology already have their timestamp.
     if isinstance(node, ir.Repartition):
         return None
     return node.timestamps.call if node.timestamps is not None else context.settings.timestamps

@@ -1,6 +1,6 @@
-"""Where records leave a task: sinks into topics, and repartitionings into other sub-topologies.
+"""The outputs of a task: sinks to topics, and repartitionings to other sub-topologies.
 
-Both append rows to the task's outputs; whoever hosts the task carries them away.
+Both append rows to the task's outputs, which the host of the task drains.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WINDOWED_SERDES = (TimeWindowedSerde, SessionWindowedSerde)
 
 
 class _Output(Processor):
-    """Writes keys and values with the serdes of its node."""
+    """Serializes keys and values with the serdes of its node."""
 
     node: ir.Sink | ir.Repartition
 
@@ -39,10 +39,10 @@ class _Output(Processor):
         """Those of the record being written."""
         return self._record_headers
 
-    def written(
+    def serialize(
         self, topic: str, encode_key: Encode, encode_value: Encode, record: Record
     ) -> tuple[bytes | None, bytes | None]:
-        """Key and value as bytes, one at a time, so that the error can say which of them failed."""
+        """Key and value as bytes; the error says which of them failed."""
         key, value = record[0], record[1]
         part, given = "key", key
         try:
@@ -52,7 +52,7 @@ class _Output(Processor):
         except ServiceError:
             raise
         except Exception as cause:
-            error = self._explained(cause, topic, part, given)
+            error = self._serde_error(cause, topic, part, given)
             raise SerializationError(
                 f"{self.node.name} ({self.node.origin}): the {part} {given!r:.80} ({type(given).__name__}) of a result "
                 f"of {self.context.place} cannot be written to topic {topic}: {error}",
@@ -61,8 +61,8 @@ class _Output(Processor):
                 self.node.origin,
             ) from error
 
-    def _explained(self, cause: Exception, topic: str, part: str, given: Any) -> Exception:
-        """What the serde's own words for a failure of its fast way are."""
+    def _serde_error(self, cause: Exception, topic: str, part: str, given: Any) -> Exception:
+        """The error of the serde itself for a failure of its fast path."""
         serde = self.node.key_serde if part == "key" else self.node.value_serde
         try:
             bound_serializer(serde)(topic, given, self._record_headers)
@@ -75,7 +75,7 @@ class _Output(Processor):
     def chosen_partitions(
         self, partitioner: PythonFunction, topic: str, record: Record, count: int
     ) -> tuple[int, ...] | None:
-        """Where the user's function sends a record: nowhere at all drops it, None leaves it to the hash of its key."""
+        """The partitions that the user's partitioner returns: an empty one drops the record, None uses the key hash."""
         chosen = partitioner.call(topic, record[0], record[1], count)
         if chosen is None:
             return None
@@ -94,7 +94,7 @@ class _Output(Processor):
 
 
 class SinkProcessor(_Output):
-    """Writes to a topic, or to the one that the record itself decides."""
+    """Writes to a topic, or to one that is chosen per record."""
 
     def __init__(self, node: ir.Sink, context: TaskContext) -> None:
         super().__init__(node, context)
@@ -125,7 +125,7 @@ class SinkProcessor(_Output):
                 None,
             )
         except Exception:
-            self.written(self._topic, self._encode_key, self._encode_value, record)
+            self.serialize(self._topic, self._encode_key, self._encode_value, record)
             raise
         self.context.outputs.append(row)
 
@@ -136,12 +136,12 @@ class SinkProcessor(_Output):
             topic = self._sink.chooser.call(record.key, record.value, self.context.record_context)
         if not isinstance(topic, str) or not topic:
             raise ProcessingError(
-                f"{self._name} ({self._sink.origin}): the topic chosen for a record is {topic!r}, not a name",
+                f"{self._name} ({self._sink.origin}): the topic chosen for a record is {topic!r}, not a topic name",
                 self.context.place,
                 self._name,
                 self._sink.origin,
             )
-        key, value = self.written(topic, *self._encoders_of(topic), record)
+        key, value = self.serialize(topic, *self._encoders_of(topic), record)
         partitioner, outputs = self._sink.partitioner, self.context.outputs
         if partitioner is None:
             partition = self._partition_of_window(topic, record)
@@ -153,7 +153,7 @@ class SinkProcessor(_Output):
             outputs.append((self._name, topic, key, value, record.timestamp, record.headers, one))
 
     def _partition_of_window(self, topic: str, record: Record) -> int | None:
-        """Windows of one key go where the key itself would, if the topic's size is known."""
+        """The partition of a windowed key: that of the key itself, if the topic's partition count is known."""
         count = self.context.partition_counts.get(topic)
         if self._inner is None or count is None or record.key is None:
             return None
@@ -189,7 +189,7 @@ class RepartitionOutput(_Output):
         if record[0] is None and self._drops_null_keys:
             self.context.drop(self.node, "null key")
             return
-        key, value = self.written(self._topic, self._encode_key, self._encode_value, record)
+        key, value = self.serialize(self._topic, self._encode_key, self._encode_value, record)
         if self._partitioner is not None:
             chosen = self.chosen_partitions(self._partitioner, self._topic, record, self._count)
             if chosen is not None:

@@ -1,4 +1,4 @@
-"""Which partition a key belongs to, as the Kafka clients decide it."""
+"""The partition of a key, as Kafka's clients compute it."""
 
 from __future__ import annotations
 

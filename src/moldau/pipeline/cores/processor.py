@@ -1,7 +1,7 @@
-"""One operator at work: what it does with a record, and whom it forwards to.
+"""The base of all operators at run time: process a record, and forward results to the children.
 
-A processor is made by a builder for one node of one task and linked to its children afterwards. It pushes: `forward`
-returns when everything downstream is done with the record. Start at `Processor`.
+A builder creates a processor for one node of one task, and it is linked to its children afterwards. Forwarding is
+synchronous: `forward` returns when everything downstream has processed the record. Start at `Processor`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Forward = Callable[[Record], None]
 
 
 class Link(NamedTuple):
-    """A child node and how it takes records; `take_value` where it can do without changes, given new values alone."""
+    """A child node and how to call it; `take_value` is set where it needs only new values instead of changes."""
 
     node: Node
     take: Forward
@@ -29,7 +29,7 @@ class Link(NamedTuple):
 
 
 def _nowhere(record: Record) -> None:
-    """Forward of a node that nothing follows."""
+    """The forward of a node without children."""
 
 
 def to_each(targets: Sequence[Forward]) -> Forward:
@@ -48,7 +48,7 @@ def to_each(targets: Sequence[Forward]) -> Forward:
 
 
 class Processor:
-    """Takes records one by one; subclasses say what for."""
+    """Processes records one by one; subclasses implement `process`."""
 
     def __init__(self, node: Node, context: TaskContext) -> None:
         self.node = node
@@ -61,20 +61,20 @@ class Processor:
 
     @property
     def take(self) -> Forward:
-        """What whoever feeds this node calls; asked for when the nodes behind this one are linked."""
+        """The function that upstream nodes call; read when they are linked, after the nodes downstream of this one."""
         return self.process
 
     @property
     def take_value(self) -> Forward | None:
-        """The same for a record whose value is a table's new value instead of a change; None where that will not do."""
+        """The same for a record whose value is a table's new value instead of a change; None if not supported."""
         return None
 
     def link(self, children: Sequence[Link]) -> None:
-        """Learn who comes next; called once, before `start`."""
+        """Set the children; called once, before `start`."""
         self.forward = to_each([child.take for child in children])
 
-    def trouble_with(self, record: Record) -> str | None:
-        """What is wrong with a record that this node failed on for no fault of a user's function, if it can tell."""
+    def problem_with(self, record: Record) -> str | None:
+        """Why this node, and not a user's function, failed on a record; None where the reason is unknown."""
         return None
 
     def start(self) -> None:
@@ -85,10 +85,10 @@ class Processor:
 
 
 class TableView(Protocol):
-    """A table as its neighbours read it, whether or not it is stored."""
+    """A table as other nodes read it, whether or not it is stored."""
 
     def get(self, key: Any, /) -> ValueAndTimestamp | None: ...
 
 
 Builder = Callable[[Any, "TaskContext"], "Processor | tuple[Processor, ...]"]
-"""Makes the processor of a node, or one for each of its inputs in the order of `ir.nodes.inputs_of`."""
+"""Creates the processor of a node, or one for each of its inputs in the order of `ir.nodes.inputs_of`."""

@@ -1,8 +1,8 @@
-"""Processors that users write themselves, and what they may ask for.
+"""The Processor API: processors that users write, and their context.
 
-A processor is an object with `process(record)` and, where it wants them, `init(context)` and `close()`. What `init` is
-given is `ProcessorContext`: the way on, stores, schedules, time. One that was promised to keep keys is held to it.
-Start at `UserProcessor`.
+A processor is an object with `process(record)` and optionally `init(context)` and `close()`. `init` is called with a
+`ProcessorContext`: forwarding, stores, schedules, time. `FixedKeyProcessor` checks that keys do not change. Start at
+`UserProcessor`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = [
     "RecordMetadata",
     "UnknownChildError",
     "UserProcessor",
-    "made",
-    "starting",
+    "create_object",
+    "start_errors",
     "user_processor",
 ]
 
 
 class RecordMetadata(NamedTuple):
-    """Where the record at hand was read."""
+    """Where the current record was read."""
 
     topic: str
     partition: int
@@ -48,19 +48,19 @@ class RecordMetadata(NamedTuple):
 
 
 class UnknownChildError(MoldauError):
-    """A processor forwarded to a node that does not follow it."""
+    """A processor forwarded to a node that is not its child."""
 
 
 class NoRecordError(MoldauError):
-    """A processor forwarded something else than a record."""
+    """A processor forwarded an object that is not a `Record`."""
 
 
 class KeyChangedError(MoldauError):
-    """A processor that may change values only forwarded another key."""
+    """A processor of `process_values` forwarded a different key."""
 
 
 class ProcessorContext:
-    """What a user's processor may ask its task for."""
+    """What a user's processor can use of its task."""
 
     def __init__(self, owner: Processor, stores: Sequence[StateStore], connected: Sequence[str]) -> None:
         self._owner = owner
@@ -72,10 +72,10 @@ class ProcessorContext:
         self._children: dict[str, Forward] = {}
 
     def forward(self, record: Record, child: str | None = None) -> None:
-        """Send a record to every node that follows, or to the one of this name; returns when they are done with it."""
+        """Send a record to every child, or to the one of this name; returns when they have processed it."""
         if not isinstance(record, Record):
             raise NoRecordError(
-                f"{self._owner.node.name} forwards {record!r} ({type(record).__name__}); make it a record:"
+                f"{self._owner.node.name} forwards {record!r} ({type(record).__name__}); forward a Record:"
                 " context.forward(Record(key, value, timestamp)), or record.with_value(value)"
             )
         if child is None:
@@ -90,7 +90,7 @@ class ProcessorContext:
         take(record)
 
     def get_state_store(self, name: str) -> Any:
-        """A store that was added to this processor, or one of a global table or `add_global_store`, to read."""
+        """A store connected to this processor; those of global tables and `add_global_store` are read-only."""
         if name in self._task.global_stores:
             return ReadOnlyStore(self._task.store(name))
         if name not in self._stores:
@@ -112,8 +112,8 @@ class ProcessorContext:
         """Call `callback` (time in ms) every `interval` (ms or a timedelta) of stream time or of the wall clock.
 
         By stream time the first call comes with the first record; by the wall clock after one interval. With `start_ms`
-        calls come at that time and whole intervals away from it. A schedule made in `init` goes on where it was after a
-        restart; one made later ends with the task.
+        calls come at that time plus whole intervals. A schedule created in `init` continues after a restart; one
+        created later ends with the task.
         """
         interval_ms = interval // timedelta(milliseconds=1) if isinstance(interval, timedelta) else interval
         return self._task.punctuations.schedule(
@@ -125,7 +125,7 @@ class ProcessorContext:
         )
 
     def record_metadata(self) -> RecordMetadata | None:
-        """Where the record at hand was read; None in a punctuation."""
+        """Where the current record was read; None in a punctuation."""
         place = self._task.place
         return None if place is None else RecordMetadata(*place)
 
@@ -134,11 +134,11 @@ class ProcessorContext:
         return self._task.stream_time
 
     def current_system_time_ms(self) -> int:
-        """The time of day, as the task was last told it."""
+        """The wall clock time in ms, as of the last update by the host of the task."""
         return self._task.punctuations.wall_clock_ms or 0
 
     def commit(self) -> None:
-        """Nothing: the engine commits at the end of every batch, and soon."""
+        """Does nothing: the engine commits at the end of every batch."""
 
     @property
     def application_id(self) -> str:
@@ -147,11 +147,11 @@ class ProcessorContext:
 
     @property
     def partition(self) -> int:
-        """The partition this task works on."""
+        """The partition of this task."""
         return self._task.partition
 
     def link(self, children: Sequence[Link]) -> None:
-        """Learn who follows; a node made of several parts answers to the name of each."""
+        """Set the children; a node of several parts can be addressed by the name of each."""
         self._forward = to_each([child.take for child in children])
         for child in children:
             self._children |= dict.fromkeys((child.node.name, *child.node.parts), child.take)
@@ -159,7 +159,7 @@ class ProcessorContext:
 
 def call_back(self: Processor, callback: Callable[[int], None], now: int) -> None:
     """Call a schedule's callback on behalf of a processor."""
-    # The first parameter is called as a method's, because failures belong to the innermost `self` that is a processor.
+    # The first parameter is named self because a failure is attributed to the innermost `self` that is a processor.
     try:
         callback(now)
     except Exception as error:
@@ -169,8 +169,8 @@ def call_back(self: Processor, callback: Callable[[int], None], now: int) -> Non
 
 
 @contextmanager
-def starting(node: Node, step: str) -> Iterator[None]:
-    """Tell a failure of a user's object before any record with the object's own line."""
+def start_errors(node: Node, step: str) -> Iterator[None]:
+    """Turn a failure of a user's object at start into an error with the user's source line."""
     try:
         yield
     except MoldauError:
@@ -186,24 +186,24 @@ def starting(node: Node, step: str) -> Iterator[None]:
         ) from error
 
 
-def made(node: Process | GlobalStoreSource | TableTransformValues) -> Any:
-    """An object of the user's, as its supplier makes it."""
-    with starting(node, "making it"):
+def create_object(node: Process | GlobalStoreSource | TableTransformValues) -> Any:
+    """A new user's object from the supplier."""
+    with start_errors(node, "making it"):
         return node.supplier.call()
 
 
 class UserProcessor(Processor):
-    """A node whose work is a user's object."""
+    """A node that runs a user's object."""
 
     node: Process | GlobalStoreSource
 
     def __init__(self, node: Process | GlobalStoreSource, context: TaskContext) -> None:
         super().__init__(node, context)
-        self._offered = self.offered()
-        self._user = made(node)
+        self._user_context = self.create_context()
+        self._user = create_object(node)
 
-    def offered(self) -> ProcessorContext:
-        """What the object is given to ask for things."""
+    def create_context(self) -> ProcessorContext:
+        """The context that the object's `init` gets."""
         assert isinstance(self.node, Process)
         return ProcessorContext(self, self.node.stores, self.node.connected)
 
@@ -211,12 +211,12 @@ class UserProcessor(Processor):
         self._user.process(record)
 
     def link(self, children: Sequence[Link]) -> None:
-        self._offered.link(children)
+        self._user_context.link(children)
 
     def start(self) -> None:
         if hasattr(self._user, "init"):
-            with starting(self.node, "init"):
-                self._user.init(self._offered)
+            with start_errors(self.node, "init"):
+                self._user.init(self._user_context)
 
     def close(self) -> None:
         if hasattr(self._user, "close"):
@@ -238,14 +238,14 @@ class FixedKeyProcessor(UserProcessor):
             self._at_hand = None
 
     def link(self, children: Sequence[Link]) -> None:
-        super().link([Link(child.node, self._checked(child.take)) for child in children])
+        super().link([Link(child.node, self._check_key(child.take)) for child in children])
 
-    def _checked(self, take: Forward) -> Forward:
+    def _check_key(self, take: Forward) -> Forward:
         def checked(record: Record) -> None:
-            # In a punctuation there is no record whose key could be kept: a processor may send on what it stored.
+            # In a punctuation there is no record whose key must be kept: a processor may forward what it stored.
             if self._at_hand is not None and record.key != self._at_hand.key:
                 raise KeyChangedError(
-                    f"{self.node.name} may change values only, and forwarded key {record.key!r}"
+                    f"{self.node.name} may change values only, but forwarded key {record.key!r}"
                     f" for {self._at_hand.key!r}; add it with process instead of process_values to change keys"
                 )
             take(record)
@@ -259,7 +259,7 @@ def user_processor(node: Process, context: TaskContext) -> Processor:
 
 
 class ContextualProcessor(Generic[K, V]):
-    """Has its context from `init` on, and nothing to close.
+    """A base class that keeps its context; `close` does nothing.
 
         class Doubling(ContextualProcessor[str, int]):
             def process(self, record: Record[str, int]) -> None:
@@ -267,18 +267,18 @@ class ContextualProcessor(Generic[K, V]):
 
         amounts.process_values(Doubling)
 
-    One that has more to begin with overrides `init`, and calls `super().init(context)` first.
+    A subclass that overrides `init` calls `super().init(context)` first.
     """
 
     context: ProcessorContext
 
     def init(self, context: ProcessorContext) -> None:
-        """Called once before the first record; the place to ask for stores and schedules."""
+        """Called once before the first record; get stores and create schedules here."""
         self.context = context
 
     def process(self, record: Record[K, V]) -> None:
-        """Called for each record; what is to go on is given to `self.context.forward`."""
+        """Called for each record; results are passed to `self.context.forward`."""
         raise NotImplementedError(f"{type(self).__name__} needs a method process(self, record)")
 
     def close(self) -> None:
-        """Called once when the processor is not needed any more."""
+        """Called once when the task closes."""

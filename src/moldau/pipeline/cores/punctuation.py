@@ -1,9 +1,9 @@
-"""Callbacks of processors as time passes: when they are due, and that a restart does not change it.
+"""Punctuation: periodic callbacks of processors, which continue after a restart.
 
 A schedule by stream time is due with the first record and then at every multiple of its interval that stream time
-reaches; one by the wall clock is due an interval after it was made. Times that were missed are made up for by a single
-call. The task says when time has passed. Schedules that a processor makes while it starts are remembered with the time
-they are due next; those it makes later live as long as the task does. Start at `Punctuations`.
+reaches; one by the wall clock is due an interval after it was created. Missed times result in a single call. The task
+calls when time has advanced. Schedules that a processor creates while it starts are persisted with their next due time;
+those created later live as long as the task. Start at `Punctuations`.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class PunctuationType(Enum):
     """Which clock drives a schedule."""
 
     STREAM_TIME = "stream-time"
-    """The largest timestamp among the task's records: no records, no calls."""
+    """The largest timestamp among the task's records; without records there are no calls."""
     WALL_CLOCK_TIME = "wall-clock-time"
     """The time of day."""
 
 
 class InvalidScheduleError(MoldauError):
-    """A processor asked to be called back at times that make no sense."""
+    """A processor created a schedule with an invalid interval, type or start."""
 
 
 class Cancellable:
@@ -54,7 +54,7 @@ class Cancellable:
         self._sequence = 0
 
     def cancel(self) -> None:
-        """Call no more."""
+        """Stop the schedule."""
         self.is_cancelled = True
         self._save()
 
@@ -70,7 +70,7 @@ class Cancellable:
         return self._time is not None and self._time <= now
 
     def after(self, now: int) -> int:
-        """The first time of the schedule that lies after now."""
+        """The first due time of the schedule after now."""
         assert self._time is not None
         missed = max(0, (now - self._time) // self._interval_ms)
         return self._time + (missed + 1) * self._interval_ms
@@ -87,7 +87,7 @@ class Cancellable:
             self._cell.value = state
 
     def restore(self) -> bool:
-        """Go on as before a restart; false where this schedule is another than the one remembered."""
+        """Continue as before a restart; false where the persisted schedule differs from this one."""
         state: list[Any] | None = self._cell.value if self._cell is not None else None
         if state is None or state[:2] != [self.kind.value, self._interval_ms]:
             return False
@@ -102,21 +102,21 @@ class Punctuations:
         self._context = context
         self._queues: dict[PunctuationType, list[Cancellable]] = {kind: [] for kind in PunctuationType}
         self._waiting: list[Cancellable] = []
-        """Schedules by the wall clock that were made before it was known."""
+        """Schedules by the wall clock that were created before its time was known."""
         self._made: Counter[str] = Counter()
         self._sequence = 0
         self._wall_clock: int | None = None
         self.is_starting = True
-        """Whether processors are being started: only what they schedule then is remembered."""
+        """Whether processors are being started: only schedules created then are persisted."""
 
     @property
     def wall_clock_ms(self) -> int | None:
-        """The time of day as the task was last told it."""
+        """The wall clock time as of the last update."""
         return self._wall_clock
 
     @property
     def has_wall_clock_schedules(self) -> bool:
-        """Whether anything waits for the wall clock."""
+        """Whether there are schedules by the wall clock."""
         return bool(self._waiting or self._queues[PunctuationType.WALL_CLOCK_TIME])
 
     def schedule(
@@ -128,14 +128,14 @@ class Punctuations:
         owner: str = "",
         start_ms: int | None = None,
     ) -> Cancellable:
-        """Call back every `interval_ms`; with `start_ms` at times that are a multiple of it away from there."""
+        """Call back every `interval_ms`; with `start_ms` at that time plus multiples of the interval."""
         if not isinstance(interval_ms, int):
             raise InvalidScheduleError(
                 f"{owner}: a schedule needs an interval in ms or a timedelta, not {interval_ms!r}"
             )
         if not isinstance(kind, PunctuationType):
             kinds = " or ".join(map(str, PunctuationType))
-            raise InvalidScheduleError(f"{owner}: a schedule goes by {kinds}, not {kind!r}")
+            raise InvalidScheduleError(f"{owner}: the type of a schedule is {kinds}, not {kind!r}")
         if interval_ms < 1:
             raise InvalidScheduleError(f"{owner}: a schedule needs an interval of at least 1 ms, not {interval_ms}")
         if start_ms is not None and start_ms < 0:
@@ -149,20 +149,20 @@ class Punctuations:
         return schedule
 
     def punctuate_stream_time(self) -> None:
-        """Call what stream time has reached; to be told after every record."""
+        """Run the schedules that stream time has reached; called after every record."""
         queue = self._queues[PunctuationType.STREAM_TIME]
         if queue and self._context.stream_time != NO_TIMESTAMP:
             self._punctuate(queue, self._context.stream_time)
 
     def tell_wall_clock(self, now_ms: int) -> None:
-        """Learn the time of day, from which schedules that did not know it begin."""
+        """Set the wall clock time, and start the schedules that were created before it was known."""
         self._wall_clock = now_ms
         waiting, self._waiting = self._waiting, []
         for schedule in waiting:
             self._begin(schedule, None)
 
     def punctuate_wall_clock(self, now_ms: int) -> None:
-        """Learn the time of day, and call what it has reached."""
+        """Set the wall clock time, and run the schedules that are due."""
         self.tell_wall_clock(now_ms)
         self._punctuate(self._queues[PunctuationType.WALL_CLOCK_TIME], now_ms)
 
@@ -191,7 +191,7 @@ class Punctuations:
             schedule = heappop(queue)
             if schedule.is_cancelled:
                 continue
-            # A callback is about no record, and what it forwards comes from none.
+            # In a callback there is no current record.
             self._context.current = None
             schedule.call(now)
             if not schedule.is_cancelled:

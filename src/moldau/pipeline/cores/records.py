@@ -1,6 +1,6 @@
-"""What flows through a task: records, changes of tables, windowed keys, and the rows at a task's two ends.
+"""The data that flows through a task: records, changes of tables, and the rows of its inputs and outputs.
 
-All are tuples, because they are made for every record. Start at `Record`.
+All are tuples, which are cheap to create for every record. Start at `Record`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Record(NamedTuple, Generic[K, V]):
         return Record(self.key, value, self.timestamp, self.headers)
 
     def with_timestamp(self, timestamp: int) -> Record[K, V]:
-        """The same record at another time."""
+        """The same record with another timestamp."""
         return self._replace(timestamp=timestamp)
 
     def with_headers(self, headers: Headers) -> Record[K, V]:
@@ -56,27 +56,27 @@ class Record(NamedTuple, Generic[K, V]):
 
 
 class Change(NamedTuple):
-    """What happened to a row of a table; `old` is None also where nobody asked for old values."""
+    """A change of a row of a table; `old` is None also where old values are not sent."""
 
     new: Any
     old: Any
 
 
 class OutdatedChange(Change):
-    """What happened to the past of a versioned table; the row is still what it was."""
+    """A change of an old version in a versioned table; the current row is unchanged."""
 
     __slots__ = ()
 
 
 class ValueAndTimestamp(NamedTuple, Generic[V]):
-    """A row of a table and the time of its last change."""
+    """A row of a table and the timestamp of its last change."""
 
     value: V
     timestamp: int
 
 
 class InputRecord(NamedTuple):
-    """A record as it comes from a topic, or from another sub-topology."""
+    """A record from a topic or from another sub-topology, not yet deserialized."""
 
     topic: str
     partition: int
@@ -88,7 +88,7 @@ class InputRecord(NamedTuple):
 
 
 class OutputRecord(NamedTuple):
-    """A record on its way out; `output` names the sink or repartition node it leaves by."""
+    """A serialized result; `output` is the name of the sink or repartition node."""
 
     output: str
     topic: str
@@ -100,4 +100,4 @@ class OutputRecord(NamedTuple):
 
 
 OutputRow = tuple[str, str, bytes | None, bytes | None, int, Headers, int | None]
-"""An `OutputRecord` as tasks hold it: the same fields in the same order, without the cost of the named form."""
+"""An `OutputRecord` as a plain tuple, with the same fields in the same order, which is cheaper."""

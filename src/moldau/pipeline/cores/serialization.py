@@ -1,11 +1,11 @@
-"""Serdes as cores call them: plain functions of one argument.
+"""Serdes as plain functions of one argument, for the cores.
 
 A serde that needs no topic may offer `encode` and `decode` itself, and say with `is_plain` that its values are
-immutable and come back as they were; stores then keep such values as they are. A serde that looks at headers gets those
-of the record being read or written, and none in stores.
+immutable and survive a round trip unchanged; stores then keep such values as objects. A serde that uses headers gets
+those of the record being read or written, and none in stores.
 
-A table's change on its way to an aggregation in another partition is one byte that says which of the two values follow
-(1 new, 2 old, 3 both), the length of the new value where both do, then the values. Start at `encoder`.
+A table's change in a repartitioning is one byte that says which values follow (1 new, 2 old, 3 both), the length of the
+new value if both follow, then the values. Start at `encoder`.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _LONG = struct.Struct(">q")
 
 
 def no_headers() -> Headers:
-    """Those of what is kept in a store."""
+    """The headers of store entries: none."""
     return ()
 
 
 def encoder(serde: Serde, topic: str, headers: CurrentHeaders = no_headers) -> Encode:
-    """Value to bytes; never called with None. `headers` returns those of the record, for serdes that look at them."""
+    """Value to bytes; never called with None. `headers` returns those of the record, for serdes that use them."""
     if wants_headers(serde):
         serialize = bound_serializer(serde)
         return lambda value: serialize(topic, value, headers())
@@ -46,7 +46,7 @@ def encoder(serde: Serde, topic: str, headers: CurrentHeaders = no_headers) -> E
 
 
 def _time_windowed_encoder(encode_key: Encode) -> Encode:
-    # What the serde does, with one call instead of three: windowed results are many.
+    # Equivalent to the serde, with one call instead of three: this is a hot path.
     pack = _LONG.pack
 
     def encode(windowed: Windowed) -> bytes:
@@ -57,7 +57,7 @@ def _time_windowed_encoder(encode_key: Encode) -> Encode:
 
 
 def decoder(serde: Serde, topic: str, headers: CurrentHeaders = no_headers) -> Decode:
-    """Bytes to value; never called with None. `headers` is that of `encoder`."""
+    """Bytes to value; never called with None. `headers` is as in `encoder`."""
     if wants_headers(serde):
         deserialize = bound_deserializer(serde)
         return lambda data: deserialize(topic, data, headers())
@@ -66,7 +66,7 @@ def decoder(serde: Serde, topic: str, headers: CurrentHeaders = no_headers) -> D
 
 
 def is_plain(serde: Serde) -> bool:
-    """Whether a store may hand out the very object it was given."""
+    """Whether a store may return the same object that was put."""
     return bool(getattr(serde, "is_plain", False))
 
 

@@ -24,7 +24,7 @@ DESERIALIZATION_KEYS = ("deserialization.exception.handler", "default.deserializ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSettings:
-    """What a task needs to know of its application's configuration."""
+    """The part of an application's configuration that a task needs."""
 
     application_id: str = "moldau"
     cache_max_bytes: int = DEFAULT_CACHE_BYTES
@@ -33,7 +33,7 @@ class TaskSettings:
     processing_handler: ExceptionHandler = log_and_fail
     dead_letter_topic: str | None = None
     timestamps: Extractor | None = None
-    """How sources without an extractor of their own tell the time; None takes the record's and insists on one."""
+    """The timestamp extractor of sources without their own; None takes the record's timestamp, which must be valid."""
 
     @property
     def is_caching(self) -> bool:
@@ -46,7 +46,7 @@ class TaskSettings:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> TaskSettings:
-        """Read the settings from an application's configuration; keys of others are left alone."""
+        """Read the settings from an application's configuration; other keys are ignored."""
         return cls(
             application_id=str(config.get("application.id", "moldau")),
             cache_max_bytes=_bytes(config),

@@ -1,7 +1,7 @@
-"""Operators on streams that remember nothing: filters, maps, branches, merges.
+"""Stateless operators on streams: filters, maps, branches, merges.
 
-`STATELESS_BUILDERS` is their part of the table in `builders`. Keys and values reach a user's function as they are, null
-or not, as in Kafka Streams.
+`STATELESS_BUILDERS` is their part of the table in `builders`. As in Kafka Streams, keys and values are passed to user
+functions also where they are null.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _new = tuple.__new__
 
 
 class PassThrough(Processor):
-    """A node without work of its own: whoever feeds it may as well feed its children."""
+    """A node that does nothing: upstream nodes call its children directly."""
 
     @property
     def take(self) -> Forward:
@@ -32,7 +32,7 @@ class PassThrough(Processor):
 
 
 class FilterProcessor(Processor):
-    """Lets a record pass or not."""
+    """Forwards the records that match a predicate."""
 
     def __init__(self, node: ir.Filter, context: TaskContext) -> None:
         super().__init__(node, context)
@@ -45,7 +45,7 @@ class FilterProcessor(Processor):
 
 
 class MapProcessor(Processor):
-    """Makes another key and value."""
+    """Replaces key and value."""
 
     def __init__(self, node: ir.Map, context: TaskContext) -> None:
         super().__init__(node, context)
@@ -62,7 +62,7 @@ class MapProcessor(Processor):
 
 
 class MapValuesProcessor(Processor):
-    """Makes another value."""
+    """Replaces the value."""
 
     def __init__(self, node: ir.MapValues, context: TaskContext) -> None:
         super().__init__(node, context)
@@ -80,7 +80,7 @@ class MapValuesProcessor(Processor):
 
 
 class FlatMapProcessor(Processor):
-    """Makes any number of records of one."""
+    """Replaces a record by any number of records."""
 
     def __init__(self, node: ir.FlatMap, context: TaskContext) -> None:
         super().__init__(node, context)
@@ -102,7 +102,7 @@ class FlatMapProcessor(Processor):
 
 
 class FlatMapValuesProcessor(Processor):
-    """Makes any number of values of one."""
+    """Replaces a record by one for each of any number of values."""
 
     def __init__(self, node: ir.FlatMapValues, context: TaskContext) -> None:
         super().__init__(node, context)
@@ -122,7 +122,7 @@ class FlatMapValuesProcessor(Processor):
 
 
 class SelectKeyProcessor(Processor):
-    """Makes another key."""
+    """Replaces the key."""
 
     def __init__(self, node: ir.SelectKey, context: TaskContext) -> None:
         super().__init__(node, context)
@@ -134,7 +134,7 @@ class SelectKeyProcessor(Processor):
 
 
 class PeekProcessor(Processor):
-    """Shows a record to the user and passes it on, or ends there."""
+    """Calls the user's action with a record, and forwards the record if there are children."""
 
     def __init__(self, node: ir.Peek | ir.ForEach, context: TaskContext) -> None:
         super().__init__(node, context)
@@ -146,7 +146,7 @@ class PeekProcessor(Processor):
 
 
 class SplitProcessor(Processor):
-    """Gives a record to the first branch that wants it."""
+    """Forwards a record to the first branch whose predicate holds."""
 
     def __init__(self, node: ir.Split, context: TaskContext) -> None:
         super().__init__(node, context)

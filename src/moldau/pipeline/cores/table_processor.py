@@ -1,7 +1,7 @@
-"""What all nodes that give tables share: how a change of a row leaves them.
+"""The base of all nodes that give tables: how they forward changes of rows.
 
 A change is forwarded at once, or with caching only the last one of each key when the task commits. Old values are sent
-only where someone downstream needs them (`ir.old_values`). Start at `TableProcessor.emit`.
+only where something downstream needs them (`ir.old_values`). Start at `TableProcessor.emit`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["Emit", "TableProcessor"]
 _new = tuple.__new__
 
 Emit = Callable[[Hashable, Record, Any], None]
-"""(identity, record with the new value, old value): identity stands for the key where changes are cached.
+"""(identity, record with the new value, old value): identity is the cache key of the change.
 
-A row deleted from a cached table has no time of its own any more: the record then has the time of the one that deleted
-it, instead of the largest time of all that was folded into the row.
+The deletion of a row from a cached table has the timestamp of the record that deleted it, instead of the largest
+timestamp of all records aggregated into the row.
 """
 
 
@@ -37,15 +37,15 @@ class TableProcessor(Processor):
         table: Materialization | None,
         shared: TableProcessor | None = None,
     ) -> None:
-        """`shared` is another processor of the same node, whose store and cache this one uses too."""
+        """`shared` is another processor of the same node, whose store and cache this one shares."""
         super().__init__(node, context)
         self.sends_old_values = context.traits(node).sends_old_values
         self.is_caching = table is not None and table.is_caching and context.settings.is_caching
         self.emit: Emit = self._emit_change
         self.take_new_value: Forward | None = None
-        """How those who follow take records with new values, where that is all they want: the short way out."""
+        """Forwards records with new values, for children that need no changes; saves creating a `Change`."""
         self._held: dict[Hashable, tuple[Record, Any, tuple[Any, ...] | None]] = {}
-        """What caching holds back: the last record of each key, the value before the first, and the input at hand."""
+        """What caching holds back: the last record per key, the old value of the first, and the input row."""
         self._shared = shared
         if self.is_caching and shared is None:
             context.at_commit.append(self._release)
@@ -61,12 +61,12 @@ class TableProcessor(Processor):
             return
         takers = [child.take_value for child in children if child.take_value is not None]
         if children and len(takers) == len(children):
-            # A stream of the new values needs no change made first and taken apart again.
+            # A stream of the new values does not need a `Change`.
             self.take_new_value = to_each(takers)
             self.emit = self._emit_value
 
-    def trouble_with(self, record: Record) -> str | None:
-        """A key that the table's serde cannot write."""
+    def problem_with(self, record: Record) -> str | None:
+        """A key that the table's serde cannot serialize."""
         table: Materialization | None = getattr(self.node, "table", None)
         if table is None:
             return None
@@ -92,7 +92,7 @@ class TableProcessor(Processor):
         held[identity] = (record, old if before is None else before[1], self.context.current)
 
     def _release(self) -> None:
-        """Forward what was held back, each change as if the input that caused it were at hand again."""
+        """Forward what was held back, each change with the input row that caused it as the current one."""
         held, self._held = self._held, {}
         context = self.context
         at_hand = context.current

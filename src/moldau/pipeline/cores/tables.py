@@ -1,7 +1,7 @@
-"""Tables read from topics or streams, and what can be done to a table row by row.
+"""Tables read from topics or streams, and row-by-row operators on tables.
 
-A table that needs no store keeps none, and is then read through the table before it. `TABLE_BUILDERS` is their part of
-the table in `builders`.
+A table without a store is computed from its input table when it is read. `TABLE_BUILDERS` is their part of the table in
+`builders`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class TableSourceProcessor(TableProcessor):
 
 
 class GlobalTableProcessor(Processor):
-    """Keeps the rows of a table that every task knows whole; nothing is forwarded."""
+    """Stores the rows of a global table; nothing is forwarded."""
 
     def __init__(self, node: ir.GlobalTableSource, context: TaskContext) -> None:
         super().__init__(node, context)
@@ -80,28 +80,28 @@ class _RowProcessor(TableProcessor):
             context.views[node.name] = self._store
             self.process = self._process_stored  # type: ignore[method-assign]
         elif node.input.name in context.views:
-            context.views[node.name] = _ComputedView(context.view(node.input), self.computed)
+            context.views[node.name] = _ComputedView(context.view(node.input), self.compute)
 
-    def computed(self, key: Any, value: Any) -> Any:
-        """The row that follows from a row of the input, or None."""
+    def compute(self, key: Any, value: Any) -> Any:
+        """The result row for a row of the input, or None."""
         raise NotImplementedError
 
     def is_silent(self, new: Any, old: Any) -> bool:
-        """Whether a change is no news for those who follow."""
+        """Whether a change need not be forwarded."""
         return False
 
     def process(self, record: Record) -> None:
         key, change, timestamp, headers = record
         new, old = change[0], change[1]
-        new = None if new is None else self.computed(key, new)
-        old = None if old is None or not self.sends_old_values else self.computed(key, old)
+        new = None if new is None else self.compute(key, new)
+        old = None if old is None or not self.sends_old_values else self.compute(key, old)
         if not self.is_silent(new, old):
             self.emit(None, _new(Record, (key, new, timestamp, headers)), old)
 
     def _process_stored(self, record: Record) -> None:
         key, change, timestamp, headers = record
         new = change[0]
-        new = None if new is None else self.computed(key, new)
+        new = None if new is None else self.compute(key, new)
         store = self._store
         key_bytes = store.encode_key(key)
         row = store.row(key_bytes) if self.sends_old_values or self.is_caching else None
@@ -120,28 +120,28 @@ class TableFilterProcessor(_RowProcessor):
         self._is_of_versions = context.traits(node.input).is_versioned
         super().__init__(node, context)
 
-    def computed(self, key: Any, value: Any) -> Any:
+    def compute(self, key: Any, value: Any) -> Any:
         return value if bool(self._holds(key, value)) is self._wanted else None
 
     def is_silent(self, new: Any, old: Any) -> bool:
-        # Without old values nobody can tell whether the row was there before, so a tombstone is sent to be safe.
+        # Without old values it is unknown whether the row existed before, so a tombstone is sent.
         return self.sends_old_values and new is None and old is None and not self._is_of_versions
 
 
 class TableMapValuesProcessor(_RowProcessor):
-    """Each row with another value."""
+    """Replaces the value of each row."""
 
     def __init__(self, node: ir.TableMapValues, context: TaskContext) -> None:
         self._mapper = callable_of(node.mapper, *(("key", "value") if node.has_key else ("value",)))
         self._has_key = node.has_key
         super().__init__(node, context)
 
-    def computed(self, key: Any, value: Any) -> Any:
+    def compute(self, key: Any, value: Any) -> Any:
         return self._mapper(key, value) if self._has_key else self._mapper(value)
 
 
 class _ComputedView:
-    """An unstored table, computed from the one before it whenever it is read."""
+    """A table without a store, computed from its input table when it is read."""
 
     def __init__(self, source: TableView, computed: Any) -> None:
         self._source = source
@@ -179,9 +179,9 @@ class ToStreamProcessor(Processor):
 
 
 class GroupTableProcessor(Processor):
-    """Changes of rows as changes of what a grouped aggregation folds: the old one taken away, the new one added.
+    """Turns changes of rows into changes for a grouped aggregation: the old row subtracted, the new one added.
 
-    Both travel in one record where the group stays the same, else the old one goes first.
+    Both are in one record where the group stays the same, else the old one is forwarded first.
     """
 
     def __init__(self, node: ir.GroupTable, context: TaskContext) -> None:
@@ -214,24 +214,24 @@ class GroupTableProcessor(Processor):
 
 
 def table_source(node: ir.TableSource | ir.ToTable | ForeignKeyResolve, context: TaskContext) -> Processor:
-    """A table of what comes in, with its past where that is kept."""
+    """The processor of a table source, versioned or not."""
     if node.table.history_ms is not None:
         return VersionedSourceProcessor(node, context)
     return TableSourceProcessor(node, context)
 
 
 def table_filter(node: ir.TableFilter, context: TaskContext) -> Processor:
-    """A filter of a table."""
+    """The processor of a table filter, versioned or not."""
     return VersionedRowProcessor(node, context) if _has_past(node, context) else TableFilterProcessor(node, context)
 
 
 def table_map_values(node: ir.TableMapValues, context: TaskContext) -> Processor:
-    """A mapping of a table's values."""
+    """The processor of a mapping of a table's values, versioned or not."""
     return VersionedRowProcessor(node, context) if _has_past(node, context) else TableMapValuesProcessor(node, context)
 
 
 def _has_past(node: ir.TableFilter | ir.TableMapValues, context: TaskContext) -> bool:
-    """Whether a table keeps its past; one that keeps nothing has that of the table before it."""
+    """Whether a table is versioned; one without a store inherits that from its input table."""
     if context.traits(node).is_materialized:
         return node.table is not None and node.table.history_ms is not None
     return context.traits(node.input).is_versioned

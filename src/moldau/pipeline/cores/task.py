@@ -1,8 +1,8 @@
-"""One sub-topology on one partition: records in, records out, state in between.
+"""A task: one sub-topology on one partition, with its state.
 
-A task has no clock and does no I/O: its host feeds it records, tells it the time of day, carries its outputs away and
-gives it backends for its stores. A task made anew from the same backends goes on exactly where the flushed one stopped.
-`wiring` makes its processors. Start at `Task`.
+A task has no clock and does no I/O: its host passes it records and the wall clock time, drains its outputs and provides
+backends for its stores. A new task with the same backends continues exactly where the flushed one stopped. `wiring`
+creates its processors. Start at `Task`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Task:
         settings: TaskSettings | None = None,
         wall_clock_ms: int | None = None,
     ) -> None:
-        """`partition_counts` is by topic, and by the plain topic name of a `Repartition`.
+        """`partition_counts` is by topic, and by the topic name of a `Repartition` without the application id.
 
-        `wall_clock_ms` is the time of day that processors see while they start.
+        `wall_clock_ms` is the time that processors see while they start.
         """
         self.subtopology = subtopology
         self.settings = settings or TaskSettings()
@@ -63,7 +63,7 @@ class Task:
     # --- records in
 
     def process(self, input_name: str, record: InputRecord) -> None:
-        """Process one record to its end."""
+        """Process one record, with everything that it causes in this task."""
         self.process_batch(input_name, (record,))
 
     def process_batch(self, input_name: str, rows: Iterable[Row]) -> None:
@@ -72,11 +72,11 @@ class Task:
         self._run(lambda: source.feed(rows))
 
     def tell_wall_clock(self, now_ms: int) -> None:
-        """Tell the time of day that the next records are processed at; nothing is called back yet."""
+        """Set the wall clock time for the next records, without running schedules."""
         self.context.punctuations.tell_wall_clock(now_ms)
 
     def advance_wall_clock(self, now_ms: int) -> None:
-        """Tell the time of day, and call what is scheduled by it."""
+        """Set the wall clock time, and run the schedules that are due."""
         self.context.current = None
         self._run(lambda: self._punctuate(now_ms))
 
@@ -84,11 +84,11 @@ class Task:
 
     @property
     def outputs(self) -> list[OutputRow]:
-        """What left the task since the last drain, in order; see `OutputRecord` for the fields."""
+        """The outputs since the last drain, in order; see `OutputRecord` for the fields."""
         return self.context.outputs
 
     def drain(self) -> list[OutputRow]:
-        """Take the outputs away."""
+        """Return the outputs and clear them."""
         outputs = self.context.outputs
         self.context.outputs = []
         return outputs
@@ -98,13 +98,13 @@ class Task:
         self._run(self._commit)
 
     def flush(self) -> None:
-        """Write all state to the backends; what is cached must have been committed before."""
+        """Write all state to the backends; `commit` must be called before, so that caches are empty."""
         for name, written in self.context.flush().items():
             self._changes.setdefault(name, []).extend(written)
 
     @property
     def changes(self) -> dict[str, list[StoreChange]]:
-        """Entries of queryable stores that flushes have written since the last call, by store."""
+        """Entries of queryable stores that flushes have written since the last access, by store; clears them."""
         changes, self._changes = self._changes, {}
         return changes
 
@@ -114,16 +114,16 @@ class Task:
 
     @property
     def dropped_records(self) -> Mapping[tuple[str, str], int]:
-        """How many records were left out on purpose, by node and reason."""
+        """How many records were deliberately skipped, by node and reason."""
         return self.context.dropped
 
     @property
     def has_wall_clock_schedules(self) -> bool:
-        """Whether anything waits for the time of day."""
+        """Whether there are schedules by the wall clock."""
         return self.context.punctuations.has_wall_clock_schedules
 
     def close(self) -> None:
-        """End all processors, whatever one of them raises; state that was not flushed is lost."""
+        """Close all processors, even if one of them raises; state that was not flushed is lost."""
         started, self._started = self._started, []
         with ExitStack() as ends:
             for processor in reversed(started):
@@ -153,7 +153,7 @@ class Task:
         try:
             work()
         except (Exception, SystemExit) as error:
-            # A function that calls sys.exit would end its worker, and nobody would know why.
+            # A function that calls sys.exit would end its worker without an error.
             failure = as_record_error(error, self.context)
             if failure is error:
                 raise
@@ -163,7 +163,7 @@ class Task:
 
 
 def store_names(subtopology: SubTopology, settings: TaskSettings | None = None) -> tuple[str, ...]:
-    """The backends that tasks of this sub-topology will ask for; processors are made for it, but not started."""
+    """The backends that tasks of this sub-topology use; processors are created to find out, but not started."""
     names: list[str] = []
 
     def note(name: str) -> StateBackend:
@@ -186,7 +186,7 @@ def _traits(subtopology: SubTopology) -> dict[str, TableTraits]:
 
 
 class _AnyCount(dict[str, int]):
-    """Partition counts for a task that is only looked at."""
+    """Partition counts for a task that is never run."""
 
     def __missing__(self, topic: str) -> int:
         return 1
@@ -211,5 +211,5 @@ STATELESS: tuple[type[Any], ...] = (
 
 
 def is_stateless(subtopology: SubTopology) -> bool:
-    """Whether each record is processed without memory of others, so that tasks may come and go."""
+    """Whether records are processed independently, so that tasks can be recreated at any time."""
     return not subtopology.global_tables and all(isinstance(node, STATELESS) for node in subtopology.nodes)

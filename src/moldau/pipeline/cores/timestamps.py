@@ -1,7 +1,7 @@
-"""When a record happened: its own time, or what an extractor makes of the record.
+"""Timestamp extractors: the timestamp of a record is its own, or what an extractor returns.
 
-An extractor is (record, previous timestamp of its partition) -> milliseconds; a record with a negative time is dropped.
-Sources may have their own; `default.timestamp.extractor` is for the others. Start at `extractor_named`.
+An extractor is (record, previous timestamp of its partition) -> milliseconds; a record with a negative timestamp is
+dropped. Sources may have their own; `default.timestamp.extractor` is for the others. Start at `extractor_named`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ Extractor = Callable[[InputRecord, int], int]
 
 
 class UnknownTimeError(ValueError):
-    """There is nothing to take a record's time from."""
+    """No timestamp can be found for a record."""
 
 
 def skipping(record: InputRecord, previous: int) -> int:
-    """The record's own time; a record without one is dropped."""
+    """The record's own timestamp; a record without one is dropped."""
     return record.timestamp
 
 
 def partition_time(record: InputRecord, previous: int) -> int:
-    """The record's own time, or the largest that its partition has seen."""
+    """The record's own timestamp, or the largest that its partition has seen."""
     if record.timestamp >= 0:
         return record.timestamp
     if previous < 0:
@@ -44,7 +44,7 @@ _WORDS: dict[str, Extractor | None] = {
 
 
 def extractor_named(given: Any) -> Extractor | None:
-    """The extractor that `default.timestamp.extractor` names; None where records without a time are an error."""
+    """The extractor that `default.timestamp.extractor` names; None where a record without timestamp is an error."""
     if given is None:
         return None
     if callable(given):

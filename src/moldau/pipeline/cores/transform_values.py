@@ -1,4 +1,7 @@
-"""Rows of a table with another value, by a user's object that may keep state. Start at `TransformValuesProcessor`."""
+"""`KTable.transform_values`: a user's object, perhaps with state, replaces values.
+
+Start at `TransformValuesProcessor`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.context import TaskContext
-from moldau.pipeline.cores.processors import ProcessorContext, made, starting
+from moldau.pipeline.cores.processors import ProcessorContext, create_object, start_errors
 from moldau.pipeline.cores.records import NO_TIMESTAMP, OutdatedChange, Record, ValueAndTimestamp
 from moldau.pipeline.cores.table_processor import TableProcessor
 from moldau.pipeline.cores.versioned_tables import is_versioned
@@ -18,11 +21,11 @@ __all__ = ["ForwardingError", "TransformValuesProcessor"]
 
 
 class ForwardingError(MoldauError):
-    """A transformer of values tried to forward a record by itself."""
+    """A transformer of values tried to forward a record."""
 
 
 class TransformContext(ProcessorContext):
-    """A processor's context without the way on: a transformer gives its result back."""
+    """A processor's context without forwarding: a transformer returns its result."""
 
     def forward(self, record: Record, child: str | None = None) -> None:
         raise ForwardingError(
@@ -31,21 +34,21 @@ class TransformContext(ProcessorContext):
 
 
 class TransformValuesProcessor(TableProcessor):
-    """The user's object is asked for the new row, and for the old one where that is not stored; null rows included."""
+    """Calls the user's object for the new row, and for the old one where that is not stored; also for null rows."""
 
     def __init__(self, node: TableTransformValues, context: TaskContext) -> None:
         table = node.table if context.traits(node).is_materialized else None
         super().__init__(node, context, table)
-        self._offered = TransformContext(self, node.stores, node.connected)
-        self._users = [made(node)]
+        self._user_context = TransformContext(self, node.stores, node.connected)
+        self._users = [create_object(node)]
         self._transform: Callable[[Any, Any], Any] = self._users[0].transform
         self._forgets_history = node.forgets_history
         self._store = None if table is None else context.timestamped_store(table)
         if self._store is not None:
             context.views[node.name] = self._store
         elif node.input.name in context.views:
-            # A reader must not disturb what the object at work remembers, so it has one of its own.
-            self._users.append(made(node))
+            # Reads of the table must not change the state of the processing object, so they have their own.
+            self._users.append(create_object(node))
             source = context.view(node.input)
             view = _TransformedVersions if is_versioned(source) else _TransformedView
             context.views[node.name] = view(source, self._users[1].transform)
@@ -69,8 +72,8 @@ class TransformValuesProcessor(TableProcessor):
     def start(self) -> None:
         for user in self._users:
             if hasattr(user, "init"):
-                with starting(self.node, "init"):
-                    user.init(self._offered)
+                with start_errors(self.node, "init"):
+                    user.init(self._user_context)
 
     def close(self) -> None:
         with ExitStack() as ends:
@@ -80,7 +83,7 @@ class TransformValuesProcessor(TableProcessor):
 
 
 class _TransformedView:
-    """An unstored table, transformed whenever it is read."""
+    """A table without a store, transformed when it is read."""
 
     def __init__(self, source: Any, transform: Callable[[Any, Any], Any]) -> None:
         self._source = source
@@ -96,7 +99,7 @@ class _TransformedView:
 
 
 class _TransformedVersions(_TransformedView):
-    """The same with a past."""
+    """The same for a versioned table."""
 
     def get_as_of(self, key: Any, timestamp: int) -> ValueAndTimestamp | None:
         return self._row(key, self._source.get_as_of(key, timestamp))

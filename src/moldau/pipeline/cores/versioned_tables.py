@@ -1,8 +1,8 @@
-"""Tables that know their past, and what is computed from them.
+"""Versioned tables, and row-by-row operators on them.
 
-A record that is older than its key's row changes the past only. It goes on as an `OutdatedChange`: a stream of the
-table shows it, while joins and aggregations, which are about rows as they are, leave it out. Start at
-`VersionedSourceProcessor`; `tables` has the ordinary kind.
+A record that is older than its key's row changes only old versions. It is forwarded as an `OutdatedChange`: a stream of
+the table contains it, while joins and aggregations, which use current rows, ignore it. Start at
+`VersionedSourceProcessor`; ordinary tables are in `tables`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ __all__ = ["VersionedRowProcessor", "VersionedSourceProcessor", "is_versioned"]
 
 
 def is_versioned(view: object) -> bool:
-    """Whether a table's past can be read."""
+    """Whether old versions of a table's rows can be read."""
     return hasattr(view, "get_as_of")
 
 
 class _VersionedProcessor(Processor):
-    """A table in a versioned store, or one that is computed from such a table."""
+    """A table in a versioned store, or one without a store that is computed from such a table."""
 
     def __init__(self, node: Any, context: TaskContext, table: ir.Materialization | None) -> None:
         super().__init__(node, context)
@@ -36,7 +36,7 @@ class _VersionedProcessor(Processor):
         if self._versions is not None:
             context.views[node.name] = self._versions
 
-    def tell(self, record: Record) -> None:
+    def store_and_forward(self, record: Record) -> None:
         """Store a version and forward the change it makes, if it makes one."""
         store = self._versions
         assert store is not None
@@ -51,7 +51,7 @@ class _VersionedProcessor(Processor):
 
 
 class VersionedSourceProcessor(_VersionedProcessor):
-    """A record is what the row of its key is since the record's time."""
+    """A record is the version of its key's row from the record's timestamp on."""
 
     def __init__(self, node: ir.TableSource | ir.ToTable | ForeignKeyResolve, context: TaskContext) -> None:
         super().__init__(node, context, node.table)
@@ -60,13 +60,13 @@ class VersionedSourceProcessor(_VersionedProcessor):
         if record.key is None:
             self.context.drop(self.node, "null key")
             return
-        self.tell(record)
+        self.store_and_forward(record)
 
 
 class VersionedRowProcessor(_VersionedProcessor):
-    """A filter or a mapping that is kept with its past, or that is not kept and computed from a table that is.
+    """A filter or mapping with a versioned store, or without a store over a versioned table.
 
-    A filter of a versioned table sends a tombstone for every row that does not pass, because an older row might have.
+    A filter sends a tombstone for every row that does not pass, since an older version might have passed.
     """
 
     def __init__(self, node: ir.TableFilter | ir.TableMapValues, context: TaskContext) -> None:
@@ -84,7 +84,7 @@ class VersionedRowProcessor(_VersionedProcessor):
         if self._versions is not None:
             is_known = result.value is not None or not self._sends_old_values or self._versions.get(key) is not None
             if is_known or not self._keeps_quiet:
-                self.tell(result)
+                self.store_and_forward(result)
             return
         old = None if change.old is None or not self._sends_old_values else self._computed(key, change.old)
         kind = Change if self._forgets_history else type(change)
@@ -92,7 +92,7 @@ class VersionedRowProcessor(_VersionedProcessor):
 
 
 class ComputedVersions:
-    """An unstored table, computed from a versioned one whenever it is read."""
+    """A table without a store, computed from a versioned one when it is read."""
 
     def __init__(self, source: Any, computed: Callable[[Any, Any], Any]) -> None:
         self._source = source
@@ -110,7 +110,7 @@ class ComputedVersions:
 
 
 def computation(node: ir.TableFilter | ir.TableMapValues) -> Callable[[Any, Any], Any]:
-    """(key, value) -> the row that follows from a row, or None."""
+    """The function (key, value) -> result row, or None."""
     if isinstance(node, ir.TableFilter):
         holds = callable_of(node.predicate, "key", "value")
         wanted = not node.is_negated

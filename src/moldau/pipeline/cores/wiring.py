@@ -1,6 +1,6 @@
-"""The processors of a sub-topology, made and linked for one task: who feeds whom, and where records come in.
+"""Create the processors of a sub-topology for one task, and link them to each other and to the inputs.
 
-Nothing runs here: `task` starts what is made. Start at `wire`.
+Nothing runs here: `task` starts the processors. Start at `wire`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from moldau.pipeline.cores.builders import BUILDERS
 from moldau.pipeline.cores.context import TaskContext
 from moldau.pipeline.cores.failures import MissingBuilderError
-from moldau.pipeline.cores.handlers import guarded, log_and_fail
+from moldau.pipeline.cores.handlers import log_and_fail, with_handler
 from moldau.pipeline.cores.inputs import Input
 from moldau.pipeline.cores.outputs import RepartitionOutput
 from moldau.pipeline.cores.processor import Forward, Link, Processor
@@ -23,19 +23,19 @@ __all__ = ["Wired", "wire"]
 
 
 SCHEDULING = (ir.Process, ir.TableTransformValues)
-"""Nodes whose objects may ask to be called back as time passes."""
+"""Nodes whose user objects may create schedules."""
 
 
 class Wired(NamedTuple):
-    """A task's processors in the order of the topology, and its inputs by the name of their node."""
+    """A task's processors in topological order, and its inputs by the name of their node."""
 
     processors: list[Processor]
     inputs: dict[str, Input]
 
 
 def wire(subtopology: SubTopology, context: TaskContext) -> Wired:
-    """Make all processors and link them; stores are opened on the way, and no code of the user's is started."""
-    return _Wiring(subtopology, context).finished()
+    """Create and link all processors; this opens stores, but starts no user code."""
+    return _Wiring(subtopology, context).build()
 
 
 class _Wiring:
@@ -46,9 +46,9 @@ class _Wiring:
         self._is_guarded = context.settings.processing_handler is not log_and_fail
         self._made: dict[str, tuple[Processor, ...]] = {}
         self._writers: dict[str, Processor] = {}
-        """Of each repartitioning that is written here: it may be read here too, as another processor."""
+        """The output of each repartitioning written here; the same node may also be an input of this task."""
 
-    def finished(self) -> Wired:
+    def build(self) -> Wired:
         self._make()
         self._link()
         processors = [*(processor for made in self._made.values() for processor in made), *self._writers.values()]
@@ -59,14 +59,14 @@ class _Wiring:
         written = {node.name for node in self._subtopology.outputs}
         for node in self._nodes:
             if not isinstance(node, ir.Repartition):
-                self._made[node.name] = self._built(node)
+                self._made[node.name] = self._build(node)
                 continue
             if node.name in written:
                 self._writers[node.name] = RepartitionOutput(node, self._context)
             if node.name in read:
                 self._made[node.name] = (PassThrough(node, self._context),)
 
-    def _built(self, node: ir.Node) -> tuple[Processor, ...]:
+    def _build(self, node: ir.Node) -> tuple[Processor, ...]:
         builder = BUILDERS.get(type(node))
         if builder is None:
             raise MissingBuilderError(node)
@@ -74,7 +74,7 @@ class _Wiring:
         return built if isinstance(built, tuple) else (built,)
 
     def _link(self) -> None:
-        # From the end to the beginning, so that a node's children know already how they want to be called.
+        # In reverse topological order, so that the `take` of a node's children is final when it is linked.
         for node in reversed(self._nodes):
             if node.name in self._made:
                 links = [link for child in self._nodes for link in self._links(node, child)]
@@ -105,5 +105,5 @@ class _Wiring:
         }
 
     def _take(self, processor: Processor) -> Forward:
-        """How a processor is called: bare where the first failure ends everything, else with its failures caught."""
-        return guarded(processor) if self._is_guarded else processor.take
+        """The function that calls a processor: directly where failures stop the pipeline, else through the handler."""
+        return with_handler(processor) if self._is_guarded else processor.take

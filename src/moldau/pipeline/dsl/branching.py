@@ -29,7 +29,7 @@ class BranchedKStream(Generic[K, V]):
     def __init__(self, source: KStream[K, V], name: str | None) -> None:
         self._source = source
         graph = source.graph
-        self._name = graph.names.chosen(name, "KSTREAM-BRANCH-")
+        self._name = graph.names.given_or_next(name, "KSTREAM-BRANCH-")
         self._predicates = graph.branches.setdefault(self._name, [])
         self._node = graph.add(
             Split(name=self._name, origin=callers_origin(), input=source.node, predicates=(), has_default=False)
@@ -42,7 +42,7 @@ class BranchedKStream(Generic[K, V]):
     ) -> BranchedKStream[K, V]:
         """Add a branch of the records for which `predicate` (key, value) is true and was so for none before."""
         self._check_open()
-        function = self._source.typed(function_of(predicate, "branch", "key", "value"))
+        function = self._source.with_types(function_of(predicate, "branch", "key", "value"))
         self._predicates.append(function)
         self._add(
             option_of(branched, Branched), index=len(self._predicates) - 1, default_name=str(len(self._predicates))

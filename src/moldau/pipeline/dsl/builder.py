@@ -34,9 +34,9 @@ from moldau.pipeline.ir.nodes import (
     TableSource,
 )
 from moldau.pipeline.ir.origin import callers_origin
-from moldau.pipeline.ir.rewrites.null_keys import dropping_null_keys
-from moldau.pipeline.ir.rewrites.optimizing import SETTING, optimizations, optimized
-from moldau.pipeline.ir.rewrites.rebuilding import rebuilt, replaced
+from moldau.pipeline.ir.rewrites.null_keys import drop_null_keys
+from moldau.pipeline.ir.rewrites.optimizing import SETTING, optimizations, optimize
+from moldau.pipeline.ir.rewrites.rebuilding import rebuild, replace_fields
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.ir.type_variables import K, V
 from moldau.serdes.serde import Serde
@@ -66,7 +66,7 @@ class StreamsBuilder(Hinting):
         options = option_of(consumed, Consumed)
         pattern = topics.pattern if isinstance(topics, re.Pattern) else None
         names = () if isinstance(topics, re.Pattern) else _listed(topics)
-        name = self._graph.names.chosen(options.name, "KSTREAM-SOURCE-")
+        name = self._graph.names.given_or_next(options.name, "KSTREAM-SOURCE-")
         node = StreamSource(
             name=name,
             origin=callers_origin(),
@@ -160,18 +160,18 @@ class StreamsBuilder(Hinting):
         wanted = optimizations((config or {}).get(SETTING))
         if not self._graph.nodes:
             raise TopologyError("this topology is empty: read a topic with stream, table or global_table first")
-        nodes = rebuilt(self._graph.nodes, self._with_branches)
+        nodes = rebuild(self._graph.nodes, self._with_branches)
         if config is not None and "application.id" in config:
             refusal = missing_serde(nodes, config)
             if refusal is not None:
                 raise refusal
-        return Topology(dropping_null_keys(optimized(nodes, wanted)))
+        return Topology(drop_null_keys(optimize(nodes, wanted)))
 
     def _with_branches(self, node: Node) -> tuple[Node, ...]:
         if not isinstance(node, Split):
             return (node,)
         predicates = tuple(self._graph.branches[node.name])
-        return (replaced(node, predicates=predicates, has_default=node.name in self._graph.default_branches),)
+        return (replace_fields(node, predicates=predicates, has_default=node.name in self._graph.default_branches),)
 
     def _table_source(
         self,
@@ -184,8 +184,8 @@ class StreamsBuilder(Hinting):
         **more: Any,
     ) -> AnyTableSource:
         """A node that keeps what it reads, which is written with these serdes."""
-        source = self._graph.names.suffixed(options.name, "-source", "KSTREAM-SOURCE-")
-        name = self._graph.names.chosen(options.name, "KTABLE-SOURCE-")
+        source = self._graph.names.suffixed_or_next(options.name, "-source", "KSTREAM-SOURCE-")
+        name = self._graph.names.given_or_next(options.name, "KTABLE-SOURCE-")
         node = node_class(
             name=name,
             origin=callers_origin(),

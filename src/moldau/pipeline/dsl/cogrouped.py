@@ -40,7 +40,7 @@ class CogroupedKStream(Generic[K, V]):
         """Add a stream: `aggregator` (key, value, aggregate) folds its records."""
         if not isinstance(grouped, KGroupedStream) or grouped.graph is not self._graph:
             raise TopologyError("cogroup takes a grouped stream of the same StreamsBuilder", callers_origin())
-        self._groups[grouped] = grouped.typed(function_of(aggregator, "cogroup", "key", "value", "aggregate"))
+        self._groups[grouped] = grouped.with_types(function_of(aggregator, "cogroup", "key", "value", "aggregate"))
         return self
 
     def aggregate(
@@ -85,8 +85,8 @@ class CogroupedKStream(Generic[K, V]):
             options = options.retained(windows.least_retention_ms)
         table = options.under(graph.claim_store(options.store_name or graph.names.store(AGGREGATE)))
         inputs = tuple(self._source(grouped, table.store) for grouped in self._groups)
-        parts = [graph.names.suffixed(name, f"-cogroup-agg-{nth}", AGGREGATE) for nth in range(len(inputs))]
-        merge = graph.names.suffixed(name, "-cogroup-merge", "COGROUPKSTREAM-MERGE-")
+        parts = [graph.names.suffixed_or_next(name, f"-cogroup-agg-{nth}", AGGREGATE) for nth in range(len(inputs))]
+        merge = graph.names.suffixed_or_next(name, "-cogroup-merge", "COGROUPKSTREAM-MERGE-")
         node = Cogroup(
             name=merge,
             origin=callers_origin(),

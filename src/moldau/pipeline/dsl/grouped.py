@@ -26,7 +26,7 @@ from moldau.pipeline.dsl.windowed import (
     windowed_keys,
 )
 from moldau.pipeline.ir.functions import Function, PythonFunction
-from moldau.pipeline.ir.inference import typed
+from moldau.pipeline.ir.inference import with_types
 from moldau.pipeline.ir.nodes import (
     Aggregate,
     Aggregator,
@@ -123,21 +123,21 @@ class KGroupedStream(Hinting, Generic[K, V]):
 
     def reducing(self, reducer: Given) -> Reduce:
         """What `reduce` does, in windows or not."""
-        return Reduce(self.typed(function_of(reducer, "reduce", "aggregate", "value")))
+        return Reduce(self.with_types(function_of(reducer, "reduce", "aggregate", "value")))
 
     def folding(self, initializer: Callable[[], Any], aggregator: Given, merger: Given | None) -> Fold:
         """What `aggregate` does, in windows or not."""
         return Fold(
             callable_of(initializer, "the initializer of aggregate"),
-            self.typed(function_of(aggregator, "aggregate", "key", "value", "aggregate")),
+            self.with_types(function_of(aggregator, "aggregate", "key", "value", "aggregate")),
             merger=None if merger is None else function_of(merger, "the session merger", "key", "one", "other"),
         )
 
-    def typed(self, function: Function) -> Function:
+    def with_types(self, function: Function) -> Function:
         """A function's types, where it is an expression."""
         if isinstance(function, PythonFunction):
             return function
-        return typed(function, {"key": self.keys.type, "value": self.values.type})
+        return with_types(function, {"key": self.keys.type, "value": self.values.type})
 
     def _fold(
         self, aggregator: Aggregator, prefix: str, options: Materialized, named: Named | str | None
@@ -160,7 +160,7 @@ class KGroupedStream(Hinting, Generic[K, V]):
         if windows is not None:
             options = options.retained(windows.least_retention_ms)
         store = graph.claim_store(options.store_name or graph.names.store(prefix))
-        name = graph.names.chosen(name_of(named), prefix)
+        name = graph.names.given_or_next(name_of(named), prefix)
         table = options.under(store)
         node = Aggregate(
             name=name,

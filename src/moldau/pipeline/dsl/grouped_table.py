@@ -77,9 +77,9 @@ class KGroupedTable(Generic[K, V]):
         graph, given = self._graph, name_of(named)
         options = options.or_serdes(self._keys.serde, None)
         table = options.under(graph.claim_store(options.store_name or graph.names.store("KTABLE-AGGREGATE-")))
-        sink = graph.names.suffixed(given, "-sink", "KSTREAM-SINK-")
-        source = graph.names.suffixed(given, "-source", "KSTREAM-SOURCE-")
-        name = graph.names.chosen(given, prefix)
+        sink = graph.names.suffixed_or_next(given, "-sink", "KSTREAM-SINK-")
+        source = graph.names.suffixed_or_next(given, "-source", "KSTREAM-SOURCE-")
+        name = graph.names.given_or_next(given, prefix)
         if self._repartition is None or self._repartition_name is None:
             self._repartition = graph.add(self._repartitioned(sink, source, table.store))
         node = AggregateTable(

@@ -59,7 +59,7 @@ class KStream(RecordOperators[K, V]):
     def merge(self, other: KStream[K, V], named: Named | str | None = None) -> KStream[K, V]:
         """The records of both streams, as they come."""
         self._same_builder(other)
-        name = self.graph.names.chosen(name_of(named), "KSTREAM-MERGE-")
+        name = self.graph.names.given_or_next(name_of(named), "KSTREAM-MERGE-")
         node = Merge(name=name, origin=callers_origin(), inputs=(self.node, other.node))
         keys = self.keys if self.keys == other.keys else Part()
         values = self.values if self.values == other.values else Part()
@@ -109,7 +109,7 @@ class KStream(RecordOperators[K, V]):
         """
         options = option_of(produced, Produced)
         chooser = None if isinstance(topic, str) else callable_of(topic, "to", "key", "value", "record context")
-        name = self.graph.names.chosen(options.name, "KSTREAM-SINK-")
+        name = self.graph.names.given_or_next(options.name, "KSTREAM-SINK-")
         self.graph.add(
             Sink(
                 name=name,
@@ -126,7 +126,7 @@ class KStream(RecordOperators[K, V]):
     def to_table(self, materialized: Materialized | None = None, named: Named | str | None = None) -> KTable[K, V]:
         """Read the stream as a table: a record replaces the one before of its key, a null value deletes it."""
         graph = self.graph
-        name = graph.names.chosen(name_of(named), "KSTREAM-TOTABLE-")
+        name = graph.names.given_or_next(name_of(named), "KSTREAM-TOTABLE-")
         options = option_of(materialized, Materialized).or_serdes(self.keys.serde, self.values.serde)
         store = graph.claim_store(options.store_name or graph.names.store("KSTREAM-TOTABLE-"))
         keys, values = self.keys.or_of(options.key_serde), self.values.or_of(options.value_serde)

@@ -118,7 +118,7 @@ class KTable(RowOperators[K, V]):
         """The changes as a stream of new values, null where a row was deleted; `selector` (key, value) re-keys it."""
         from moldau.pipeline.dsl.kstream import KStream
 
-        name = self.graph.names.chosen(name_of(named), "KTABLE-TOSTREAM-")
+        name = self.graph.names.given_or_next(name_of(named), "KTABLE-TOSTREAM-")
         node = self.graph.add(ToStream(name=name, origin=callers_origin(), input=self.node))
         stream = KStream[Any, V](self.graph, node, self.keys, self.values, has_new_keys=False)
         return stream if selector is None else stream.select_key(selector)
@@ -137,7 +137,7 @@ class KTable(RowOperators[K, V]):
         options = option_of(grouped, Grouped)
         function = self._typed(function_of(selector, "group_by", "key", "value"))
         node = GroupTable(
-            name=self.graph.names.chosen(options.name, "KTABLE-SELECT-"),
+            name=self.graph.names.given_or_next(options.name, "KTABLE-SELECT-"),
             origin=callers_origin(),
             input=self.node,
             selector=function,

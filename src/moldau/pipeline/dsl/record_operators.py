@@ -17,7 +17,7 @@ from moldau.pipeline.dsl.options.hints import Hinting
 from moldau.pipeline.dsl.options.named import Named, name_of
 from moldau.pipeline.ir.expressions import Call
 from moldau.pipeline.ir.functions import Function, PythonFunction
-from moldau.pipeline.ir.inference import typed
+from moldau.pipeline.ir.inference import with_types
 from moldau.pipeline.ir.nodes import Filter, FlatMap, FlatMapValues, ForEach, Map, MapValues, Node, Peek, SelectKey
 from moldau.pipeline.ir.origin import callers_origin
 from moldau.pipeline.ir.type_variables import KR, VR, K, V
@@ -45,18 +45,18 @@ class StreamBase(Hinting, Generic[K, V]):
         """The name of the node that this stream comes from."""
         return self.node.name
 
-    def typed(self, function: Function) -> Function:
+    def with_types(self, function: Function) -> Function:
         """A function's types, where it is an expression, from what is known of keys and values."""
         if isinstance(function, PythonFunction):
             return function
-        return typed(function, {"key": self.keys.type, "value": self.values.type})
+        return with_types(function, {"key": self.keys.type, "value": self.values.type})
 
     def branch_of(self, node: Node) -> KStream[K, V]:
         """The stream of a node that passes records of this one on as they are."""
         return _stream(self.graph, node, self.keys, self.values, has_new_keys=self.has_new_keys)
 
     def _function(self, given: Given, what: str, *parameters: str) -> Function:
-        return self.typed(function_of(given, what, *parameters))
+        return self.with_types(function_of(given, what, *parameters))
 
     def _then(self, node: Node, keys: Part, values: Part, *, has_new_keys: bool = False) -> KStream:
         """The stream of a node that follows this one's; new keys stay new until records are repartitioned."""
@@ -90,7 +90,7 @@ class RecordOperators(StreamBase[K, V]):
 
     def _filtered(self, predicate: Given, named: Named | str | None, *, is_negated: bool) -> KStream[K, V]:
         function = self._function(predicate, "filter", "key", "value")
-        name = self.graph.names.chosen(name_of(named), "KSTREAM-FILTER-")
+        name = self.graph.names.given_or_next(name_of(named), "KSTREAM-FILTER-")
         return self._then(
             Filter(name=name, origin=callers_origin(), input=self.node, predicate=function, is_negated=is_negated),
             self.keys,
@@ -107,7 +107,7 @@ class RecordOperators(StreamBase[K, V]):
         `orders.map(lambda order_id, order: (order["customer"], order["total"]))`
         """
         function = self._function(mapper, "map", "key", "value")
-        name = self.graph.names.chosen(name_of(named), "KSTREAM-MAP-")
+        name = self.graph.names.given_or_next(name_of(named), "KSTREAM-MAP-")
         keys, values = _pair_of(function)
         node = Map(name=name, origin=callers_origin(), input=self.node, mapper=function)
         return self._then(node, keys, values, has_new_keys=True)
@@ -124,7 +124,7 @@ class RecordOperators(StreamBase[K, V]):
 
     def _mapped(self, mapper: Given, named: Named | str | None, parameters: tuple[str, ...]) -> KStream[K, Any]:
         function, has_key = self._value_function(mapper, "map_values", parameters)
-        name = self.graph.names.chosen(name_of(named), "KSTREAM-MAPVALUES-")
+        name = self.graph.names.given_or_next(name_of(named), "KSTREAM-MAPVALUES-")
         node = MapValues(name=name, origin=callers_origin(), input=self.node, mapper=function, has_key=has_key)
         return self._then(node, self.keys, Part.made_by(function))
 
@@ -133,7 +133,7 @@ class RecordOperators(StreamBase[K, V]):
     ) -> KStream[KR, VR]:
         """Replace each record by any number: `mapper` (key, value) returns pairs of key and value."""
         function = self._function(mapper, "flat_map", "key", "value")
-        name = self.graph.names.chosen(name_of(named), "KSTREAM-FLATMAP-")
+        name = self.graph.names.given_or_next(name_of(named), "KSTREAM-FLATMAP-")
         node = FlatMap(name=name, origin=callers_origin(), input=self.node, mapper=function)
         return self._then(node, Part(), Part(), has_new_keys=True)
 
@@ -154,7 +154,7 @@ class RecordOperators(StreamBase[K, V]):
 
     def _flat_mapped(self, mapper: Given, named: Named | str | None, parameters: tuple[str, ...]) -> KStream[K, Any]:
         function, has_key = self._value_function(mapper, "flat_map_values", parameters)
-        name = self.graph.names.chosen(name_of(named), "KSTREAM-FLATMAPVALUES-")
+        name = self.graph.names.given_or_next(name_of(named), "KSTREAM-FLATMAPVALUES-")
         node = FlatMapValues(name=name, origin=callers_origin(), input=self.node, mapper=function, has_key=has_key)
         made = Part.made_by(function).type
         return self._then(node, self.keys, Part(None, made.items if isinstance(made, Array) else None))
@@ -167,7 +167,7 @@ class RecordOperators(StreamBase[K, V]):
 
     def _selected(self, selector: Given, what: str, name: str | None) -> KStream[Any, V]:
         function = self._function(selector, what, "key", "value")
-        chosen = self.graph.names.chosen(name, "KSTREAM-KEY-SELECT-")
+        chosen = self.graph.names.given_or_next(name, "KSTREAM-KEY-SELECT-")
         node = SelectKey(name=chosen, origin=callers_origin(), input=self.node, selector=function)
         return self._then(node, Part.made_by(function), self.values, has_new_keys=True)
 
@@ -176,7 +176,7 @@ class RecordOperators(StreamBase[K, V]):
 
         A record may be seen again after a failure, whatever the processing guarantee.
         """
-        name = self.graph.names.chosen(name_of(named), "KSTREAM-PEEK-")
+        name = self.graph.names.given_or_next(name_of(named), "KSTREAM-PEEK-")
         function = callable_of(action, "peek", "key", "value")
         node = Peek(name=name, origin=callers_origin(), input=self.node, action=function)
         return self._then(node, self.keys, self.values)
@@ -195,7 +195,7 @@ class RecordOperators(StreamBase[K, V]):
         self._end(PythonFunction(write, callers_origin()), name_of(named), "KSTREAM-PRINTER-")
 
     def _end(self, action: PythonFunction, name: str | None, prefix: str) -> None:
-        chosen = self.graph.names.chosen(name, prefix)
+        chosen = self.graph.names.given_or_next(name, prefix)
         self.graph.add(ForEach(name=chosen, origin=callers_origin(), input=self.node, action=action))
 
     def _value_function(self, given: Given, what: str, parameters: tuple[str, ...]) -> tuple[Function, bool]:

@@ -16,7 +16,7 @@ from moldau.pipeline.dsl.options.materialized import Materialized
 from moldau.pipeline.dsl.options.named import Named, name_of
 from moldau.pipeline.dsl.processing import stores_of, supplier_of
 from moldau.pipeline.ir.functions import Function, PythonFunction
-from moldau.pipeline.ir.inference import typed
+from moldau.pipeline.ir.inference import with_types
 from moldau.pipeline.ir.nodes import Materialization, Node, TableFilter, TableMapValues, TableTransformValues
 from moldau.pipeline.ir.origin import callers_origin
 from moldau.pipeline.ir.type_variables import VR, K, V
@@ -73,7 +73,7 @@ class RowOperators(Hinting, Generic[K, V]):
     ) -> KTable[K, V]:
         function = self._typed(function_of(predicate, "filter", "key", "value"))
         table = self._stored(materialized, self.values, burn="KTABLE-FILTER-")
-        name = self.graph.names.chosen(name_of(named), "KTABLE-FILTER-")
+        name = self.graph.names.given_or_next(name_of(named), "KTABLE-FILTER-")
         node = TableFilter(
             name=name,
             origin=callers_origin(),
@@ -110,7 +110,7 @@ class RowOperators(Hinting, Generic[K, V]):
         function = self._typed(function_of(mapper, "map_values", *(("key", "value") if has_key else parameters)))
         values = Part.made_by(function)
         table = self._stored(materialized, values, burn="KTABLE-MAPVALUES-")
-        name = self.graph.names.chosen(name_of(named), "KTABLE-MAPVALUES-")
+        name = self.graph.names.given_or_next(name_of(named), "KTABLE-MAPVALUES-")
         node = TableMapValues(
             name=name,
             origin=callers_origin(),
@@ -136,7 +136,7 @@ class RowOperators(Hinting, Generic[K, V]):
         owned, connected = stores_of(self.graph, supplier, stores)
         table = self._stored(materialized, Part(), burn=None)
         node = TableTransformValues(
-            name=self.graph.names.chosen(name_of(named), "KTABLE-TRANSFORMVALUES-"),
+            name=self.graph.names.given_or_next(name_of(named), "KTABLE-TRANSFORMVALUES-"),
             origin=callers_origin(),
             input=self.node,
             supplier=supplier_of(supplier, "transform_values", "transform"),
@@ -150,7 +150,7 @@ class RowOperators(Hinting, Generic[K, V]):
     def _typed(self, function: Function) -> Function:
         if isinstance(function, PythonFunction):
             return function
-        return typed(function, {"key": self.keys.type, "value": self.values.type})
+        return with_types(function, {"key": self.keys.type, "value": self.values.type})
 
     def _stored(self, materialized: Materialized | None, values: Part, *, burn: str | None) -> Materialization | None:
         """The store that was asked for; without a name there is none, though a number may go."""

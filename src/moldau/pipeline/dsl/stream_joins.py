@@ -16,7 +16,7 @@ from moldau.pipeline.dsl.options.windows import JoinWindows
 from moldau.pipeline.dsl.versions import check_history
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import Function, PythonFunction
-from moldau.pipeline.ir.inference import typed
+from moldau.pipeline.ir.inference import with_types
 from moldau.pipeline.ir.naming import Names
 from moldau.pipeline.ir.nodes import (
     JoinKind,
@@ -148,10 +148,12 @@ class _StreamJoinNames:
         is_left, is_right = kind is not JoinKind.INNER, kind is JoinKind.OUTER
         this_suffix = "-outer-this-join" if is_right else "-this-join"
         other_suffix = "-outer-other-join" if is_left else "-other-join"
-        windowed = [names.suffixed(name, f"-{side}-windowed", "KSTREAM-WINDOWED-") for side in ("this", "other")]
+        windowed = [
+            names.suffixed_or_next(name, f"-{side}-windowed", "KSTREAM-WINDOWED-") for side in ("this", "other")
+        ]
         this = names.processor("KSTREAM-OUTERTHIS-" if is_right else "KSTREAM-JOINTHIS-")
         other = names.processor("KSTREAM-OUTEROTHER-" if is_left else "KSTREAM-JOINOTHER-")
-        merge = names.suffixed(name, "-merge", "KSTREAM-MERGE-")
+        merge = names.suffixed_or_next(name, "-merge", "KSTREAM-MERGE-")
         joins = (this, other) if name is None else (name + this_suffix, name + other_suffix)
         outer_suffix = "-outer-shared-join-store" if is_right else "-left-shared-join-store"
         return cls(
@@ -171,7 +173,7 @@ def join_table(stream: KStream, table: KTable, join: StreamJoin) -> KStream:
     if stream.has_new_keys:
         stream = stream.repartitioned_for_join(options.name or stream.name, keys, values)
     prefix = "KSTREAM-LEFTJOIN-" if join.kind is JoinKind.LEFT else "KSTREAM-JOIN-"
-    name = stream.graph.names.chosen(options.name, prefix)
+    name = stream.graph.names.given_or_next(options.name, prefix)
     function, has_key = typed_joiner(join.joiner, join.method, keys, values, table.values)
     buffer = None
     if options.grace_ms is not None:
@@ -208,14 +210,14 @@ def join_global_table(stream: KStream, table: GlobalKTable, join: StreamJoin) ->
     _same_graph(stream, table)
     function, has_key = typed_joiner(join.joiner, join.method, stream.keys, stream.values, table.values)
     node = StreamGlobalTableJoin(
-        name=stream.graph.names.chosen(options.name, "KSTREAM-LEFTJOIN-"),
+        name=stream.graph.names.given_or_next(options.name, "KSTREAM-LEFTJOIN-"),
         origin=callers_origin(),
         left=stream.node,
         right=table.node,
         joiner=function,
         has_key=has_key,
         kind=join.kind,
-        selector=stream.typed(function_of(join.key_selector, "key_selector", "key", "value")),
+        selector=stream.with_types(function_of(join.key_selector, "key_selector", "key", "value")),
     )
     stream.graph.add(node)
     result = stream.branch_of(node)
@@ -228,7 +230,7 @@ def typed_joiner(joiner: Given | WithKey, what: str, keys: Part, left: Part, rig
     function, has_key = keyed_function_of(joiner, what, "left", "right")
     if isinstance(function, PythonFunction):
         return function, has_key
-    return typed(function, {"key": keys.type, "left": left.type, "right": right.type}), has_key
+    return with_types(function, {"key": keys.type, "left": left.type, "right": right.type}), has_key
 
 
 def _result(stream: KStream, node: Any, keys: Part, joiner: Function) -> KStream:

@@ -16,7 +16,7 @@ from moldau.pipeline.dsl.options.operators import partitioner_of
 from moldau.pipeline.dsl.stream_joins import METHOD, typed_joiner
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.functions import PythonFunction
-from moldau.pipeline.ir.inference import typed
+from moldau.pipeline.ir.inference import with_types
 from moldau.pipeline.ir.nodes import ForeignKeyJoin, JoinKind, Materialization, TableTableJoin
 from moldau.pipeline.ir.origin import callers_origin
 
@@ -45,9 +45,9 @@ def join_tables(
     if materialized is not None:
         options = option_of(materialized, Materialized).or_serdes(left.keys.serde, None)
         table = options.under(graph.claim_store(options.store_name or graph.names.store("KTABLE-MERGE-")))
-    merge = graph.names.chosen(name, "KTABLE-MERGE-")
-    this = graph.names.suffixed(name, "-join-this", "KTABLE-JOINTHIS-")
-    other = graph.names.suffixed(name, "-join-other", "KTABLE-JOINOTHER-")
+    merge = graph.names.given_or_next(name, "KTABLE-MERGE-")
+    this = graph.names.suffixed_or_next(name, "-join-this", "KTABLE-JOINTHIS-")
+    other = graph.names.suffixed_or_next(name, "-join-other", "KTABLE-JOINOTHER-")
     node = TableTableJoin(
         name=merge,
         origin=callers_origin(),
@@ -78,7 +78,7 @@ def join_on_foreign_key(
     graph, joined = left.graph, option_of(table_joined, TableJoined)
     finder, finder_has_key = keyed_function_of(extractor, f"the extractor of {what}", "value")
     if not isinstance(finder, PythonFunction):
-        finder = typed(finder, {"key": left.keys.type, "value": left.values.type})
+        finder = with_types(finder, {"key": left.keys.type, "value": left.values.type})
     function, has_key = typed_joiner(joiner, what, left.keys, left.values, right.values)
     names = _foreign_key_names(left, joined.name)
     options = option_of(materialized, Materialized).or_serdes(left.keys.serde, None)
@@ -127,7 +127,7 @@ def _foreign_key_names(left: KTable, name: str | None) -> dict[str, str]:
         ("resolve", "-subscription-response-resolver", f"{FOREIGN_KEY}SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR-"),
         ("result", "-result", f"{FOREIGN_KEY}OUTPUT-"),
     )
-    return {part: left.graph.names.suffixed(name, suffix, prefix) for part, suffix, prefix in order}
+    return {part: left.graph.names.suffixed_or_next(name, suffix, prefix) for part, suffix, prefix in order}
 
 
 def _written(table: KTable, store: str) -> Materialization:

@@ -1,7 +1,8 @@
-"""How many partitions everything has: topics as they are, repartitionings by Kafka Streams' rules.
+"""Partition counts: those of the topics as they are, those of repartitionings by Kafka Streams' rules.
 
-A repartitioning without a count of its own gets the largest among what feeds it. What meets in a join must have equal
-counts: repartitionings follow the topics they meet, and topics that differ are refused. Start at `partition_counts`.
+A repartitioning without an explicit count gets the largest count of its inputs. The inputs of a join must be
+copartitioned: repartitionings take the count of the topics they are joined with, and topics with different counts are
+rejected. Start at `partition_counts`.
 """
 
 from __future__ import annotations
@@ -25,30 +26,30 @@ __all__ = ["partition_counts", "task_count"]
 
 
 def partition_counts(nodes: tuple[Node, ...], topics: Mapping[str, int]) -> dict[str, int]:
-    """The partition count of every topic, and of every `Repartition` by its plain topic name.
+    """The partition count of every topic, and of every `Repartition` by its topic name without the application id.
 
-    `nodes` come with inputs first and without foreign-key joins; `topics` knows the topics of all sources.
+    `nodes` have inputs first and no foreign-key joins; `topics` has the partition counts of all source topics.
     """
     counts = dict(topics)
     repartitions = [node for node in nodes if isinstance(node, Repartition)]
-    meetings = [node for node in nodes if _is_meeting(node)]
+    meetings = [node for node in nodes if _needs_copartitioning(node)]
     for repartition in repartitions:
-        counts[repartition.topic] = _wanted(repartition, counts)
-    # A count that a join changes may change those behind it; each round settles at least one more join.
+        counts[repartition.topic] = _partition_count(repartition, counts)
+    # A count that a join changes may change counts downstream; each round settles at least one more join.
     for _ in range(len(meetings) + 1):
         before = dict(counts)
         for meeting in meetings:
             _settle(meeting, counts)
         for repartition in repartitions:
             if not any(repartition in set(_origins(meeting)) for meeting in meetings):
-                counts[repartition.topic] = _wanted(repartition, counts)
+                counts[repartition.topic] = _partition_count(repartition, counts)
         if counts == before:
             break
     return counts
 
 
-def _is_meeting(node: Node) -> bool:
-    """Whether what feeds a node must have equal counts."""
+def _needs_copartitioning(node: Node) -> bool:
+    """Whether the inputs of a node must have equal partition counts."""
     if isinstance(node, Merge):
         return node.is_copartitioned
     return isinstance(node, Join | Cogroup) and not isinstance(node, StreamGlobalTableJoin)
@@ -59,7 +60,7 @@ def task_count(inputs: tuple[Source | Repartition, ...], counts: Mapping[str, in
     return max((_count(node, counts) for node in inputs), default=1)
 
 
-def _wanted(repartition: Repartition, counts: Mapping[str, int]) -> int:
+def _partition_count(repartition: Repartition, counts: Mapping[str, int]) -> int:
     if repartition.partitions is not None:
         return repartition.partitions
     leader = repartition.copartitioned_with or repartition.input
@@ -68,11 +69,11 @@ def _wanted(repartition: Repartition, counts: Mapping[str, int]) -> int:
 
 def _count(origin: Source | Repartition, counts: Mapping[str, int]) -> int:
     if isinstance(origin, Repartition):
-        # A foreign-key join asks for its right side before that side's own repartitioning has had its turn.
-        return counts[origin.topic] if origin.topic in counts else _wanted(origin, counts)
+        # A foreign-key join needs the count of its right side before that side's own repartitioning has one.
+        return counts[origin.topic] if origin.topic in counts else _partition_count(origin, counts)
     known = [counts[topic] for topic in origin.topics if topic in counts]
     if not known and origin.topic_pattern is None:
-        raise TopologyError(f"{origin.name}: nothing is known of topic {', '.join(origin.topics)}", origin.origin)
+        raise TopologyError(f"{origin.name}: unknown topic {', '.join(origin.topics)}", origin.origin)
     return max(known, default=1)
 
 

@@ -1,8 +1,8 @@
-"""A topology in the words of Kafka Streams' `describe()`, letter by letter, and what stays inside the engine.
+"""`Topology.describe()`: the exact text of Kafka Streams, followed by what stays inside the engine.
 
-Kafka Streams prints neighbours in the order of Java's collections, which depends on hashes of names and on the moment
-when each neighbour was found. People compare descriptions, and tools read them, so that order is kept; of 5,512
-topologies two have an operator with many neighbours that Java's tree would print in another order than our list.
+Kafka Streams prints neighbours in the order of Java's collections, which depends on hashes of names and on the order
+in which neighbours were added. People compare descriptions and tools parse them, so that order is reproduced. Of 5,512
+tested topologies two differ: an operator with many neighbours, which Java's tree map orders differently from our list.
 Start at `description`.
 """
 
@@ -19,7 +19,7 @@ __all__ = ["description", "kafka_description"]
 
 
 def description(nodes: Sequence[Node]) -> str:
-    """What Kafka Streams would print, followed by what of it is not on the broker here."""
+    """What Kafka Streams would print, followed by the topics and stores that are not on the broker here."""
     return kafka_description(nodes) + _inside_spark(nodes)
 
 
@@ -46,7 +46,7 @@ def _inside_spark(nodes: Sequence[Node]) -> str:
 
 
 def _groups(parts: list[Part]) -> list[list[Part]]:
-    """Parts that are connected by records or by stores, in order of their first."""
+    """Parts that are connected by records or by stores, ordered by the first part of each group."""
     leader: dict[str, str] = {}
 
     def find(name: str) -> str:
@@ -64,16 +64,16 @@ def _groups(parts: list[Part]) -> list[list[Part]]:
     return list(groups.values())
 
 
-class _Shown:
+class _DescribedPart:
     """A part with its neighbours, in Java's order."""
 
     def __init__(self, part: Part) -> None:
         self.part = part
         self.name = part.name
         self.size = 1
-        """How many parts follow, itself included, counted once per way to get there."""
-        self.predecessors: list[_Shown] = []
-        self.successors: list[_Shown] = []
+        """How many parts are downstream, itself included, counted once per path."""
+        self.predecessors: list[_DescribedPart] = []
+        self.successors: list[_DescribedPart] = []
 
     def grow(self, by: int) -> None:
         self.size += by
@@ -94,24 +94,24 @@ class _Shown:
                 return f"Sink: {self.name} ({where}){before}"
 
 
-def _insert(neighbours: list[_Shown], new: _Shown) -> None:
-    """Put a neighbour where its size of this moment says: the larger first, else the first in the alphabet.
+def _insert(neighbours: list[_DescribedPart], new: _DescribedPart) -> None:
+    """Insert a neighbour by its current size, larger first, then by name.
 
-    Sizes grow later, and those that are in the list stay where they are.
+    Sizes grow later without moving the neighbours that are already in the list, as in Kafka Streams.
     """
     if new not in neighbours:
         insort(neighbours, new, key=lambda each: (-each.size, each.name))
 
 
 def _subtopology(number: int, parts: list[Part]) -> str:
-    shown = _connected(parts)
+    shown = _connect(parts)
     in_order = sorted(shown, key=lambda each: (-each.size, each.name))
     return f"Sub-topology: {number}\n" + "".join(f"    {each}\n" for each in in_order) + "\n"
 
 
-def _connected(parts: list[Part]) -> list[_Shown]:
+def _connect(parts: list[Part]) -> list[_DescribedPart]:
     by_name = {part.name: part for part in parts}
-    shown = {name: _Shown(by_name[name]) for name in java_hash_order(by_name)}
+    shown = {name: _DescribedPart(by_name[name]) for name in java_hash_order(by_name)}
     for each in shown.values():
         for name in each.part.predecessors:
             predecessor = shown[name]
@@ -124,13 +124,13 @@ def _connected(parts: list[Part]) -> list[_Shown]:
 def _global_store(number: int, parts: list[Part]) -> str | None:
     if not any(isinstance(part, KafkaSource) and part.is_global for part in parts):
         return None
-    source, processor = _connected(sorted(parts, key=lambda part: not isinstance(part, KafkaSource)))
+    source, processor = _connect(sorted(parts, key=lambda part: not isinstance(part, KafkaSource)))
     if not isinstance(source.part, KafkaSource):
         source, processor = processor, source
     return f"Sub-topology: {number} for global store (will not generate tasks)\n    {source}\n    {processor}\n"
 
 
-def _names(nodes: Sequence[_Shown]) -> str:
+def _names(nodes: Sequence[_DescribedPart]) -> str:
     return ", ".join(node.name for node in nodes) or "none"
 
 

@@ -1,6 +1,6 @@
-"""A topology as a picture: topics, operators and stores, and a box around what runs together.
+"""A topology as a diagram: topics, operators and stores, and a box around each sub-topology.
 
-What both languages need is found once, in `_picture`. Start at `mermaid` or `dot`.
+Both output formats are rendered from one `_Picture`. Start at `mermaid` or `dot`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["dot", "mermaid"]
 @dataclass(slots=True)
 class _Picture:
     topics: dict[str, str] = field(default_factory=dict)
-    """Topics by what stands for them in the drawing."""
+    """Topics by their identifier in the diagram."""
     stores: dict[str, str] = field(default_factory=dict)
     boxes: list[tuple[str, dict[str, str]]] = field(default_factory=list)
-    """A title each, and operators by what stands for them."""
+    """The title of each box, and its operators by their identifier."""
     flows: list[tuple[str, str]] = field(default_factory=list)
     uses: list[tuple[str, str]] = field(default_factory=list)
 
@@ -57,7 +57,7 @@ def dot(nodes: Sequence[Node], pieces: Iterable[SubTopology]) -> str:
 
 
 def _without_quotes(label: str) -> str:
-    """A pattern of topics may hold quotes, which Mermaid writes as an entity."""
+    """The label with quotes, which a topic pattern may contain, escaped as Mermaid entities."""
     return label.replace('"', "#quot;")
 
 
@@ -70,7 +70,7 @@ def _picture(nodes: Sequence[Node], pieces: Iterable[SubTopology]) -> _Picture:
         inside = [node.name for node in piece.nodes if node.name in known and not _is_read(node, piece)]
         picture.boxes.append((f"Sub-topology: {piece.index}", {marks[name]: name for name in inside}))
         placed.update(inside)
-    # A global table is in no piece; what a rewrite put in a node's place goes by the node's own name.
+    # A global table is in no sub-topology; nodes added by rewrites are not drawn, except under the original's name.
     others = {marks[name]: name for name in known if name not in placed}
     if others:
         picture.boxes.append(("in every task", others))
@@ -83,7 +83,7 @@ def _picture(nodes: Sequence[Node], pieces: Iterable[SubTopology]) -> _Picture:
 
 
 def _is_read(node: Node, piece: SubTopology) -> bool:
-    """Whether a repartitioning belongs to the piece that writes it, another one."""
+    """Whether a piece only reads a repartitioning, which is drawn in the piece that writes it."""
     return isinstance(node, Repartition) and node in piece.inputs and node not in piece.outputs
 
 
@@ -100,7 +100,7 @@ def _stores(node: Node) -> list[str]:
     parts = [getattr(node, name, None) for name in names]
     stores = [part.store for part in parts if isinstance(part, Materialization)]
     stores += [store.table.store for store in getattr(node, "stores", ())]
-    # Without a name, only the tables that somebody reads are stored; the picture leaves that to describe().
+    # A table without a store name is stored only if something reads it; only describe() shows those.
     return [] if isinstance(node, TableSource) and not node.table.is_queryable else stores
 
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a pipeline before it runs."""
+"""Errors in the definition of a pipeline, raised before it runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["CopartitioningError", "TopologyError"]
 
 
 class TopologyError(MoldauError):
-    """A pipeline was described in a way that cannot run; the message ends with the user's line where it is known."""
+    """A pipeline is defined in a way that cannot run; the message ends with the user's source line where known."""
 
     def __init__(self, message: str, origin: Origin = UNKNOWN) -> None:
         super().__init__(f"{message} ({origin})" if origin.line else message)
@@ -17,4 +17,4 @@ class TopologyError(MoldauError):
 
 
 class CopartitioningError(TopologyError):
-    """Inputs of one join have different partition counts, so records of one key would not meet."""
+    """Inputs of one join have different partition counts, so records with equal keys would be in different tasks."""

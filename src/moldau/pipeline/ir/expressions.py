@@ -1,10 +1,10 @@
-"""Typed expressions over a record that every engine can read.
+"""Typed expressions over a record, which every engine can inspect.
 
-Nothing here computes: `pipeline.cores.evaluation` evaluates an expression on one record, `pipeline.spark` lowers it to
-a column, `inference` finds types. Front ends build them; `key` and `value` of a record are columns of that name, fields
-of a struct are reached with `FieldOf`. Null is SQL's: an operator with a null operand gives null, `AND` and `OR` know
-three values, a filter keeps only what is true. The functions that a `Call` may name are in `FUNCTIONS`. Start at
-`Expression`.
+Nothing is evaluated here: `pipeline.cores.evaluation` evaluates an expression on one record, `pipeline.spark` lowers it
+to a column, `inference` finds types. Front ends build them; `key` and `value` of a record are columns of that name,
+`FieldOf` reads a field of a struct. Nulls behave as in SQL: an operator with a null operand gives null, `AND` and `OR`
+have three-valued logic, a filter keeps only what is true. `FUNCTIONS` lists the functions that a `Call` may name. Start
+at `Expression`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Something with a value for each record; `type` is None until it is known."""
+    """Something with a value for each record; `type` is None while unknown."""
 
     type: DataType | None
 
@@ -57,7 +57,7 @@ class FieldOf(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Cast(Expression):
-    """A value as another type; text that is no such value gives null."""
+    """A value as another type; null where it cannot be converted."""
 
     operand: Expression
 
@@ -71,12 +71,12 @@ class Call(Expression):
 
 
 FUNCTIONS: dict[str, str] = {
-    "+": "sum of numbers, or two texts one after the other",
+    "+": "sum of numbers, or concatenation of two texts",
     "-": "difference",
     "*": "product",
     "/": "quotient as DOUBLE; null where the divisor is 0",
     "//": "quotient rounded down to a whole number; null where the divisor is 0",
-    "%": "remainder, of the divisor's sign; null where the divisor is 0",
+    "%": "remainder with the sign of the divisor; null where the divisor is 0",
     "NEGATE": "the number with the other sign",
     "=": "equal",
     "<>": "not equal",
@@ -84,8 +84,8 @@ FUNCTIONS: dict[str, str] = {
     "<=": "less or equal",
     ">": "greater",
     ">=": "greater or equal",
-    "AND": "both; false beats null",
-    "OR": "either; true beats null",
+    "AND": "both; false AND null is false",
+    "OR": "either; true OR null is true",
     "NOT": "the opposite",
     "IS NULL": "whether there is no value; never null",
     "IS NOT NULL": "whether there is a value; never null",
@@ -95,15 +95,15 @@ FUNCTIONS: dict[str, str] = {
     "LEAST": "the smallest of the arguments that are not null",
     "GREATEST": "the largest of the arguments that are not null",
     "ABS": "a number without its sign",
-    "ROUND": "(number, digits): halves go away from zero",
-    "FLOOR": "the next whole number below",
-    "CEIL": "the next whole number above",
-    "UPPER": "text in capital letters",
-    "LOWER": "text in small letters",
+    "ROUND": "(number, digits): halves are rounded away from zero",
+    "FLOOR": "the largest whole number that is not greater",
+    "CEIL": "the smallest whole number that is not less",
+    "UPPER": "text in upper case",
+    "LOWER": "text in lower case",
     "TRIM": "text without blanks at its ends",
     "LENGTH": "how many characters, bytes, or elements",
     "SUBSTRING": "(text, start, length): the first character is 1",
-    "CONCAT": "texts one after the other; null where one is",
+    "CONCAT": "texts concatenated; null where one is null",
     "REPLACE": "(text, old, new): every occurrence",
     "SPLIT": "(text, separator): the pieces as an array; the separator is plain text",
     "CONTAINS": "(text, part), or (array, element)",
@@ -114,11 +114,11 @@ FUNCTIONS: dict[str, str] = {
     "ARRAY": "the arguments as an array",
     "PAIR": "key and value, the result of a map",
 }
-"""The functions by their names in `Call.function`, with what is to be known of each."""
+"""The functions by their names in `Call.function`, with a description of each."""
 
 
 def operands_of(expression: Expression) -> tuple[Expression, ...]:
-    """The expressions that one is made of, in order."""
+    """The direct operands of an expression, in order."""
     match expression:
         case FieldOf():
             return (expression.struct,)

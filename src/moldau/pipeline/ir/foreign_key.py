@@ -1,11 +1,11 @@
-"""The steps of a foreign-key join, each where its data is.
+"""The steps of a foreign-key join (KIP-213), each of which runs where its data is partitioned.
 
-`ForeignKeySubscribe` runs beside the left table and tells the right side which row wants which right key;
-`ForeignKeyLookup` runs beside the right table, remembers that, and answers; `ForeignKeyResolve` runs where the left
-keys are and joins answers with the left rows that `ForeignKeyRows` sends there directly. Between them lie
-`Repartition`s. In Kafka Streams answers flow back to where the left table is; here they flow on to a copy of it, so
-that no piece of a topology feeds itself. Front ends build a `ForeignKeyJoin`; `rewrites.foreign_key` makes these of
-it. What the steps say to each other is `Subscription`, `Response` and `LeftRow`. Start at `ForeignKeySubscribe`.
+`ForeignKeySubscribe` runs next to the left table and sends the right side a subscription per left row.
+`ForeignKeyLookup` runs next to the right table, stores the subscriptions and sends responses. `ForeignKeyResolve` is
+partitioned by the left key and joins the responses with the left rows that `ForeignKeyRows` sends there directly.
+`Repartition`s connect the steps. In Kafka Streams responses flow back to the left table; here they flow to a copy of
+it, so that no sub-topology feeds itself. Front ends build a `ForeignKeyJoin`, which `rewrites.foreign_key` lowers to
+these steps. The messages are `Subscription`, `Response` and `LeftRow`. Start at `ForeignKeySubscribe`.
 """
 
 from __future__ import annotations
@@ -37,36 +37,36 @@ class Instruction(Enum):
     """What the right side does with a subscription."""
 
     UNSUBSCRIBE = 0
-    """Forget it and answer nothing."""
+    """Delete it and send no response."""
     UNSUBSCRIBE_AND_ANSWER = 1
-    """Forget it and answer that there is no right row."""
+    """Delete it and respond that there is no right row."""
     ANSWER = 2
-    """Remember it and answer, also where there is no right row."""
+    """Store it and respond, also where there is no right row."""
     ANSWER_IF_FOUND = 3
-    """Remember it and answer if there is a right row."""
+    """Store it and respond if there is a right row."""
 
 
 class Subscription(NamedTuple):
-    """One left row that wants to know about a right row; its key is in bytes as the left table writes it."""
+    """One left row's subscription to a right row; its key is serialized with the left table's key serde."""
 
     instruction: Instruction
     primary_key: bytes
     primary_partition: int
     digest: bytes | None
-    """Stands for the left row as it was; None where it was deleted."""
+    """Identifies the version of the left row; None where it was deleted."""
 
 
 class Response(NamedTuple):
-    """What the right side knows about the right key of a left row."""
+    """The right row, if any, for the foreign key of a left row."""
 
     primary_partition: int
     digest: bytes | None
-    """That of the subscription: if the left row is another by now, nobody wants this answer any more."""
+    """That of the subscription: if the left row has changed since, this response is outdated and ignored."""
     right: bytes | None
 
 
 class LeftRow(NamedTuple):
-    """A left row as it is, None where it was deleted."""
+    """The current left row, None where it was deleted."""
 
     primary_partition: int
     value: bytes | None
@@ -80,7 +80,7 @@ _ROW = struct.Struct(">i?")
 
 
 class _InternalSerde:
-    """Serdes of what only our own steps read."""
+    """Base of the serdes of messages between the steps."""
 
     is_plain = True
     uses_headers = False
@@ -99,7 +99,7 @@ class _InternalSerde:
 
 
 class SubscriptionSerde(_InternalSerde):
-    """Subscriptions on their way to the right side, and in the store there."""
+    """Subscriptions in the repartitioning to the right side, and in the store there."""
 
     def encode(self, value: Subscription) -> bytes:
         head = _SUBSCRIPTION.pack(value.instruction.value, value.primary_partition, value.digest is not None)
@@ -113,9 +113,9 @@ class SubscriptionSerde(_InternalSerde):
 
 
 class ResponseSerde(_InternalSerde):
-    """Responses on their way to where the left keys are.
+    """Responses in the repartitioning by left key.
 
-    A right value of no bytes at all arrives as none: that is how Kafka Streams writes them.
+    A right value of zero bytes is read as None, as in Kafka Streams.
     """
 
     def encode(self, value: Response) -> bytes:
@@ -130,7 +130,7 @@ class ResponseSerde(_InternalSerde):
 
 
 class LeftRowSerde(_InternalSerde):
-    """Left rows on their way to where answers are joined."""
+    """Left rows in the repartitioning to `ForeignKeyResolve`."""
 
     def encode(self, value: LeftRow) -> bytes:
         return _ROW.pack(value.primary_partition, value.value is not None) + (value.value or b"")
@@ -142,9 +142,9 @@ class LeftRowSerde(_InternalSerde):
 
 @node
 class ForeignKeySubscribe(OneInput):
-    """Changes of the left table become subscriptions, keyed by what `extractor` (value), or (key, value), finds.
+    """Turn changes of the left table into subscriptions, keyed by what `extractor` (value), or (key, value), returns.
 
-    A null foreign key makes no subscription; in a left join it goes through with a null key, to be answered.
+    A null foreign key makes no subscription; in a left join it is forwarded with a null key, so that it is answered.
     """
 
     extractor: Function
@@ -156,14 +156,14 @@ class ForeignKeySubscribe(OneInput):
 
 @node
 class ForeignKeyRows(OneInput):
-    """Rows of the left table as they are, for `ForeignKeyResolve`."""
+    """Rows of the left table, unchanged, for `ForeignKeyResolve`."""
 
     left_table: Materialization
 
 
 @node
 class ForeignKeyLookup(Join):
-    """Subscriptions (left) meet the right table: each side's change makes responses, keyed by the left key.
+    """Join subscriptions (left) with the right table: a change of either side sends responses, keyed by the left key.
 
     `joiner` and `has_key` are those of the whole join and not used here.
     """
@@ -176,10 +176,10 @@ class ForeignKeyLookup(Join):
 
 @node
 class ForeignKeyResolve(Join):
-    """Left rows (left) wait for responses (right), which become rows of the result; gives a table."""
+    """Join left rows (left) with responses (right) into rows of the result; gives a table."""
 
     left_table: Materialization
     right_table: Materialization
     rows: Materialization
-    """The left rows as bytes."""
+    """The left rows, serialized."""
     table: Materialization

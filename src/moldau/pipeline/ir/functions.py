@@ -1,6 +1,6 @@
-"""What a node does to a record: a user's Python function, or an expression that an engine can read.
+"""The functions of nodes: a user's Python function, or an expression that an engine can inspect.
 
-Expressions live in `expressions`; only what is opaque is defined here.
+Expressions are in `expressions`; only the opaque kind is defined here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from moldau.pipeline.ir.origin import UNKNOWN, Origin
 
 @dataclass(frozen=True, slots=True)
 class PythonFunction:
-    """A function that no engine can look into; it is called, and its failures name `origin`."""
+    """A function that no engine can inspect; it is called, and its failures name `origin`."""
 
     call: Callable[..., Any]
     origin: Origin = UNKNOWN

@@ -10,7 +10,7 @@ __all__ = ["close_delay_ms"]
 
 
 def close_delay_ms(node: Node) -> int:
-    """How long after its end a window of this table closes: the grace, for sessions with the gap before it."""
+    """How long after its end a window of this table closes: the grace period, for sessions plus the gap."""
     if isinstance(node, Aggregate | Cogroup) and node.window is not None:
         return _delay_ms(node.window)
     inputs = inputs_of(node)

@@ -1,7 +1,7 @@
-"""The types of expressions, found from the types of the columns they read.
+"""Type inference: the types of expressions from the types of the columns they read.
 
-What is not known stays None, and everything above it too: an engine that needs types then lets Python do the work.
-Whole numbers widen to BIGINT as soon as they are computed with, since Python's do not overflow. Start at `typed`.
+An unknown type is None, and so is the type of every expression above it: an engine that needs types then falls back to
+Python. Arithmetic widens whole numbers to BIGINT, since Python's integers do not overflow. Start at `with_types`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from moldau.pipeline.ir.expressions import Call, Cast, Column, Expression, FieldOf, Literal
 from moldau.pipeline.ir.types import Array, DataType, Decimal, Map, Primitive, Struct
 
-__all__ = ["type_of_literal", "typed"]
+__all__ = ["type_of_literal", "with_types"]
 
 Types = tuple[DataType | None, ...]
 
@@ -25,18 +25,18 @@ TEXTS = frozenset({"UPPER", "LOWER", "TRIM", "SUBSTRING", "CONCAT", "REPLACE"})
 SAME_AS_ARGUMENTS = frozenset({"COALESCE", "LEAST", "GREATEST"})
 
 
-def typed(expression: Expression, columns: Mapping[str, DataType | None]) -> Expression:
-    """The expression with a type wherever the types of the columns tell it."""
+def with_types(expression: Expression, columns: Mapping[str, DataType | None]) -> Expression:
+    """The expression with a type wherever it follows from the types of the columns."""
     match expression:
         case Column():
             return replace(expression, type=expression.type or columns.get(expression.name))
         case FieldOf():
-            struct = typed(expression.struct, columns)
+            struct = with_types(expression.struct, columns)
             return replace(expression, struct=struct, type=_field_type(struct.type, expression.name))
         case Cast():
-            return replace(expression, operand=typed(expression.operand, columns))
+            return replace(expression, operand=with_types(expression.operand, columns))
         case Call():
-            arguments = tuple(typed(argument, columns) for argument in expression.arguments)
+            arguments = tuple(with_types(argument, columns) for argument in expression.arguments)
             return replace(expression, arguments=arguments, type=expression.type or _call_type(expression, arguments))
         case _:
             return expression
@@ -104,7 +104,7 @@ def _arithmetic(types: Types) -> DataType | None:
 
 
 def _common(types: Types) -> DataType | None:
-    """The one type that holds values of all of them, if there is one."""
+    """The type that can hold values of all of them, if there is one."""
     if not types or None in types:
         return None
     if len(set(types)) == 1:

@@ -1,8 +1,7 @@
-"""The processors, sources and sinks that Kafka Streams would make of our nodes.
+"""The processors, sources and sinks that Kafka Streams would create for our nodes, for `describe()`.
 
 One node here may be several there: a stream-stream join has five processors, a repartitioning is a filter, a sink and a
-source. Names come from `Node.parts`. Only descriptions need this; `describing` prints it. Start at
-`kafka_processors`.
+source. Names come from `Node.parts`. `describing` prints them. Start at `kafka_processors`.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ __all__ = ["KafkaProcessor", "KafkaSink", "KafkaSource", "kafka_processors"]
 
 @dataclass(frozen=True, slots=True)
 class KafkaSource:
-    """Where records of topics come in; a global one feeds a store that all tasks share."""
+    """A source node of topics; a global one feeds a store that all tasks share."""
 
     name: str
     topics: tuple[str, ...]
@@ -53,7 +52,7 @@ class KafkaSource:
 
 @dataclass(frozen=True, slots=True)
 class KafkaProcessor:
-    """What does something with records."""
+    """A processor node."""
 
     name: str
     predecessors: tuple[str, ...]
@@ -62,7 +61,7 @@ class KafkaProcessor:
 
 @dataclass(frozen=True, slots=True)
 class KafkaSink:
-    """Where records go out; `topic` is None where it depends on the record."""
+    """A sink node; `topic` is None where it depends on the record."""
 
     name: str
     predecessors: tuple[str, ...]
@@ -106,7 +105,7 @@ def _own_stores(node: Node, plan: Plan) -> tuple[str, ...]:
 
 
 def _stores_to_look_into(node: Node, plan: Plan) -> tuple[str, ...]:
-    """The stores that are read when a row of this table is asked for."""
+    """The stores that a lookup of a row of this table reads."""
     table = getattr(node, "table", None)
     if isinstance(node, Aggregate | AggregateTable | Cogroup):
         return (node.table.store,)
@@ -143,7 +142,7 @@ def _repartition(node: Repartition, plan: Plan) -> Iterator[Part]:
 
 
 def _stream_stream_join(node: StreamStreamJoin, plan: Plan) -> Iterator[Part]:
-    this_windowed, other_windowed, this_join, other_join, merge = node.parts or _numbered(node, 5)
+    this_windowed, other_windowed, this_join, other_join, merge = node.parts or _generated_names(node, 5)
     if node.is_self_join:
         yield KafkaProcessor(this_windowed, (node.left.name,), (node.left_store.store,))
         yield KafkaProcessor(merge, (this_windowed,), (node.left_store.store,))
@@ -166,14 +165,14 @@ def _stream_global_table_join(node: StreamGlobalTableJoin, plan: Plan) -> Iterat
 
 
 def _table_table_join(node: TableTableJoin, plan: Plan) -> Iterator[Part]:
-    this, other, merge = node.parts or _numbered(node, 3)
+    this, other, merge = node.parts or _generated_names(node, 3)
     yield KafkaProcessor(this, (node.left.name,), _stores_to_look_into(node.right, plan))
     yield KafkaProcessor(other, (node.right.name,), _stores_to_look_into(node.left, plan))
     yield KafkaProcessor(merge, (this, other), _own_stores(node, plan))
 
 
 def _foreign_key_join(node: ForeignKeyJoin, plan: Plan) -> Iterator[Part]:
-    parts = node.parts or _numbered(node, 10)
+    parts = node.parts or _generated_names(node, 10)
     send, out, back, receive, lookup, answer, response_out, response_back, resolve, result = parts
     yield KafkaProcessor(send, (node.left.name,))
     yield KafkaSink(out, (send,), node.subscription_topic)
@@ -188,7 +187,7 @@ def _foreign_key_join(node: ForeignKeyJoin, plan: Plan) -> Iterator[Part]:
 
 
 def _cogroup(node: Cogroup, plan: Plan) -> Iterator[Part]:
-    *folds, merge = node.parts or _numbered(node, len(node.inputs) + 1)
+    *folds, merge = node.parts or _generated_names(node, len(node.inputs) + 1)
     for fold, source in zip(folds, node.inputs, strict=True):
         yield KafkaProcessor(fold, (source.name,), (node.table.store,))
     yield KafkaProcessor(merge, tuple(folds))
@@ -198,8 +197,8 @@ def _sink(node: Sink, plan: Plan) -> Iterator[Part]:
     yield KafkaSink(node.name, (node.input.name,), node.topic)
 
 
-def _numbered(node: Node, count: int) -> tuple[str, ...]:
-    """Names for the parts of a node that has none of its own; the last is the one that others follow."""
+def _generated_names(node: Node, count: int) -> tuple[str, ...]:
+    """Generated names for the parts of a node without `Node.parts`; downstream nodes follow the last one."""
     return (*(f"{node.name}-{nth}" for nth in range(1, count)), node.name)
 
 

@@ -1,6 +1,6 @@
-"""Which operator of a pipeline has no serde, once nothing can bring one any more. Start at `missing_serde`.
+"""Find the operators that have no serde, not even a default one. Start at `missing_serde`.
 
-Apache Kafka refuses such a topology when it starts; without this the first record would find out.
+Apache Kafka rejects such a topology at start; without this check it would fail on the first record.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = ["MissingSerdeError", "missing_serde"]
 
 
 class MissingSerdeError(TopologyError):
-    """An operator reads, writes or keeps records, and nothing says how they become bytes."""
+    """An operator reads, writes or stores records, and has no serde for them."""
 
 
 def missing_serde(nodes: Iterable[Node], config: Mapping[str, Any]) -> MissingSerdeError | None:
-    """The refusal of a pipeline whose settings name no default serde either; `None` where every serde is there."""
+    """The error of a pipeline that lacks a serde which the settings do not provide either; None if none is missing."""
     places = [
         (node, what, option, part)
         for node in nodes
@@ -100,7 +100,7 @@ def _tables(value: Any) -> list[Materialization]:
 
 
 def _defaults(serde: Serde) -> list[str]:
-    """Which default a serde, or what is inside it, still waits for."""
+    """The defaults (`key`, `value`) that a serde, or one nested in it, refers to."""
     inner: Any = serde
     while (next_one := getattr(inner, "inner", None)) is not None:
         inner = next_one

@@ -1,7 +1,7 @@
 """The names of nodes, stores and internal topics, numbered as Kafka Streams numbers them.
 
-One counter serves a whole topology, and a name that the user chose still takes a number: so the names of everything
-else stay what they were, and a topology ported from Java keeps its own. Start at `Names`.
+One counter serves a whole topology, and a name that the user chose still consumes a number: so the other generated
+names do not change, and a topology ported from Java keeps its names. Start at `Names`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def checked_name(name: str) -> str:
-    """The name, if it may be part of a topic's name, as every name in a topology may."""
+    """The name, if it is valid as part of a topic name; raises `TopologyError` otherwise."""
     if not isinstance(name, str) or not LEGAL.fullmatch(name) or name in {".", ".."} or len(name) > MAX_LENGTH:
         raise TopologyError(
             f"{name!r} cannot be a name: letters, digits, '.', '_' and '-' are allowed, at most {MAX_LENGTH} of them",
@@ -28,7 +28,7 @@ def checked_name(name: str) -> str:
 
 
 class Names:
-    """Gives out names of one topology."""
+    """Generates the names of one topology."""
 
     def __init__(self) -> None:
         self._used = 0
@@ -45,12 +45,12 @@ class Names:
         """The next name of a store; the prefix is that of the operator it belongs to."""
         return f"{prefix}STATE-STORE-{self._number()}"
 
-    def chosen(self, name: str | None, prefix: str) -> str:
-        """The name the user gave, or the next one; a number goes either way."""
+    def given_or_next(self, name: str | None, prefix: str) -> str:
+        """The name the user gave, or the next one; either way a number is consumed."""
         generated = self.processor(prefix)
         return generated if name is None else checked_name(name)
 
-    def suffixed(self, name: str | None, suffix: str, prefix: str) -> str:
-        """As `chosen`, for one of several names made of a single given one."""
+    def suffixed_or_next(self, name: str | None, suffix: str, prefix: str) -> str:
+        """As `given_or_next`, for one of several names derived from the same given name."""
         generated = self.processor(prefix)
         return generated if name is None else checked_name(name + suffix)

@@ -1,9 +1,9 @@
-"""The nodes of a pipeline: sources, what happens to records on their way, and sinks.
+"""The nodes of a pipeline: sources, operators and sinks.
 
-A node names its inputs, so the sinks hold the whole graph. Names are Kafka Streams' (`KSTREAM-FILTER-0000000003`), and
-so is the meaning of each node: a *stream* carries records, a *table* carries changes of (new, old) per key. A function
-that is a `PythonFunction` gets plain values; its arguments are written next to each field. Nodes know neither their
-engine nor their front end. Start at `Node`, then `topology.Topology`.
+A node references its inputs, so the sinks reference the whole graph. Names are Kafka Streams'
+(`KSTREAM-FILTER-0000000003`), and so is the meaning of each node: a *stream* carries records, a *table* carries changes
+of (new, old) per key. A `PythonFunction` gets plain values; the arguments are given in the docstring of each node.
+Nodes depend neither on an engine nor on a front end. Start at `Node`, then `topology.Topology`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from moldau.serdes.serde import Serde
 
 
 class OffsetReset(Enum):
-    """Where a source starts that has no position yet."""
+    """Where a source without committed offsets starts."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
 
 
 class JoinKind(Enum):
-    """Which records of a join may stay without a partner."""
+    """Which records of a join are emitted without a match."""
 
     INNER = "inner"
     LEFT = "left"
@@ -34,12 +34,12 @@ class JoinKind(Enum):
 
 
 class EmitStrategy(Enum):
-    """When a windowed aggregation tells its result."""
+    """When a windowed aggregation emits its result."""
 
     ON_UPDATE = "on update"
     """With every change of a window, the default."""
     ON_WINDOW_CLOSE = "on window close"
-    """Once, when nothing can change the window any more."""
+    """Once, when the window has closed."""
 
     @classmethod
     def on_window_update(cls) -> EmitStrategy:
@@ -54,7 +54,7 @@ class EmitStrategy(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Materialization:
-    """How the state of a node is kept. A store that nobody named is internal and cannot be queried."""
+    """How the state of a node is stored. A store that the user did not name is internal and cannot be queried."""
 
     store: str
     key_serde: Serde
@@ -64,11 +64,11 @@ class Materialization:
     is_logging: bool = True
     retention_ms: int | None = None
     history_ms: int | None = None
-    """A versioned table also knows what its rows were, for this long; None for all other tables."""
+    """How long a versioned table keeps old versions of its rows; None for all other tables."""
 
 
 class StoreKind(Enum):
-    """The stores that processors may ask for."""
+    """The kinds of stores that users' processors can have."""
 
     KEY_VALUE = "key-value"
     TIMESTAMPED_KEY_VALUE = "timestamped key-value"
@@ -80,9 +80,9 @@ class StoreKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateStore:
-    """A store that a user's processor asked for.
+    """A store of a user's processor.
 
-    Windows and sessions are kept for `table.retention_ms`, the past of a versioned one for `table.history_ms`.
+    Windows and sessions are kept for `table.retention_ms`, old versions in a versioned store for `table.history_ms`.
     """
 
     kind: StoreKind
@@ -96,20 +96,20 @@ NodeClass = TypeVar("NodeClass")
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=False)
 def node(node_class: type[NodeClass]) -> type[NodeClass]:
-    """Frozen, by keyword, and equal only to itself: comparing two nodes by value would walk both graphs."""
+    """Make a class a node: frozen, keyword-only, compared by identity (comparing by value would walk both graphs)."""
     return dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)(node_class)
 
 
 @node
 class Node:
-    """Anything in a pipeline; `name` is unique in its topology."""
+    """Base of all nodes; `name` is unique in its topology."""
 
     name: str
     origin: Origin = UNKNOWN
     parts: tuple[str, ...] = ()
-    """What Kafka Streams calls the processors, sources and sinks that together do what this node does.
+    """Kafka Streams' names of the processors, sources and sinks that implement this node there, for `describe()`.
 
-    Empty where it has one processor of this node's own name; `describe()` needs the rest.
+    Empty where it is a single processor with this node's own name.
     """
 
     def __repr__(self) -> str:
@@ -138,9 +138,9 @@ class StreamSource(Source):
 
 @node
 class TableSource(Source):
-    """A topic read as a table: a record replaces the one before of its key, a null value deletes it.
+    """A topic read as a table: a record replaces the row of its key, a null value deletes it.
 
-    Whether rows are stored depends on who asks for them; `old_values` tells.
+    Rows are stored only if something downstream needs them, see `old_values`.
     """
 
     table: Materialization
@@ -148,14 +148,14 @@ class TableSource(Source):
 
 @node
 class GlobalTableSource(Source):
-    """A topic whose every partition is known to every task."""
+    """A topic read as a table that every task has as a whole, with all partitions."""
 
     table: Materialization
 
 
 @node
 class GlobalStoreSource(GlobalTableSource):
-    """A topic that a user's processor puts into a store which every task has whole; `supplier` is as in `Process`."""
+    """A topic that a user's processor writes to a store which every task has whole; `supplier` is as in `Process`."""
 
     supplier: PythonFunction
     kind: StoreKind
@@ -164,7 +164,7 @@ class GlobalStoreSource(GlobalTableSource):
 
     @property
     def store(self) -> StateStore:
-        """What the processor fills."""
+        """The store that the processor writes."""
         return StateStore(
             kind=self.kind,
             table=self.table,
@@ -237,18 +237,18 @@ class Peek(OneInput):
 
 @node
 class ForEach(OneInput):
-    """Call `action` (key, value); nothing follows."""
+    """Call `action` (key, value); a terminal operator."""
 
     action: PythonFunction
 
 
 @node
 class Merge(Node):
-    """Records of several streams as they come."""
+    """Records of several streams in order of arrival."""
 
     inputs: tuple[Node, ...]
     is_copartitioned: bool = False
-    """Whether records of one key must come from the same partition of all: a fold follows without a repartitioning."""
+    """Whether all inputs must be copartitioned, since an aggregation follows without a repartitioning."""
 
 
 @node
@@ -268,10 +268,10 @@ class BranchOutput(OneInput):
 
 @node
 class Repartition(OneInput):
-    """Send records to the partition of their key, by murmur2 of its bytes; ends a sub-topology.
+    """Send records to the partition of their key, by murmur2 of the key bytes; the boundary of a sub-topology.
 
-    `topic` is the name that Kafka Streams would give the topic, without the application id. Without `partitions` the
-    count is that of the sources upstream. `partitioner` is (topic, key, value, count) -> partition, or several.
+    `topic` is the topic name of Kafka Streams, without the application id. Without `partitions` the count is that of
+    the sources upstream. `partitioner` is (topic, key, value, count) -> partition, or several.
     """
 
     topic: str
@@ -280,13 +280,13 @@ class Repartition(OneInput):
     partitions: int | None = None
     partitioner: PythonFunction | None = None
     carries_changes: bool = False
-    """Whether the records are changes of a table on their way to an aggregation."""
+    """Whether the records are changes of a table, for an aggregation."""
     drops_null_keys: bool = False
-    """Whether records without a key end here: nothing after it would take them."""
+    """Whether records without a key are dropped here, since nothing downstream accepts them."""
     copartitioned_with: Node | None = None
-    """Whose sources decide the partition count, where it is not those upstream."""
+    """The node whose sources determine the partition count, if not those upstream."""
     is_automatic: bool = False
-    """Whether nobody asked for it by name: it may be merged with others that carry the same records."""
+    """Whether the user did not ask for it: it may then be merged with others that carry the same records."""
 
 
 @node
@@ -314,7 +314,7 @@ class TableFilter(OneInput):
     is_negated: bool = False
     table: Materialization | None = None
     forgets_history: bool = False
-    """Whether changes of a versioned table's past count as changes of its row from here on."""
+    """Whether late changes of old versions are treated downstream as changes of the current row."""
 
 
 @node
@@ -325,7 +325,7 @@ class TableMapValues(OneInput):
     has_key: bool = False
     table: Materialization | None = None
     forgets_history: bool = False
-    """Whether changes of a versioned table's past count as changes of its row from here on."""
+    """Whether late changes of old versions are treated downstream as changes of the current row."""
 
 
 @node
@@ -336,7 +336,7 @@ class TableTransformValues(OneInput):
     stores: tuple[StateStore, ...] = ()
     table: Materialization | None = None
     forgets_history: bool = False
-    """Whether changes of a versioned table's past count as changes of its row from here on."""
+    """Whether late changes of old versions are treated downstream as changes of the current row."""
     connected: tuple[str, ...] = ()
 
 
@@ -352,7 +352,7 @@ class GroupTable(OneInput):
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many records with a value."""
+    """The number of records with a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +378,7 @@ Aggregator = Count | Reduce | Fold
 
 @node
 class Aggregate(OneInput):
-    """Fold the records of each key, and of each window where there is one; gives a table."""
+    """Aggregate the records per key, and per window where there is one; gives a table."""
 
     aggregator: Aggregator
     table: Materialization
@@ -388,7 +388,7 @@ class Aggregate(OneInput):
 
 @node
 class AggregateTable(OneInput):
-    """Fold the rows of a grouped table; a change undoes the old row, then adds the new one."""
+    """Aggregate the rows of a grouped table; a change subtracts the old row, then adds the new one."""
 
     aggregator: Aggregator
     table: Materialization
@@ -396,7 +396,7 @@ class AggregateTable(OneInput):
 
 @node
 class Cogroup(Node):
-    """Fold several grouped streams into one aggregate; `adders[i]` (key, value, aggregate) serves `inputs[i]`."""
+    """Aggregate several grouped streams into one table; `adders[i]` (key, value, aggregate) serves `inputs[i]`."""
 
     inputs: tuple[Node, ...]
     adders: tuple[Function, ...]
@@ -423,22 +423,22 @@ class Join(Node):
 
 @node
 class StreamStreamJoin(Join):
-    """Records of two streams with one key, near in time."""
+    """Records of two streams with equal keys, within a time window of each other."""
 
     window: JoinWindow
     left_store: Materialization
     right_store: Materialization
     outer_store: str | None = None
-    """What the store of records that wait for a partner is called, where any may have to."""
+    """The store of unmatched records that wait for their window to close, in left and outer joins."""
     is_self_join: bool = False
-    """Whether both sides are one stream, kept once in `left_store`."""
+    """Whether both sides are the same stream, stored once in `left_store`."""
 
 
 @node
 class StreamTableJoin(Join):
-    """Each record of the left stream with the row its key has in the table at that moment.
+    """Each record of the left stream with the current row of its key in the table.
 
-    With a grace the stream's records wait in `buffer` until stream time has passed them by that much.
+    With a grace period the stream's records wait in `buffer` until stream time is that much past their timestamp.
     """
 
     grace_ms: int | None = None
@@ -447,29 +447,29 @@ class StreamTableJoin(Join):
 
 @node
 class StreamGlobalTableJoin(Join):
-    """As `StreamTableJoin`, by a key that `selector` (key, value) reads from the stream's record."""
+    """As `StreamTableJoin`, by a key that `selector` (key, value) returns for the stream's record."""
 
     selector: Function
 
 
 @node
 class TableTableJoin(Join):
-    """Rows of two tables with one key."""
+    """Rows of two tables with equal keys."""
 
     table: Materialization | None = None
 
 
 @node
 class ForeignKeyJoin(Join):
-    """Rows of the left table with the right row whose key `extractor` (value), or (key, value), finds in them."""
+    """Rows of the left table with the right row whose key `extractor` (value), or (key, value), returns for them."""
 
     extractor: Function
     extractor_has_key: bool = False
     left_table: Materialization
-    """How left keys and values are written on their way to the right side."""
+    """The serdes of left keys and values in the repartitioning to the right side."""
     right_table: Materialization
     subscriptions: str
-    """The store that knows, next to the right table, which left rows want which right key."""
+    """The store next to the right table that maps right keys to the left rows subscribed to them."""
     subscription_topic: str
     response_topic: str
     left_partitioner: PythonFunction | None = None
@@ -482,9 +482,9 @@ class ForeignKeyJoin(Join):
 
 @node
 class Suppress(OneInput):
-    """Hold changes of a table back until their window has closed, or for `wait_ms` of stream time.
+    """Hold back changes of a table until their window has closed, or for `wait_ms` of stream time.
 
-    A full buffer ends the pipeline where `is_strict`, else it lets the oldest change go early.
+    A full buffer stops the pipeline where `is_strict`, else it emits the oldest change early.
     """
 
     until_window_close: bool
@@ -505,7 +505,7 @@ class Process(OneInput):
     keeps_key: bool = False
     """Whether the processor may change values only."""
     connected: tuple[str, ...] = ()
-    """Names of stores that other nodes own."""
+    """Names of stores of other nodes that this processor uses."""
 
 
 @node

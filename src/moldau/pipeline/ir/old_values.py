@@ -1,9 +1,9 @@
 """Which tables of a topology are stored, and which send the old value along with each change.
 
-A table is stored only if somebody named its store or reads from it, and sends old values only if something downstream
-asks for them. Both decide outputs: a filter that knows the old row keeps quiet about rows that never passed, one that
-does not sends a tombstone. In Kafka Streams the answers depend on the order in which the program was written (a filter
-asks once, when it is made), so the nodes are replayed in the order of their creation. Start at `table_plan`.
+A table is stored only if the user named its store or something reads from it, and sends old values only if something
+downstream needs them. Both affect the output: a filter that has the old row emits nothing for rows that never passed,
+one that has not emits a tombstone. In Kafka Streams the result depends on the order of definition (a filter requests
+old values once, when it is created), so the nodes are replayed in the order of their creation. Start at `table_plan`.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ __all__ = ["TableTraits", "table_plan"]
 
 @dataclass(frozen=True, slots=True)
 class TableTraits:
-    """How one table works."""
+    """How one table is computed and stored."""
 
     is_materialized: bool
     """Whether its rows are in a store of its own."""
     sends_old_values: bool
     """Whether `Change.old` is filled in."""
     is_versioned: bool = False
-    """Whether the past of its rows can be changed by late records."""
+    """Whether it keeps old versions of its rows, which late records can change."""
 
 
 def table_plan(nodes: Iterable[Node]) -> dict[str, TableTraits]:
@@ -65,7 +65,7 @@ class _Plan:
         self.versioned: set[str] = set()
 
     def declare(self, node: Node) -> None:
-        """Take note of a node, and of what it asks of those before it."""
+        """Add a node, and what it requires of the tables upstream."""
         match node:
             case TableFilter():
                 self._table(node, is_materialized=node.table is not None and node.table.is_queryable)
@@ -103,7 +103,7 @@ class _Plan:
                 pass
 
     def _declare_join(self, node: TableTableJoin) -> None:
-        # Sides that may stay alone must know whether there was a result before, to end it.
+        # An outer side needs old values to know whether there was a result before, and emit a tombstone for it.
         if node.kind is not JoinKind.INNER:
             self._send_old_values(node.left)
         if node.kind is JoinKind.OUTER:
@@ -120,7 +120,7 @@ class _Plan:
             self.versioned.add(node.name)
 
     def _is_versioned(self, node: Node) -> bool:
-        """A table says itself whether it keeps its past, or is as the one it is computed from."""
+        """Whether a table keeps old versions; one without a store of its own inherits it from its input."""
         match node:
             case TableSource() | ToTable() | ForeignKeyJoin() | ForeignKeyResolve():
                 return node.table.history_ms is not None
@@ -132,7 +132,7 @@ class _Plan:
                 return False
 
     def _send_old_values(self, node: Node, *, must_store: bool = True) -> bool:
-        """Ask a table for old values; it may refuse if it is not stored and need not be."""
+        """Make a table send old values; returns false where it would have to be stored and `must_store` is false."""
         match node:
             case TableSource() | ToTable() | ForeignKeyJoin() | ForeignKeyResolve():
                 if not must_store and node.name not in self.materialized:
@@ -153,7 +153,7 @@ class _Plan:
         return True
 
     def _read(self, node: Node) -> None:
-        """Make sure that rows of a table can be looked up."""
+        """Make the rows of a table available for lookups, by storing it or its inputs."""
         match node:
             case TableSource() | ToTable() | ForeignKeyJoin() | ForeignKeyResolve():
                 self.materialized.add(node.name)

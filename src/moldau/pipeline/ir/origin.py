@@ -1,4 +1,4 @@
-"""Where in a user's program a node was written, so that a failure can point there."""
+"""The line of the user's program that created a node, for error messages."""
 
 from __future__ import annotations
 

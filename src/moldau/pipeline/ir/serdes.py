@@ -1,6 +1,6 @@
-"""What pipelines know about serdes: the one that the settings fill in, and the types of values.
+"""The placeholder for the default serdes of the settings, and the SQL types of serdes.
 
-Serdes themselves are `moldau.serdes`. Start at `DefaultSerde` and `type_of`.
+The serdes are in `moldau.serdes`. Start at `DefaultSerde` and `type_of`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TYPES: Mapping[type, DataType] = {
 
 
 def type_of(serde: Serde) -> DataType | None:
-    """The type of a serde's values, where it is known: a serde may declare it as its `data_type`."""
+    """The type of a serde's values, if known: a serde may declare it as its `data_type`."""
     if isinstance(serde, ListSerde):
         items = type_of(serde.inner)
         return None if items is None else Array(items)
@@ -49,7 +49,7 @@ def type_of(serde: Serde) -> DataType | None:
 
 @dataclass(frozen=True, slots=True)
 class DefaultSerde:
-    """The serde of `default.key.serde` or `default.value.serde`, put in place by `rewrites.with_default_serdes`."""
+    """Placeholder for `default.key.serde` or `default.value.serde`; `rewrites.serde_places` replaces it."""
 
     part: str
 
@@ -60,7 +60,7 @@ class DefaultSerde:
         raise self.missing()
 
     def missing(self) -> SerdeError:
-        """The refusal of a pipeline that names no serde, neither here nor in its settings."""
+        """The error where neither the operator nor the settings name a serde."""
         return SerdeError(
             f"no serde for a {self.part}: name one where records are read, grouped, joined, kept or written "
             f"(Consumed, Grouped, Joined, Materialized, Produced), or set default.{self.part}.serde"

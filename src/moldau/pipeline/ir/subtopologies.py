@@ -1,7 +1,7 @@
-"""A topology cut into the pieces that run per partition, as Kafka Streams cuts it.
+"""A topology split into sub-topologies, which run per partition, as Kafka Streams splits it.
 
-Nodes belong together when one feeds the other or when they share a store; records enter another piece only through
-`Repartition` nodes. A piece may feed itself, and pieces may feed each other in a cycle: `waves` tells. Pure;
+Nodes are in the same sub-topology ("piece") when one feeds the other or when they share a store; records enter another
+piece only through `Repartition` nodes. A piece may feed itself, and pieces may feed each other in a cycle, see `waves`.
 `pipeline.cores` runs a piece. Start at `split`.
 """
 
@@ -27,30 +27,30 @@ __all__ = ["SubTopology", "split", "waves"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SubTopology:
-    """What runs together in one partition."""
+    """Nodes that run together in one task per partition."""
 
     index: int
     nodes: tuple[Node, ...]
-    """All of the piece, inputs before what they feed; the nodes that one node feeds get its records in this order.
+    """All nodes of the piece in topological order; the children of a node get its records in this order.
 
     A `Repartition` is both in the piece that writes it and in the one that reads it. Global tables are left out.
     """
     inputs: tuple[Source | Repartition, ...]
-    """Where records come in, in the order in which records of one timestamp are taken."""
+    """The entry points, in the order in which records with equal timestamps are taken."""
     outputs: tuple[Sink | Repartition, ...]
     global_tables: tuple[GlobalTableSource, ...]
-    """Tables that are known whole in every partition."""
+    """Tables that every partition has as a whole."""
 
 
 def split(nodes: Iterable[Node]) -> tuple[SubTopology, ...]:
-    """Cut at repartitionings; `nodes` has inputs before what they feed."""
+    """Split at repartitionings; `nodes` are in topological order."""
     ordered = tuple(nodes)
     members = _members(ordered)
     return tuple(_piece(index, ordered, group) for index, group in enumerate(members))
 
 
 def waves(pieces: tuple[SubTopology, ...]) -> tuple[tuple[SubTopology, ...], ...]:
-    """The pieces in an order in which each comes after those that feed it; pieces in a cycle come together."""
+    """The pieces in topological order; pieces that form a cycle are in the same wave."""
     feeds = {
         piece.index: {other.index for other in pieces if any(output in other.inputs for output in piece.outputs)}
         for piece in pieces
@@ -79,7 +79,7 @@ def _reachable(start: int, feeds: dict[int, set[int]]) -> set[int]:
 
 
 class _Groups:
-    """Names in disjoint groups."""
+    """Names in disjoint groups (union-find)."""
 
     def __init__(self) -> None:
         self._leader: dict[str, str] = {}
@@ -97,7 +97,7 @@ class _Groups:
 
 
 def _members(nodes: tuple[Node, ...]) -> list[set[str]]:
-    """Names of the nodes that run together, in order of their first node; a `Repartition` counts where it is read."""
+    """Names of the nodes of each piece, ordered by their first node; a `Repartition` is in the piece that reads it."""
     groups = _Groups()
     for node in nodes:
         if isinstance(node, Repartition | GlobalTableSource):
@@ -136,7 +136,7 @@ def _piece(index: int, ordered: tuple[Node, ...], members: set[str]) -> SubTopol
     nodes = tuple(node for node in ordered if node.name in members | written)
     needed = {source.name for node in nodes for source in inputs_of(node)}
     if any(isinstance(node, Process | TableTransformValues) for node in nodes):
-        # A processor may read any global table without having said so before.
+        # A processor may read any global table without declaring it.
         needed |= {node.name for node in ordered if isinstance(node, GlobalTableSource)}
     read = tuple(node for node in nodes if isinstance(node, Source | Repartition) and node.name in members)
     return SubTopology(

@@ -1,6 +1,6 @@
 """A whole pipeline: its nodes, and what follows from them.
 
-Nothing runs here. `subtopologies` cuts it, `describing` and `drawing` print it. Start at `Topology`.
+Nothing runs here. `subtopologies` splits it, `describing` and `drawing` print it. Start at `Topology`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Topology:
                 raise TopologyError(f"two nodes are called {node.name}", node.origin)
             for source in inputs_of(node):
                 if source.name not in known:
-                    raise TopologyError(f"{node.name} is fed by {source.name}, which comes later or never", node.origin)
+                    raise TopologyError(f"the input {source.name} of {node.name} is not before it", node.origin)
             known.add(node.name)
 
     def node(self, name: str) -> Node:
@@ -44,7 +44,7 @@ class Topology:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Where records come from, global tables left out."""
+        """The sources except global tables."""
         return tuple(n for n in self.nodes if isinstance(n, Source) and not isinstance(n, GlobalTableSource))
 
     @property
@@ -62,7 +62,7 @@ class Topology:
 
     @cached_property
     def stores(self) -> dict[str, Materialization]:
-        """Everything that nodes ask to be stored, by name."""
+        """The stores of all nodes, by name."""
         found: dict[str, Materialization] = {}
         for node in self.nodes:
             for name in getattr(type(node), "__dataclass_fields__", ()):
@@ -90,10 +90,10 @@ class Topology:
         return Topology(with_default_serdes(self.nodes, key=key, value=value))
 
     def with_prepared_serdes(self, prepare: SerdeChange) -> Topology:
-        """The same pipeline with what `prepare` makes of each serde, such as one that knows the settings."""
+        """The same pipeline with each serde replaced by what `prepare` returns, such as a configured one."""
         return Topology(with_serdes(self.nodes, prepare))
 
 
 def split(topology: Topology) -> tuple[SubTopology, ...]:
-    """Cut a topology into the pieces that run per partition, foreign-key joins lowered first."""
+    """Split a topology into sub-topologies; foreign-key joins are lowered first."""
     return cut(lower_foreign_key_joins(topology.nodes))

@@ -1,7 +1,7 @@
-"""Type variables for keys and values, by Kafka Streams' letters, so that editors know what flows through a pipeline.
+"""Type variables for keys and values, with Kafka Streams' letters, so that type checkers can check a pipeline.
 
-Each stands for anything where nothing is known: `KStream` alone is `KStream[Any, Any]`. Type checkers understand such
-defaults (PEP 696), Python itself does so only from 3.13 on.
+Each defaults to `Any`: `KStream` alone is `KStream[Any, Any]`. Type checkers support such defaults (PEP 696), Python
+itself only from 3.13 on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ else:
 
     K, V = TypeVar("K"), TypeVar("V")
     KR, VR = TypeVar("KR"), TypeVar("VR")
-    """Of what an operator makes."""
+    """Of the result of an operator."""
     KO, VO = TypeVar("KO"), TypeVar("VO")
     """Of the other side of a join."""
 

@@ -1,4 +1,4 @@
-"""The types of values that expressions know. They are those of SQL, and independent of any engine or format."""
+"""The data types of expressions: those of SQL, independent of any engine or format."""
 
 from __future__ import annotations
 

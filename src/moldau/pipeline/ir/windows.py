@@ -1,4 +1,4 @@
-"""Windows as people declare them. Which window a record falls into is decided in `pipeline.cores`."""
+"""Window definitions. Which window a record falls into is computed in `pipeline.cores`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SlidingWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionWindow:
-    """Activity that is interrupted by no more than the gap."""
+    """Records that are at most the gap apart."""
 
     gap_ms: int
     grace_ms: int

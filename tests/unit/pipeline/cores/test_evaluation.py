@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moldau.pipeline.cores.evaluation import _LENIENT, _STRICT, compiled
+from moldau.pipeline.cores.evaluation import _LENIENT, _STRICT, compile_expression
 from moldau.pipeline.dsl import expression_functions as f
 from moldau.pipeline.dsl.expressions import aggregate, call, col, expression_of, key, lit, value
 from moldau.pipeline.ir import types
@@ -21,7 +21,7 @@ RECORD = {"likes": 11, "text": " Hello World ", "tags": ["a", "b"], "none": None
 
 def result(term: Any, **arguments: Any) -> Any:
     arguments = arguments or {"key": "k", "value": RECORD}
-    return compiled(expression_of(term), tuple(arguments))(*arguments.values())
+    return compile_expression(expression_of(term), tuple(arguments))(*arguments.values())
 
 
 @pytest.mark.parametrize(
@@ -168,11 +168,11 @@ def test_arguments_go_by_the_names_they_are_given() -> None:
 
 def test_what_cannot_be_computed_is_refused_before_the_first_record() -> None:
     with pytest.raises(TopologyError, match="aggregate is not known here, only key, value"):
-        compiled(aggregate.expression, ("key", "value"))
+        compile_expression(aggregate.expression, ("key", "value"))
     with pytest.raises(TopologyError, match="no function called FROBNICATE"):
-        compiled(call("FROBNICATE", 1).expression, ())
+        compile_expression(call("FROBNICATE", 1).expression, ())
     with pytest.raises(TopologyError, match="cast"):
-        compiled(value.cast(Primitive.TIMESTAMP).expression, ("value",))
+        compile_expression(value.cast(Primitive.TIMESTAMP).expression, ("value",))
 
 
 def test_every_function_that_is_promised_can_be_computed() -> None:

@@ -91,7 +91,7 @@ def test_the_store_moves_neither_stream_time_nor_schedules() -> None:
 
 def test_other_processors_may_only_read_it() -> None:
     run = running(put_upper, use=put_upper)
-    with pytest.raises(ProcessingError, match="'names' is global and can only be read here, not put"):
+    with pytest.raises(ProcessingError, match="'names' is global and read-only here: put is not allowed"):
         run.pipe("in", b"a", b"v", 5)
 
 

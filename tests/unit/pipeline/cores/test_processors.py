@@ -133,7 +133,7 @@ def test_a_global_table_can_be_read_by_any_processor_and_written_by_none() -> No
     node = ir.Process(name="process", input=source, supplier=function(lambda: Calling(work)))
     run = Run(source, everywhere, node, sink(node))
     run.pipe("global", "k", "g", 5)
-    with pytest.raises(ProcessingError, match="'global-store' is global and can only be read here, not put"):
+    with pytest.raises(ProcessingError, match="'global-store' is global and read-only here: put is not allowed"):
         run.pipe("in", "k", "v", 10)
 
 
@@ -212,7 +212,7 @@ def test_a_processor_of_values_passes_the_key_it_was_given() -> None:
 
 def test_a_processor_of_values_may_not_change_keys() -> None:
     run = calling(lambda context, record: context.forward(record.with_key("other")), keeps_key=True)
-    with pytest.raises(ProcessingError, match="process may change values only, and forwarded key 'other' for 'k'"):
+    with pytest.raises(ProcessingError, match="process may change values only, but forwarded key 'other' for 'k'"):
         run.pipe("in", "k", "v", 1)
 
 

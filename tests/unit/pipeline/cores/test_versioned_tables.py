@@ -280,5 +280,5 @@ def test_a_grace_needs_a_versioned_table() -> None:
     join = ir.StreamTableJoin(
         name="join", left=left, right=right, joiner=function(both), kind=LEFT, grace_ms=10, buffer=stored("buffer")
     )
-    with pytest.raises(TopologyError, match="join: a stream waits with a grace period only for a versioned table"):
+    with pytest.raises(TopologyError, match="join: a grace period needs a versioned table"):
         Run(left, right, join, sink(join))

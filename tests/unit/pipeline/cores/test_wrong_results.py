@@ -61,12 +61,12 @@ def starting(init: Callable[[ProcessorContext], Any]) -> Callable[[KStream], KSt
 @pytest.mark.parametrize(
     ("describe", "message"),
     [
-        (lambda s: s.map(lambda k, v: v), r"must return a pair \(key, value\), and returned 'value' \(str\)"),
-        (lambda s: s.map(lambda k, v: None), r"a pair \(key, value\), and returned None"),
-        (lambda s: s.flat_map(lambda k, v: [v]), r"a pair \(key, value\), and returned 'value'"),
+        (lambda s: s.map(lambda k, v: v), r"must return a pair \(key, value\), but returned 'value' \(str\)"),
+        (lambda s: s.map(lambda k, v: None), r"a pair \(key, value\), but returned None"),
+        (lambda s: s.flat_map(lambda k, v: [v]), r"a pair \(key, value\), but returned 'value'"),
         (lambda s: s.flat_map(lambda k, v: None), "must return any number of results, such as a list"),
-        (lambda s: s.flat_map_values(lambda v: 5), r"any number of results, such as a list, and returned 5 \(int\)"),
-        (processing(lambda context, record: context.forward(record.value)), r"forwards 'value' \(str\); make it a rec"),
+        (lambda s: s.flat_map_values(lambda v: 5), r"any number of results, such as a list, but returned 5 \(int\)"),
+        (processing(lambda context, record: context.forward(record.value)), r"forwards 'value' \(str\); forward a Rec"),
         (processing(lambda context, record: context.forward(record.key, record.value)), r"forwards 'k' \(str\)"),
     ],
 )
@@ -83,7 +83,7 @@ def test_rows_of_a_table_are_grouped_by_pairs() -> None:
     )
     with (
         TopologyTestDriver(builder.build()) as driver,
-        pytest.raises(ProcessingError, match=r"must return a pair \(key, value\), and returned 'value'"),
+        pytest.raises(ProcessingError, match=r"must return a pair \(key, value\), but returned 'value'"),
     ):
         driver.create_input_topic("in", TEXT, TEXT).pipe_input("k", "value")
 
@@ -138,7 +138,7 @@ def test_a_processor_that_cannot_be_made_names_its_line() -> None:
         (
             lambda c: c.schedule(timedelta(seconds=5), "stream", print),
             InvalidScheduleError,
-            "a schedule goes by PunctuationType.STREAM_TIME or PunctuationType.WALL_CLOCK_TIME, not 'stream'",
+            "the type of a schedule is PunctuationType.STREAM_TIME or PunctuationType.WALL_CLOCK_TIME, not 'stream'",
         ),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from moldau.pipeline.dsl import expression_functions as f
 from moldau.pipeline.dsl.expressions import expression_of, key, lit, value
 from moldau.pipeline.ir.expressions import FUNCTIONS, columns_of
-from moldau.pipeline.ir.inference import typed
+from moldau.pipeline.ir.inference import with_types
 from moldau.pipeline.ir.types import Array, DataType, Decimal, Map, Primitive, Struct
 
 TWEET = Struct(
@@ -58,7 +58,7 @@ TWEET = Struct(
     ],
 )
 def test_a_type_follows_from_the_columns(term: Any, expected: DataType | None) -> None:
-    assert typed(expression_of(term), {"key": Primitive.STRING, "value": TWEET}).type == expected
+    assert with_types(expression_of(term), {"key": Primitive.STRING, "value": TWEET}).type == expected
 
 
 def test_the_columns_an_expression_reads_are_known() -> None:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from tests.unit.pipeline.ir.small_nodes import count, join_streams, join_table, repartition, stream, table
 
 from moldau.pipeline.ir.nodes import JoinKind, Node, Repartition
-from moldau.pipeline.ir.rewrites.null_keys import dropping_null_keys
+from moldau.pipeline.ir.rewrites.null_keys import drop_null_keys
 
 
 def dropping(*nodes: Node) -> dict[str, bool]:
-    return {node.name: node.drops_null_keys for node in dropping_null_keys(nodes) if isinstance(node, Repartition)}
+    return {node.name: node.drops_null_keys for node in drop_null_keys(nodes) if isinstance(node, Repartition)}
 
 
 def test_an_aggregation_takes_none() -> None:

@@ -40,7 +40,7 @@ def test_a_setting_names_optimizations(setting: str | None, wanted: tuple[str, .
 
 @pytest.mark.parametrize("setting", ["most", "", "all,none", "all,merge.repartition.topics", True])
 def test_a_wrong_setting_is_refused_with_what_it_may_be(setting: object) -> None:
-    with pytest.raises(TopologyError, match="write none or all alone, or some of reuse"):
+    with pytest.raises(TopologyError, match="set none or all alone, or a comma-separated list of reuse"):
         StreamsBuilder().build({"topology.optimization": setting})
     with pytest.raises(InvalidConfigError, match=r"topology\.optimization is "):
         StreamsSettings.of({"application.id": "a", "bootstrap.servers": "b:1", "topology.optimization": setting})

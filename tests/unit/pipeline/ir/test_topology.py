@@ -53,7 +53,7 @@ def test_two_nodes_of_one_name_are_refused_with_the_users_line() -> None:
 def test_what_feeds_a_node_comes_before_it() -> None:
     source = stream("in")
     mapped = map_values("mapped", source)
-    with pytest.raises(TopologyError, match="mapped is fed by in"):
+    with pytest.raises(TopologyError, match="the input in of mapped is not before it"):
         Topology((mapped, source))
 
 

@@ -1,1 +1,1 @@
-"""Aggregations, by key and by window, and holding their results back. Start at `aggregation`."""
+"""Aggregations by key and by window, and the suppression of their intermediate results. Start at `aggregation`."""

@@ -1,8 +1,8 @@
-"""Folding the records of each key into one row: count, reduce, aggregate and cogroup without windows.
+"""Aggregation per key without windows: count, reduce, aggregate and cogroup.
 
-A record without key or value is dropped. A row's time is the largest of all records folded into it. Of a grouped
-table, a change takes its old row out of the aggregate, then adds the new one. Start at `AggregateProcessor`; windows
-are in the modules beside this one.
+A record without key or value is dropped. A row's timestamp is the largest of all records aggregated into it. A change
+of a grouped table subtracts the old row from the aggregate, then adds the new one. Start at `AggregateProcessor`;
+windowed aggregations are in the other modules of this folder.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class AggregateProcessor(TableProcessor):
         key_bytes = store.encode_key(key)
         row = store.row(key_bytes)
         if row is None:
-            new = self._folding.folded(key, value, None)
+            new = self._folding.add_value(key, value, None)
         else:
             new = self._folding.add(key, value, row[0])
             timestamp = max(timestamp, row[1])
@@ -58,16 +58,16 @@ class AggregateProcessor(TableProcessor):
         self.emit(key_bytes, _new(Record, (key, new, timestamp, headers)), old)
 
     def _old(self, key_bytes: bytes) -> Any:
-        # Read anew: the user's function may have changed the aggregate it was given instead of making another one.
+        # Read again: the user's function may have modified the aggregate it was given instead of returning a new one.
         row = self._store.row(key_bytes)
         if row is not None:
             return row.value
-        # The row before the first is the one that aggregates begin with, except where changes come out of a cache.
-        return None if self.is_caching else self._folding.begun()
+        # The old value of the first change is the initial aggregate, except where changes are cached.
+        return None if self.is_caching else self._folding.initial_aggregate()
 
 
 class CountProcessor(TableProcessor):
-    """Counting, made short because it is what most pipelines do; for counts that the store holds as they are."""
+    """Optimized count, for stores that hold counts as plain objects."""
 
     def __init__(self, node: ir.Aggregate, context: TaskContext) -> None:
         super().__init__(node, context, node.table)
@@ -102,13 +102,13 @@ class CountProcessor(TableProcessor):
 
 
 class TableAggregateProcessor(TableProcessor):
-    """Aggregation with undo."""
+    """Aggregation of a grouped table, with a subtractor."""
 
     def __init__(self, node: ir.AggregateTable, context: TaskContext) -> None:
         super().__init__(node, context, node.table)
         self._folding = folding_of(node.aggregator)
         if self._folding.remove is None:
-            raise StateError(f"{node.name} ({node.origin}): an aggregation of a table needs a function that takes away")
+            raise StateError(f"{node.name} ({node.origin}): an aggregation of a table needs a subtractor")
         self._remove = self._folding.remove
         self._store = context.timestamped_store(node.table)
         context.views[node.name] = self._store
@@ -134,7 +134,7 @@ class TableAggregateProcessor(TableProcessor):
             if removed is not None or added is not None:
                 timestamp = max(timestamp, row.timestamp)
         if added is not None:
-            aggregate = self._folding.folded(key, added, aggregate)
+            aggregate = self._folding.add_value(key, added, aggregate)
         old = self._old(key_bytes) if self.sends_old_values or self.is_caching else None
         store.put_row(key_bytes, aggregate, timestamp)
         if aggregate is None and self.is_caching:
@@ -142,6 +142,6 @@ class TableAggregateProcessor(TableProcessor):
         self.emit(key_bytes, Record(key, aggregate, timestamp, headers), old)
 
     def _old(self, key_bytes: bytes) -> Any:
-        # Read anew: the user's function may have changed the aggregate it was given instead of making another one.
+        # Read again: the user's function may have modified the aggregate it was given instead of returning a new one.
         row = self._store.row(key_bytes)
         return None if row is None else row.value

@@ -1,4 +1,4 @@
-"""What an aggregator does to one aggregate: begin it, add to it, take away from it, merge it with another."""
+"""The functions of an aggregator: initialize an aggregate, add to it, subtract from it, merge two."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Folding(NamedTuple):
     merge: Callable[[Any, Any, Any], Any] | None = None
     """(key, one aggregate, other aggregate) -> aggregate"""
 
-    def folded(self, key: Any, value: Any, aggregate: Any) -> Any:
-        """The aggregate with one more value; None stands for one that has not begun."""
+    def add_value(self, key: Any, value: Any, aggregate: Any) -> Any:
+        """The aggregate with one more value; an aggregate of None is initialized first."""
         if aggregate is not None:
             return self.add(key, value, aggregate)
         return value if self.initial is None else self.add(key, value, self.initial())
 
-    def begun(self) -> Any:
-        """The aggregate of no values at all."""
+    def initial_aggregate(self) -> Any:
+        """The aggregate of no values."""
         return None if self.initial is None else self.initial()
 
 
@@ -41,7 +41,7 @@ def folding_of(aggregator: ir.Aggregator) -> Folding:
         case ir.Count():
             return Folding(int, _one_more, _one_less, _both_counts)
         case ir.Reduce(adder=adder, subtractor=subtractor):
-            return Folding(None, _reducing(adder), _reducing(subtractor), _merging_reduced(adder))
+            return Folding(None, _reduce_function(adder), _reduce_function(subtractor), _reduce_merger(adder))
         case ir.Fold(initializer=initializer, adder=adder, subtractor=subtractor, merger=merger):
             return Folding(
                 callable_of(initializer),
@@ -63,15 +63,15 @@ def _both_counts(key: Any, one: int, other: int) -> int:
     return one + other
 
 
-def _reducing(function: Function | None) -> Any:
+def _reduce_function(function: Function | None) -> Any:
     if function is None:
         return None
     reduce = callable_of(function, "aggregate", "value")
     return lambda key, value, aggregate: reduce(aggregate, value)
 
 
-def _merging_reduced(function: Function) -> Any:
-    # Either session may be the one that has not begun: Kafka Streams merges into an empty one first.
+def _reduce_merger(function: Function) -> Any:
+    # Either aggregate may be None: Kafka Streams merges the first session into an empty one.
     reduce = callable_of(function, "aggregate", "value")
 
     def merge(key: Any, one: Any, other: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Folding records by key in sessions, which grow and merge as records come in.
+"""Aggregation in session windows, which grow and merge as records arrive.
 
-A record merges all sessions it touches, by the gap, into one. Each merged session ends with a tombstone under its own
-window, then the new one is told; a session's time is its end. Start at `SessionProcessor`.
+A record merges all sessions within the inactivity gap into one. For each merged session a tombstone is emitted under
+its window, then the new session; a session's timestamp is its end. Start at `SessionProcessor`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,11 @@ class SessionProcessor(WindowedProcessor):
         window = node.window
         assert isinstance(window, SessionWindow)
         if folding.merge is None:
-            raise StateError(
-                f"{node.name} ({node.origin}): an aggregation in sessions needs a function that merges two"
-            )
+            raise StateError(f"{node.name} ({node.origin}): an aggregation in sessions needs a session merger")
         self._merge = folding.merge
         self._gap, self._grace = window.gap_ms, window.grace_ms
         retention = self._gap + self._grace if node.table.retention_ms is None else node.table.retention_ms
-        # Unlike windows, sessions that are told at close are hidden no later than others.
+        # Unlike time windows, sessions emitted on close are not visible any longer than others.
         shown = None if self.emits_at_close else self.shown_ms(retention)
         self._store = context.session_store(node.table, retention_ms=retention, shown_ms=shown)
         context.views[node.name] = self._store
@@ -63,35 +61,35 @@ class SessionProcessor(WindowedProcessor):
         else:
             self._merge_into(record, key_bytes, found, merged)
         if self.emits_at_close:
-            self.tell_closed(record, close_time)
+            self.emit_closed(record, close_time)
 
     def _merge_into(self, record: Record, key_bytes: bytes, found: list[tuple[Window, Any]], merged: Window) -> None:
         key, value, timestamp, _ = record
         give = self._store.holding.give
-        aggregate = self.folding.begun()
+        aggregate = self.folding.initial_aggregate()
         for _, held in found:
             aggregate = self._merge(key, aggregate, give(held))
         if merged != (timestamp, timestamp):
             for window, held in found:
                 self._store.put_session(key_bytes, window, None)
-                self._tell(record, key_bytes, window, None, give(held))
-        aggregate = self.folding.folded(key, value, aggregate)
-        # A session of this very moment is replaced without a word about what it was, except to a cache.
+                self._emit_session(record, key_bytes, window, None, give(held))
+        aggregate = self.folding.add_value(key, value, aggregate)
+        # A session with the same window is replaced without a tombstone, except with a cache.
         replaced = give(found[0][1]) if self.is_caching and found and found[0][0] == merged else None
         held = None if aggregate is None else self._store.holding.hold(aggregate)
         self._store.put_session(key_bytes, merged, held)
-        self._tell(record, key_bytes, merged, aggregate, replaced)
+        self._emit_session(record, key_bytes, merged, aggregate, replaced)
 
-    def _tell(self, record: Record, key_bytes: bytes, window: Window, new: Any, old: Any) -> None:
+    def _emit_session(self, record: Record, key_bytes: bytes, window: Window, new: Any, old: Any) -> None:
         if not self.emits_at_close:
-            # Only out of a cache does a session carry the headers of its record.
+            # As in Kafka Streams, only cached sessions carry the headers of their record.
             headers = record.headers if self.is_caching else ()
             if self.is_caching and self._store.has_expired(window):
-                old = None  # the cache asks its store for it, where it is no longer to be seen
+                old = None  # the cache reads it from its store, where it is no longer visible
             self.emit((key_bytes, window), Record(Windowed(record.key, window), new, window.end, headers), old)
 
-    def closed(self, told_until: int, close_time: int) -> list[tuple[Any, Any, int]] | None:
-        first, last = max(0, told_until), close_time - 1
+    def closed_results(self, emitted_until: int, close_time: int) -> list[tuple[Any, Any, int]] | None:
+        first, last = max(0, emitted_until), close_time - 1
         if last < 0 or last < first:
             return None
         store = self._store

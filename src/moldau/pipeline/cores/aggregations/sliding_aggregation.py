@@ -1,8 +1,8 @@
-"""Folding records by key in sliding windows, one for every set of records that are at most so far apart.
+"""Aggregation in sliding windows (KIP-450), one for every set of records that are at most the difference apart.
 
-Every record ends a window (its *left* one) and begins one right after itself (its *right* one), the latter only if
-other records fall into it. The windows that exist tell which records came before: the largest timestamp in a window is
-kept as its row's time. Start at `SlidingWindowProcessor`.
+Every record ends a window (its *left* window), and a window begins right after it (its *right* window) if other records
+fall into it. Earlier records are found through the existing windows, whose row timestamp is their largest record
+timestamp. Start at `SlidingWindowProcessor`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["SlidingWindowProcessor"]
 
 
 class _Neighbours:
-    """What the windows around a record tell about the records around it."""
+    """What the windows around a record say about the records around it."""
 
     __slots__ = ("has_left", "has_right", "left", "previous", "right", "starts")
 
@@ -29,15 +29,15 @@ class _Neighbours:
         self.left: ValueAndTimestamp | None = None
         """The nearest window that ends before the record."""
         self.right: ValueAndTimestamp | None = None
-        """The latest window around the record; what it holds after the record belongs into the right window."""
+        """The latest window that contains the record; its records after this one belong to the right window."""
         self.has_left = False
         self.has_right = False
         self.previous: int | None = None
-        """The time of the record before this one."""
+        """The timestamp of the previous record."""
 
 
 class SlidingWindowProcessor(WindowedProcessor):
-    """An aggregation in sliding windows. Rows are passed around as held, for they are folded more than once."""
+    """An aggregation in sliding windows. Rows are passed in their stored form, since several windows use them."""
 
     def __init__(
         self,
@@ -75,14 +75,14 @@ class SlidingWindowProcessor(WindowedProcessor):
         if timestamp < self._difference:
             self._process_early(record, key_bytes)
             return
-        around = self._updated_windows_around(record, key_bytes)
+        around = self._update_windows_around(record, key_bytes)
         if around is not None:
             self._create_windows(record, key_bytes, around)
         if self.emits_at_close:
-            self.tell_closed(record, self._close_time)
+            self.emit_closed(record, self._close_time)
 
-    def _updated_windows_around(self, record: Record, key_bytes: bytes) -> _Neighbours | None:
-        """Add the record to the windows it falls into, latest first; None where no new window can be needed."""
+    def _update_windows_around(self, record: Record, key_bytes: bytes) -> _Neighbours | None:
+        """Add the record to the existing windows it falls into, latest first; None where no new window is needed."""
         timestamp = record.timestamp
         around = _Neighbours()
         found = self._store.rows.of_key(key_bytes, max(0, timestamp - 2 * self._difference), timestamp + 1)
@@ -122,10 +122,10 @@ class SlidingWindowProcessor(WindowedProcessor):
         start = record.timestamp + 1
         self._store.rows.put(start, key_bytes, right)
         value, timestamp = self._store.holding.give(right)
-        self._tell(record, key_bytes, start, ValueAndTimestamp(value, timestamp), None)
+        self._emit_window(record, key_bytes, start, ValueAndTimestamp(value, timestamp), None)
 
     def _process_early(self, record: Record, key_bytes: bytes) -> None:
-        """Windows cannot start before time 0: records within the first difference share the one that starts there."""
+        """Process a record earlier than the difference: no window starts before time 0, so these records share one."""
         timestamp = record.timestamp
         around = _Neighbours()
         first: ValueAndTimestamp | None = None
@@ -147,39 +147,39 @@ class SlidingWindowProcessor(WindowedProcessor):
         self._update(record, key_bytes, 0, first)
 
     def _update(self, record: Record, key_bytes: bytes, start: int, base: ValueAndTimestamp | None) -> None:
-        """Fold the record into what a window begins with, or holds already, unless the window has closed."""
+        """Add the record to a window, or to its initial aggregate `base`, unless the window has closed."""
         if start + self._difference < self._close_time:
             self.drop_expired()
             return
         key, value, timestamp, _ = record
         give = self._store.holding.give
         if base is None:
-            new = self.folding.folded(key, value, None)
+            new = self.folding.add_value(key, value, None)
         else:
-            new = self.folding.folded(key, value, give(base)[0])
+            new = self.folding.add_value(key, value, give(base)[0])
             timestamp = max(timestamp, base[1])
         old = self._old(key_bytes, start, base) if self.sends_old_values or self.is_caching else None
         self._store.put_row(start, key_bytes, new, timestamp)
         if new is None and self.is_caching:
             timestamp = record.timestamp  # see TableProcessor.emit
-        self._tell(record, key_bytes, start, ValueAndTimestamp(new, timestamp), old)
+        self._emit_window(record, key_bytes, start, ValueAndTimestamp(new, timestamp), old)
 
     def _old(self, key_bytes: bytes, start: int, base: ValueAndTimestamp | None) -> Any:
         if self.is_caching:
             row = None if self._store.rows.has_expired(start) else self._store.row(start, key_bytes)
             return None if row is None else row.value
-        return self.folding.begun() if base is None else self._store.holding.give(base)[0]
+        return self.folding.initial_aggregate() if base is None else self._store.holding.give(base)[0]
 
-    def _tell(self, record: Record, key_bytes: bytes, start: int, row: ValueAndTimestamp, old: Any) -> None:
+    def _emit_window(self, record: Record, key_bytes: bytes, start: int, row: ValueAndTimestamp, old: Any) -> None:
         if not self.emits_at_close:
             windowed = Windowed(record.key, self._store.window(start))
             self.emit((start, key_bytes), Record(windowed, row.value, row.timestamp, record.headers), old)
 
-    def closed(self, told_until: int, close_time: int) -> list[tuple[Any, Any, int]] | None:
+    def closed_results(self, emitted_until: int, close_time: int) -> list[tuple[Any, Any, int]] | None:
         last = close_time - self._difference - 1
         if last < 0:
             return None
-        first = 0 if told_until == NO_TIMESTAMP else max(0, told_until - self._difference)
+        first = 0 if emitted_until == NO_TIMESTAMP else max(0, emitted_until - self._difference)
         store = self._store
         return [
             (Windowed(store.decode_key(key), store.window(start)), *store.holding.give(held))

@@ -1,7 +1,8 @@
-"""Holding changes of a table back: until their window closes, for a while, or while there is room.
+"""Suppression (KIP-328): hold back changes of a table until their window closes or a time limit passes.
 
-Time is the largest timestamp this operator has seen. With each record, whatever is due leaves, earliest first; then, if
-the buffer is too full, either the earliest go early or the pipeline ends. Start at `SuppressProcessor`.
+Time is the largest timestamp this operator has seen. Each record first releases the changes that are due, earliest
+first; then, if the buffer is over its limits, the earliest are emitted early or the pipeline stops. Start at
+`SuppressProcessor`.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class SuppressProcessor(Processor):
 
     def _release_first(self) -> None:
         key_bytes, held = self._buffer.first()
-        # Tombstones of closed windows say nothing: nobody downstream has heard of the window.
+        # The tombstone of a closed window is dropped: nothing was emitted downstream for that window.
         if held.new is not None or not self._is_final:
             decode = self._codec.decode_value
             new = None if held.new is None else decode(held.new)
@@ -88,7 +89,7 @@ class SuppressProcessor(Processor):
             raise BufferFullError(
                 f"{self.node.name} ({self.node.origin}): the buffer holds {len(self._buffer)} records "
                 f"(at most {self._max_records}) and {self._buffer.bytes_held} bytes (at most {self._max_bytes}); "
-                "allow more, or let it emit early",
+                "raise the limit, or use emit_early_when_full",
                 self.context.place,
                 self.node.name,
                 self.node.origin,
@@ -98,7 +99,7 @@ class SuppressProcessor(Processor):
 
 
 class _SuppressedView:
-    """What those downstream know of the table: of a held key, the value before."""
+    """The table as seen downstream: of a held key, the last emitted value."""
 
     def __init__(self, buffer: SuppressionBuffer, context: TaskContext, node: ir.Suppress) -> None:
         self._buffer = buffer

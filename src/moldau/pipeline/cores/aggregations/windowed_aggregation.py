@@ -1,8 +1,8 @@
-"""Folding records by key in tumbling, hopping and unlimited windows.
+"""Aggregation in tumbling, hopping and unlimited windows.
 
-A record belongs to every window that starts at or before it and ends after it; windows that have closed, by the grace,
-take no more. A record without a key is dropped, one without a value is folded like any other, as in Kafka Streams.
-Start at `TimeWindowProcessor`.
+A record belongs to every window that starts at or before it and ends after it; windows whose grace period is over take
+no more records. A record without a key is dropped, one without a value is aggregated like any other, as in Kafka
+Streams. Start at `TimeWindowProcessor`.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class TimeWindowProcessor(WindowedProcessor):
             shown_ms=self.shown_ms(retention),
         )
         self._windows: dict[int, Window] = {}
-        """Windows by start, those used lately: they need not be made for each record."""
+        """Recently used windows by start, so that they are not created for each record."""
         self._encode_key = self._store.encode_key
         self._held_row = self._store.rows.get
         self._is_plain = self._store.holding.is_plain
         self._is_tumbling = self._size == self._advance and not self._origin
-        # A cache in front of the store still shows the windows that a jump in time makes the store forget.
+        # A cache still shows the windows that a jump in stream time expires in the store.
         self._tells_before_update = self.emits_at_close and self.has_cache
         context.views[node.name] = self._store
 
@@ -71,7 +71,7 @@ class TimeWindowProcessor(WindowedProcessor):
             observed.value = timestamp
         close_time = observed.value - self._grace
         if self._tells_before_update:
-            self.tell_closed(record, close_time)
+            self.emit_closed(record, close_time)
         size = self._size
         key_bytes = self._encode_key(key)
         starts = (timestamp - timestamp % size,) if self._is_tumbling else self._starts(timestamp)
@@ -81,10 +81,10 @@ class TimeWindowProcessor(WindowedProcessor):
             else:
                 self.drop_expired()
         if self.emits_at_close and not self._tells_before_update:
-            self.tell_closed(record, close_time)
+            self.emit_closed(record, close_time)
 
     def _starts(self, timestamp: int) -> range:
-        """Starts of the windows that a time falls into, earliest first."""
+        """Starts of the windows that contain a timestamp, earliest first."""
         if self._origin:
             timestamp -= self._origin
             return range(self._origin, self._origin + (timestamp >= 0))
@@ -99,7 +99,7 @@ class TimeWindowProcessor(WindowedProcessor):
         if row is not None and not self._is_plain:
             row = store.holding.give(row)
         if row is None:
-            new = self.folding.folded(key, value, None)
+            new = self.folding.add_value(key, value, None)
         else:
             new = self.folding.add(key, value, row[0])
             if row[1] > timestamp:  # noqa: PLR1730, as above
@@ -129,15 +129,15 @@ class TimeWindowProcessor(WindowedProcessor):
         row = self._store.row(start, key_bytes)
         if row is not None:
             return row.value
-        return None if self.is_caching else self.folding.begun()
+        return None if self.is_caching else self.folding.initial_aggregate()
 
-    def closed(self, told_until: int, close_time: int) -> list[tuple[Any, Any, int]] | None:
+    def closed_results(self, emitted_until: int, close_time: int) -> list[tuple[Any, Any, int]] | None:
         last = close_time - self._size
         if last < 0:
             return None
         first = 0
-        if told_until != NO_TIMESTAMP:
-            first = max(0, told_until - self._size) + 1
+        if emitted_until != NO_TIMESTAMP:
+            first = max(0, emitted_until - self._size) + 1
             if self._starts(last) == self._starts(first - 1):
                 return None
         store = self._store

@@ -1,9 +1,8 @@
-"""The steps of a foreign-key join; what they are is told in `ir.foreign_key`.
+"""The steps of a foreign-key join; `ir.foreign_key` has the overview.
 
-Which instruction a change of the left table gives, what the right side answers and when a result ends without a partner
-are Kafka Streams' decisions. An answer finds its left row by key; if the row has changed since it asked (one record may
-change a row several times before any answer comes), the digest it asked with is another and the answer is dropped.
-Start at `SubscribeProcessor`.
+Instructions, responses and the moment of tombstones are those of Kafka Streams. A response finds its left row by key;
+if the row has changed since it subscribed (one record may change a row several times before any response arrives), its
+digest differs and the response is dropped. Start at `SubscribeProcessor`.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ LEFT, RIGHT = "left", "right"
 
 
 def digest_of(value: bytes) -> bytes:
-    """What stands for a left row in questions and answers."""
+    """The digest that identifies a version of a left row in subscriptions and responses."""
     return blake2b(value, digest_size=DIGEST_SIZE).digest()
 
 
 class RowsProcessor(Processor):
-    """Beside the left table: rows as they are, for the last step."""
+    """Next to the left table: sends the rows, unchanged, to the last step."""
 
     def __init__(self, node: ForeignKeyRows, context: TaskContext) -> None:
         super().__init__(node, context)
@@ -59,7 +58,7 @@ class RowsProcessor(Processor):
 
 
 class SubscribeProcessor(Processor):
-    """Beside the left table: a change of a row becomes a subscription, and the end of an older one."""
+    """Next to the left table: a change of a row becomes a subscription, and the deletion of the previous one."""
 
     def __init__(self, node: ForeignKeySubscribe, context: TaskContext) -> None:
         super().__init__(node, context)
@@ -79,7 +78,7 @@ class SubscribeProcessor(Processor):
         self._instruct(record, old, new)
 
     def _instruct_left(self, record: Record, old: Any, new: Any) -> None:
-        """A left join wants an answer to every change, also to a deletion: that one has no right key, as a null one."""
+        """Subscribe for a left join, which needs a response to every change; a deletion has a null foreign key."""
         if record.value.new is None and record.value.old is None:
             return
         if old is not None and self._is_other(old, new):
@@ -87,7 +86,7 @@ class SubscribeProcessor(Processor):
         self._subscribe(record, new, Instruction.ANSWER)
 
     def _instruct_inner(self, record: Record, old: Any, new: Any) -> None:
-        """An inner join wants no answer where there was no result before and is none now."""
+        """Subscribe for an inner join, which needs no response where there was no result before and is none now."""
         if new is None:
             if record.value.new is not None:
                 self.context.drop(self.node, "null foreign key")
@@ -119,17 +118,17 @@ class SubscribeProcessor(Processor):
 
 
 def foreign_key_lookup(node: ForeignKeyLookup, context: TaskContext) -> tuple[Processor, ...]:
-    """Beside the right table: the side of subscriptions, and that of the table's changes."""
+    """Next to the right table: the processor of subscriptions, and that of the table's changes."""
     name = node.subscriptions.store
-    store = context.opened(node.subscriptions, Subscriptions, lambda: Subscriptions(name, context.backend(name)))
+    store = context.open(node.subscriptions, Subscriptions, lambda: Subscriptions(name, context.backend(name)))
     return SubscriptionsProcessor(node, context, store), ForeignTableProcessor(node, context, store)
 
 
 class _Answering(Processor):
-    """What both sides of the lookup do: tell a left row what its right row is.
+    """The base of both sides of the lookup: sends responses to left rows.
 
-    Answers leave when the record at hand is done with: where it changes both tables in this task, the left row is then
-    on its way already and arrives before answers that it makes outdated.
+    Responses are sent after the current record is processed: if it changes both tables in this task, the left row has
+    then been sent already and arrives before the responses that it makes outdated.
     """
 
     def __init__(self, node: ForeignKeyLookup, context: TaskContext, store: Subscriptions) -> None:
@@ -142,7 +141,7 @@ class _Answering(Processor):
         context.at_record_end.append(self._send)
 
     def answer(self, subscription: Subscription, right: Any, record: Record, timestamp: int) -> None:
-        """Answer a subscription; `record` is what caused it."""
+        """Respond to a subscription; `record` is the cause."""
         response = Response(
             subscription.primary_partition, subscription.digest, None if right is None else self._encode_right(right)
         )
@@ -157,7 +156,7 @@ class _Answering(Processor):
 
 
 class SubscriptionsProcessor(_Answering):
-    """Subscriptions are remembered, and answered with the right row as it is."""
+    """Stores subscriptions, and responds with the current right row."""
 
     def __init__(self, node: ForeignKeyLookup, context: TaskContext, store: Subscriptions) -> None:
         super().__init__(node, context, store)
@@ -193,7 +192,7 @@ class SubscriptionsProcessor(_Answering):
 
 
 class ForeignTableProcessor(_Answering):
-    """A change of a right row is told to all who want it, at the time of the change."""
+    """Sends a change of a right row to all its subscribers, with the timestamp of the change."""
 
     def process(self, record: Record) -> None:
         if record.key is None or type(record.value) is OutdatedChange:
@@ -204,13 +203,13 @@ class ForeignTableProcessor(_Answering):
 
 
 def foreign_key_resolve(node: ForeignKeyResolve, context: TaskContext) -> tuple[Processor, ...]:
-    """Where the left keys are: the side of left rows, and that of responses."""
+    """Partitioned by left key: the processor of left rows, and that of responses."""
     rows = context.key_value_store(node.rows)
     return LeftRowsProcessor(node, context, rows), ResponsesProcessor(node, context, rows)
 
 
 class LeftRowsProcessor(Processor):
-    """Left rows are remembered as they are."""
+    """Stores the left rows."""
 
     def __init__(self, node: ForeignKeyResolve, context: TaskContext, rows: KeyValueStore) -> None:
         super().__init__(node, context)
@@ -239,12 +238,12 @@ class ResponsesProcessor(Processor):
         if response.digest != (None if row is None else digest_of(row)):
             self.context.drop(self.node, "the left row has changed since it asked")
             return
-        self._result.process(Record(key, self._joined(key, row, response.right), timestamp, headers))
+        self._result.process(Record(key, self._join(key, row, response.right), timestamp, headers))
 
     def link(self, children: Sequence[Link]) -> None:
         self._result.link(children)
 
-    def _joined(self, key: Any, row: bytes | None, right: bytes | None) -> Any:
+    def _join(self, key: Any, row: bytes | None, right: bytes | None) -> Any:
         if right is None and not (self._is_left and row is not None):
             return None
         left_value = None if row is None else self._left.decode_value(row)
@@ -257,5 +256,5 @@ def _codec(context: TaskContext, table: Materialization, side: str) -> Codec:
 
 
 def _topic(context: TaskContext, table: Materialization, side: str) -> str:
-    """What serdes with schemas know the rows of one side by; both sides have the name of the subscriptions' store."""
+    """The topic name for serdes with schemas; that of both sides is derived from the subscription store."""
     return context.settings.internal_topic(f"{table.store}-{side}")

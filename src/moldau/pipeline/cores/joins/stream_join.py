@@ -1,9 +1,9 @@
-"""Joins of two streams: records with one key whose times lie within the window of each other.
+"""Stream-stream joins: records with equal keys whose timestamps are within the window of each other.
 
-A record is joined with what the other side has, then remembered for what comes. In a left or outer join a record
-without a partner is held until stream time (of both sides together) has passed its window and the grace, and then told
-alone; without a grace (the old form of windows) it is told at once, and again when a partner turns up. All that is
-Kafka Streams' doing, down to when it looks for windows that have closed. Start at `StreamJoinSide.process`.
+A record is joined with the buffered records of the other side, then buffered itself. In a left or outer join an
+unmatched record is held until the stream time of both sides is past its window and grace period, and then emitted
+alone; without a grace period (deprecated windows) it is emitted at once, and again with each later match. Kafka Streams
+does the same, including when it looks for closed windows. Start at `StreamJoinSide.process`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _new = tuple.__new__
 
 
 def stream_join(node: StreamStreamJoin, context: TaskContext) -> tuple[Processor, ...]:
-    """The left and the right side of a join; of one that is both sides, the right one has nothing to do."""
+    """The left and the right side of a join; the right side of a self-join does nothing."""
     shared = _Shared(node, context)
     if node.is_self_join:
         return SelfJoin(shared), _OtherSelf(node, context)
@@ -32,7 +32,7 @@ def stream_join(node: StreamStreamJoin, context: TaskContext) -> tuple[Processor
 
 
 class _Shared:
-    """What both sides know: the buffers, the held records, and the time."""
+    """The state of both sides: the buffers, the held records, and stream time."""
 
     def __init__(self, node: StreamStreamJoin, context: TaskContext) -> None:
         window = node.window
@@ -46,13 +46,13 @@ class _Shared:
             RIGHT: self._buffer(RIGHT, node.right_store, retention_ms),
         }
         may_wait = node.kind is not JoinKind.INNER and not node.is_self_join
-        self.held = self._held() if may_wait and window.holds_unmatched else None
+        self.held = self._held_records() if may_wait and window.holds_unmatched else None
         self.stream_time = context.cell(f"{node.name}-stream-time", NO_TIMESTAMP)
         self.next_look = context.cell(f"{node.name}-next-look", None)
-        """The time of a held record: before its window has closed there is no use in looking for closed windows."""
+        """The timestamp of a held record: until its window has closed, no search for closed windows is needed."""
 
     def _buffer(self, side: int, store: Materialization, retention_ms: int) -> JoinBuffer:
-        return self.context.opened(
+        return self.context.open(
             store,
             JoinBuffer,
             lambda: JoinBuffer(
@@ -60,7 +60,7 @@ class _Shared:
             ),
         )
 
-    def _held(self) -> HeldRecords:
+    def _held_records(self) -> HeldRecords:
         name = self.node.outer_store or f"{self.node.left_store.store}-outer"
         held = HeldRecords(name, self.context.backend(name), left=self.codecs[LEFT], right=self.codecs[RIGHT])
         self.context.stores[name] = held
@@ -68,7 +68,7 @@ class _Shared:
 
 
 class StreamJoinSide(Processor):
-    """Records of one side, looking for partners on the other."""
+    """Joins the records of one side with the buffered ones of the other."""
 
     def __init__(self, shared: _Shared, side: int) -> None:
         super().__init__(shared.node, shared.context)
@@ -78,7 +78,7 @@ class StreamJoinSide(Processor):
         self._other_side = RIGHT if side == LEFT else LEFT
         self._mine = shared.buffers[side]
         self._others = shared.buffers[self._other_side]
-        self._held = shared.held
+        self._held_records = shared.held
         self._encode_key = shared.codecs[side].encode_key
         self._may_stay_alone = node.kind is JoinKind.OUTER or (node.kind is JoinKind.LEFT and side == LEFT)
         self._before_ms, self._after_ms = (
@@ -97,9 +97,9 @@ class StreamJoinSide(Processor):
             self._process_incomplete(record)
             return
         key_bytes = self._encode_key(key)
-        held = self._held
+        held = self._held_records
         if held is not None and timestamp == stream_time:
-            self._tell_closed(headers)
+            self._emit_closed(headers)
         latest = max(0, timestamp + self._after_ms)
         found = self._others.fetch(key_bytes, max(0, timestamp - self._before_ms), latest)
         joined = self._joined
@@ -110,7 +110,7 @@ class StreamJoinSide(Processor):
             self.forward(_new(Record, (key, joined(key, value, other), later, headers)))
         if self._may_stay_alone and not found:
             if held is None or latest < stream_time:
-                # Nothing can match it any more without being late itself, so there is no use in waiting.
+                # Any match would be late itself and dropped, so there is nothing to wait for.
                 self._forward_alone(record)
             else:
                 self._hold(key_bytes, record)
@@ -127,47 +127,47 @@ class StreamJoinSide(Processor):
         self.forward(Record(record.key, joined, record.timestamp, record.headers))
 
     def _hold(self, key_bytes: bytes, record: Record) -> None:
-        assert self._held is not None
-        self._held.hold(self._side, key_bytes, record.value, record.timestamp)
+        assert self._held_records is not None
+        self._held_records.hold(self._side, key_bytes, record.value, record.timestamp)
         next_look = self._shared.next_look
         if next_look.value is None or record.timestamp < next_look.value:
             next_look.value = record.timestamp
 
-    def _tell_closed(self, headers: Headers) -> None:
-        """Tell the held records of both sides whose window has closed; they carry the headers of the one at hand."""
-        shared, held = self._shared, self._held
+    def _emit_closed(self, headers: Headers) -> None:
+        """Emit the held records of both sides whose window has closed, with the headers of the current record."""
+        shared, held = self._shared, self._held_records
         assert held is not None
         now, grace_ms = shared.stream_time.value, shared.node.window.grace_ms
         next_look = shared.next_look.value
         if next_look is not None and next_look + self._after_ms + grace_ms >= now:
             return
         window = shared.node.window
-        told, shared.next_look.value = held.take_before(
+        released, shared.next_look.value = held.take_before(
             now - window.after_ms - grace_ms, now - window.before_ms - grace_ms
         )
-        for number, one in enumerate(told, 1):
+        for number, one in enumerate(released, 1):
             key = shared.codecs[one.side].decode_key(one.key)
             left, right = (one.value, None) if one.side == LEFT else (None, one.value)
             try:
                 joined = shared.joiner(key, left, right)
             except Exception:
-                self._hold_again(told[number:])
+                self._hold_again(released[number:])
                 raise
             self.forward(Record(key, joined, one.timestamp, headers))
 
     def _hold_again(self, records: list[HeldRecord]) -> None:
-        """Keep what would have been told after a failure, for a pipeline that goes on without the failing record."""
-        assert self._held is not None
+        """Hold the records again that were not emitted because of a failure, in case the pipeline continues."""
+        assert self._held_records is not None
         for one in records:
-            self._held.hold(one.side, one.key, one.value, one.timestamp)
+            self._held_records.hold(one.side, one.key, one.value, one.timestamp)
         if records:
             self._shared.next_look.value = records[0].timestamp
 
 
 class SelfJoin(Processor):
-    """A stream joined with itself from one buffer, in the order in which two sides would tell it.
+    """A stream joined with itself from one buffer, with results in the order of a join with two sides.
 
-    A record is its own partner too, unless it is so late that its buffer would not have kept it.
+    A record also matches itself, unless it is so late that the buffer would not have kept it.
     """
 
     def __init__(self, shared: _Shared) -> None:
@@ -188,27 +188,27 @@ class SelfJoin(Processor):
         time = self._stream_time
         time.value = max(time.value, timestamp)
         key_bytes, joiner = self._encode_key(key), self._joiner
-        for other_timestamp, other in self._found(key_bytes, timestamp, self._before_ms, self._after_ms):
-            self._tell(record, joiner(key, value, other), other_timestamp)
+        for other_timestamp, other in self._matches(key_bytes, timestamp, self._before_ms, self._after_ms):
+            self._emit_pair(record, joiner(key, value, other), other_timestamp)
         itself = [value] if timestamp > time.value - self._retention_ms + 1 else []
-        for other_timestamp, other in self._found(key_bytes, timestamp, self._after_ms, self._before_ms):
+        for other_timestamp, other in self._matches(key_bytes, timestamp, self._after_ms, self._before_ms):
             if other_timestamp > timestamp and itself:
-                self._tell(record, joiner(key, value, itself.pop()), timestamp)
-            self._tell(record, joiner(key, other, value), other_timestamp)
+                self._emit_pair(record, joiner(key, value, itself.pop()), timestamp)
+            self._emit_pair(record, joiner(key, other, value), other_timestamp)
         if itself:
-            self._tell(record, joiner(key, value, itself.pop()), timestamp)
+            self._emit_pair(record, joiner(key, value, itself.pop()), timestamp)
         self._buffer.put(key_bytes, value, timestamp)
 
-    def _found(self, key: bytes, timestamp: int, before_ms: int, after_ms: int) -> list[tuple[int, Any]]:
+    def _matches(self, key: bytes, timestamp: int, before_ms: int, after_ms: int) -> list[tuple[int, Any]]:
         return self._buffer.fetch(key, max(0, timestamp - before_ms), max(0, timestamp + after_ms))
 
-    def _tell(self, record: Record, joined: Any, other_timestamp: int) -> None:
+    def _emit_pair(self, record: Record, joined: Any, other_timestamp: int) -> None:
         key, _, timestamp, headers = record
         self.forward(_new(Record, (key, joined, max(timestamp, other_timestamp), headers)))
 
 
 class _OtherSelf(Processor):
-    """The right side of such a join: what comes here was joined on the left."""
+    """The right side of a self-join: its records are joined on the left."""
 
     def process(self, record: Record) -> None:
         pass

@@ -1,8 +1,8 @@
-"""Joins of a stream with a table: each record meets the row of its key as it is at that moment.
+"""Stream-table joins: each record of the stream is joined with the current row of its key.
 
-Only records of the stream give results; a change of the table alone gives none. Of a versioned table a record meets the
-row as it was at the record's time; with a grace it waits until rows of that time should have come. `global_table_join`
-is the same with a key that is read from the record. Start at `StreamTableJoinProcessor`.
+Only records of the stream give results, changes of the table do not. With a versioned table a record is joined with the
+row as of its timestamp; with a grace period it waits for late rows of that time. `global_table_join` is the same with a
+key that is selected from the record. Start at `StreamTableJoinProcessor`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _new = tuple.__new__
 
 
 def stream_table_join(node: StreamTableJoin, context: TaskContext) -> tuple[Processor, ...]:
-    """The stream's side and the table's, which does nothing."""
+    """The stream side, and the table side, which does nothing."""
     is_past_known = is_versioned(context.view(node.right))
     if node.grace_ms is not None and not is_past_known:
         raise TopologyError(
-            f"{node.name}: a stream waits with a grace period only for a versioned table; store the table with"
-            " Stores.persistent_versioned_key_value_store, or leave the grace away",
+            f"{node.name}: a grace period needs a versioned table; store the table with"
+            " Stores.persistent_versioned_key_value_store, or omit the grace period",
             node.origin,
         )
     return _stream_side(node, context, is_past_known=is_past_known), TableChanges(node, context)
@@ -73,16 +73,16 @@ class StreamTableJoinProcessor(Processor):
             self.forward(_new(Record, (key, self._joiner(key, value, None), timestamp, headers)))
 
     def row_key(self, key: Any, value: Any) -> Any:
-        """Which row of the table a record meets."""
+        """The key of the table's row that a record is joined with."""
         return key
 
     def row(self, key: Any, timestamp: int) -> ValueAndTimestamp | None:
-        """The row that a record of this time meets."""
+        """The row that a record with this timestamp is joined with."""
         return self._row(key)
 
 
 class VersionedTableJoinProcessor(StreamTableJoinProcessor):
-    """The stream's side where the table's past is known."""
+    """The stream side of a join with a versioned table."""
 
     def __init__(self, node: StreamTableJoin, context: TaskContext) -> None:
         super().__init__(node, context)
@@ -95,14 +95,14 @@ class VersionedTableJoinProcessor(StreamTableJoinProcessor):
 
 
 class PatientTableJoinProcessor(VersionedTableJoinProcessor):
-    """The stream's side where records wait for the table before they are joined."""
+    """The stream side where records wait for a grace period before they are joined."""
 
     def __init__(self, node: StreamTableJoin, context: TaskContext) -> None:
         super().__init__(node, context)
         buffer, grace_ms = node.buffer, node.grace_ms
         assert buffer is not None
         assert grace_ms is not None
-        self._waiting = context.opened(
+        self._waiting = context.open(
             buffer,
             WaitingRecords,
             lambda: WaitingRecords(
@@ -127,7 +127,7 @@ class PatientTableJoinProcessor(VersionedTableJoinProcessor):
 
 
 class TableChanges(Processor):
-    """The table's side: the table itself is already up to date, and nothing follows."""
+    """The table side: the table is already updated, and nothing is forwarded."""
 
     def process(self, record: Record) -> None:
         """Nothing."""
@@ -138,12 +138,12 @@ class TableChanges(Processor):
 
 
 def global_table_join(node: StreamGlobalTableJoin, context: TaskContext) -> tuple[Processor, ...]:
-    """The stream's side and the table's, which does nothing."""
+    """The stream side, and the table side, which does nothing."""
     return GlobalTableJoinProcessor(node, context), TableChanges(node, context)
 
 
 class GlobalTableJoinProcessor(StreamTableJoinProcessor):
-    """A record without a key may join here; one whose selected key is null is as one without a row."""
+    """Records without a key can be joined here; a null selected key means that there is no row."""
 
     def __init__(self, node: StreamGlobalTableJoin, context: TaskContext) -> None:
         super().__init__(node, context)

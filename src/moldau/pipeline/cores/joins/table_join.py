@@ -1,7 +1,7 @@
-"""Joins of two tables by their key: each change of a side is joined with the row that the other side has.
+"""Table-table joins by key: each change of a side is joined with the current row of the other side.
 
-Both sides are tables and so is the result: a change carries the old result where somebody downstream wants it, and a
-result that ends is a tombstone. Start at `TableJoinProcessor` for the left side; the right one is `_RightSide`.
+The result is a table too: a change carries the old result where something downstream needs it, and a result that no
+longer exists becomes a tombstone. Start at `TableJoinProcessor` for the left side; the right one is `_RightSide`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def table_join(node: TableTableJoin, context: TaskContext) -> tuple[Processor, .
 
 
 class TableJoinProcessor(TableProcessor):
-    """The left side, and what both share: the way the result leaves."""
+    """The left side, and the output of both."""
 
     def __init__(self, node: TableTableJoin, context: TaskContext) -> None:
         super().__init__(node, context, node.table)
@@ -51,12 +51,12 @@ class TableJoinProcessor(TableProcessor):
         else:
             right = row.value
             timestamp = max(timestamp, row.timestamp)
-        joined_new = self._joined(key, new, right)
-        joined_old = self._joined(key, old, right) if self.sends_old_values else None
-        self._tell(Record(key, joined_new, timestamp, headers), joined_old)
+        joined_new = self._join(key, new, right)
+        joined_old = self._join(key, old, right) if self.sends_old_values else None
+        self._forward_result(Record(key, joined_new, timestamp, headers), joined_old)
 
     def process_right(self, record: Record) -> None:
-        """A change of the right table."""
+        """Process a change of the right table."""
         key, change, timestamp, headers = record
         if key is None or type(change) is OutdatedChange:
             self.context.drop(self.node, "null key" if key is None else "older than the row")
@@ -70,12 +70,12 @@ class TableJoinProcessor(TableProcessor):
         else:
             left = row.value
             timestamp = max(timestamp, row.timestamp)
-        joined_new = self._joined(key, left, new)
-        joined_old = self._joined(key, left, old) if self.sends_old_values else None
-        self._tell(Record(key, joined_new, timestamp, headers), joined_old)
+        joined_new = self._join(key, left, new)
+        joined_old = self._join(key, left, old) if self.sends_old_values else None
+        self._forward_result(Record(key, joined_new, timestamp, headers), joined_old)
 
-    def _tell(self, result: Record, old: Any) -> None:
-        """Let a change of the result leave, through the store where there is one."""
+    def _forward_result(self, result: Record, old: Any) -> None:
+        """Forward a change of the result, through the store where there is one."""
         store = self._store
         if store is None:
             self.emit(None, result, old)
@@ -87,7 +87,7 @@ class TableJoinProcessor(TableProcessor):
         store.put_row(key_bytes, result.value, result.timestamp)
         self.emit(key_bytes, result, old)
 
-    def _joined(self, key: Any, left: Any, right: Any) -> Any:
+    def _join(self, key: Any, left: Any, right: Any) -> Any:
         return self.joiner(key, left, right) if is_result(self.kind, left, right) else None
 
 
@@ -106,7 +106,7 @@ class _RightSide(Processor):
 
 
 class JoinedView:
-    """The result of a join that is not stored, joined whenever it is read."""
+    """The result of a join that is not stored, computed when it is read."""
 
     def __init__(self, left: TableView, right: TableView, joiner: Joiner, kind: JoinKind) -> None:
         self._left = left

@@ -1,1 +1,1 @@
-"""What tasks remember between batches and restarts: stores by kind, over a backend of bytes. Start at `store`."""
+"""The state of tasks, which survives batches and restarts: stores over a backend of bytes. Start at `store`."""

@@ -1,7 +1,7 @@
-"""Where the state of a task lives between runs: bytes by bytes.
+"""State backends: persistent maps from bytes to bytes, which hold the state of a task.
 
-Stores keep what they work on in memory and write through to a backend when they are flushed. Spark's state is one
-backend, `MemoryBackend` another. Start at `StateBackend`.
+Stores cache entries in memory and write them to a backend when they are flushed. Spark's state is one backend,
+`MemoryBackend` another. Start at `StateBackend`.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ __all__ = ["Backends", "MemoryBackend", "StateBackend"]
 
 
 class StateBackend(Protocol):
-    """A map that survives the task; reads may be slow, so stores ask for a key once."""
+    """A map that survives the task; reads may be slow, so stores read each key once."""
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing was ever put: then there is nothing to ask for."""
+        """Whether nothing was ever put, so that reads can be skipped."""
         ...
 
     def get(self, key: bytes, /) -> bytes | None: ...
@@ -27,7 +27,7 @@ class StateBackend(Protocol):
     def delete(self, key: bytes, /) -> None: ...
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """Every entry, in any order. Nothing is written while somebody iterates."""
+        """Every entry, in any order. Callers do not write while they iterate."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Single values that a task remembers between batches and restarts: stream times and the like."""
+"""Persistent scalars of a task, such as stream times."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from moldau.pipeline.cores.stores.backends import StateBackend
 
-__all__ = ["Cell", "opened_cell"]
+__all__ = ["Cell", "open_cell"]
 
 
 class Cell:
-    """One value that survives restarts; anything JSON can write."""
+    """One value that survives restarts; it must be serializable as JSON."""
 
     __slots__ = ("_saved", "name", "value")
 
@@ -23,13 +23,13 @@ class Cell:
         self._saved = value
 
     def flush(self, backend: StateBackend) -> None:
-        """Write the value if it is another than last time."""
+        """Write the value if it has changed since the last flush."""
         if self.value != self._saved:
             backend.put(self.name.encode(), json.dumps(self.value).encode())
             self._saved = self.value
 
 
-def opened_cell(name: str, default: Any, backend: StateBackend) -> Cell:
-    """A cell as it was left, or with its default."""
+def open_cell(name: str, default: Any, backend: StateBackend) -> Cell:
+    """A cell with its stored value, or with its default."""
     data = backend.get(name.encode())
     return Cell(name, default) if data is None else Cell(name, json.loads(data))

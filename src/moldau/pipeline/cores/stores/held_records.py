@@ -1,7 +1,7 @@
-"""Records of an outer stream-stream join that nothing has matched yet, waiting for their window to close.
+"""The store of unmatched records of a left or outer stream-stream join, which wait for their window to close.
 
-Kept by time, then side (right before left), then key bytes, because that is the order in which they are told. Start at
-`HeldRecords`; when they are told is decided in `pipeline.cores.joins.stream_join`.
+Ordered by timestamp, then side (right before left), then key bytes, which is the order in which they are emitted. Start
+at `HeldRecords`; when they are emitted is decided in `pipeline.cores.joins.stream_join`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from bisect import bisect_left, insort
 from typing import Any, NamedTuple
 
 from moldau.pipeline.cores.stores.backends import StateBackend
-from moldau.pipeline.cores.stores.sized_pieces import joined, pieces
+from moldau.pipeline.cores.stores.sized_pieces import join_pieces, pieces
 from moldau.pipeline.cores.stores.store import Codec, Store, StoreChange
 
 __all__ = ["LEFT", "RIGHT", "HeldRecord", "HeldRecords"]
@@ -25,7 +25,7 @@ PREFIX = struct.Struct(">qB")
 
 
 class HeldRecord(NamedTuple):
-    """One record that may end without a partner."""
+    """One unmatched record."""
 
     timestamp: int
     side: int
@@ -34,7 +34,7 @@ class HeldRecord(NamedTuple):
 
 
 class HeldRecords(Store):
-    """Values by time, side and key; several of one position are told in the order they came."""
+    """Values by timestamp, side and key; several at one position are in order of arrival."""
 
     def __init__(self, name: str, backend: StateBackend, *, left: Codec, right: Codec) -> None:
         super().__init__(name)
@@ -56,7 +56,7 @@ class HeldRecords(Store):
         return len(self._values)
 
     def hold(self, side: int, key: bytes, value: Any, timestamp: int) -> None:
-        """Keep a record until it is matched or told."""
+        """Hold a record until it is matched or emitted."""
         data = self._encoders[side](value)
         position = (timestamp, side, key)
         values = self._values.get(position)
@@ -71,7 +71,7 @@ class HeldRecords(Store):
         self._dirty.add(position)
 
     def release(self, side: int, key: bytes, timestamp: int) -> None:
-        """Forget the records at a position: they found a partner."""
+        """Remove the records at a position, since they were matched."""
         position = (timestamp, side, key)
         if self._values and self._values.pop(position, None) is not None:
             order = self._order[side]
@@ -81,8 +81,8 @@ class HeldRecords(Store):
     def take_before(self, left_end: int, right_end: int) -> tuple[list[HeldRecord], int | None]:
         """Remove the left records older than one time and the right ones older than another, and return them in order.
 
-        With them comes the timestamp at which Kafka Streams would stop looking, None where nothing was held: it looks
-        for closed windows again only once that one's window has closed too.
+        The second result is the timestamp of the record at which Kafka Streams would stop its search, None where
+        nothing was held: it searches for closed windows again only after that record's window has closed.
         """
         if not self._values:
             return [], None
@@ -103,14 +103,14 @@ class HeldRecords(Store):
         return taken, stop
 
     def flush(self) -> list[StoreChange]:
-        """Write what changed; nobody queries it."""
+        """Write what changed; returns nothing, since the store cannot be queried."""
         for position in self._dirty:
             timestamp, side, key = position
             values = self._values.get(position)
             if values is None:
                 self._backend.delete(PREFIX.pack(timestamp, side) + key)
             else:
-                self._backend.put(PREFIX.pack(timestamp, side) + key, joined(values))
+                self._backend.put(PREFIX.pack(timestamp, side) + key, join_pieces(values))
         self._dirty.clear()
         return []
 

@@ -1,9 +1,9 @@
-"""What a side of a stream-stream join remembers: its records by key and time, duplicates included.
+"""The buffer of one side of a stream-stream join: its records by key and timestamp, duplicates included.
 
-A record stays until it is older than the newest one by the retention, and is invisible from that very moment. On the
-backend the records of one key and one stretch of time (a *segment*) are one entry, so that a batch writes little and
-old segments go as a whole; the keys of a segment are listed beside it, so that looking for a key which is not there
-costs nothing. Records that wait for a partner are another matter: see `held_records`. Start at `JoinBuffer`.
+A record expires, and is no longer visible, when it is older than the newest one by the retention. In the backend the
+records of one key and one time range (a *segment*) are one entry, so that a batch writes little and old segments are
+deleted as a whole; the keys of a segment are listed in separate entries, so that a lookup of an absent key needs no
+read. Unmatched records are in `held_records`. Start at `JoinBuffer`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from moldau.pipeline.cores.records import NO_TIMESTAMP
 from moldau.pipeline.cores.stores.backends import StateBackend
-from moldau.pipeline.cores.stores.sized_pieces import joined, pieces
+from moldau.pipeline.cores.stores.sized_pieces import join_pieces, pieces
 from moldau.pipeline.cores.stores.store import Codec, Store, StoreChange
 
 __all__ = ["JoinBuffer"]
@@ -38,7 +38,7 @@ def timestamp_of(entry: tuple[int, Any]) -> int:
 
 
 class Slot:
-    """The records of one key in one segment: as bytes in the order they came, and by time."""
+    """The records of one key in one segment: as bytes in order of arrival, and by timestamp."""
 
     __slots__ = ("entries", "written")
 
@@ -48,7 +48,7 @@ class Slot:
 
 
 class Segment:
-    """A stretch of time: its keys, those of them not yet listed on the backend, and the slots that were read."""
+    """A time range: its keys, those of them not yet listed in the backend, and the slots that were read."""
 
     __slots__ = ("chunks", "dirty", "keys", "slots", "unlisted")
 
@@ -61,7 +61,7 @@ class Segment:
 
 
 class JoinBuffer(Store):
-    """Records by the bytes of their key and by time. Values that are not plain are kept as bytes."""
+    """Records by key bytes and timestamp. Values that are not plain are kept as bytes."""
 
     def __init__(self, name: str, backend: StateBackend, codec: Codec, *, retention_ms: int) -> None:
         super().__init__(name)
@@ -80,7 +80,7 @@ class JoinBuffer(Store):
         self._load()
 
     def put(self, key: bytes, value: Any, timestamp: int) -> None:
-        """Remember a record, unless it is older than what is kept; one that cannot be written leaves no trace."""
+        """Add a record, unless it has expired; a record that cannot be serialized changes nothing."""
         data = self._encode(value)
         if timestamp > self._newest:
             self._newest = timestamp
@@ -104,7 +104,7 @@ class JoinBuffer(Store):
         segment.dirty.add(key)
 
     def fetch(self, key: bytes, earliest: int, latest: int) -> list[tuple[int, Any]]:
-        """The records of a key between two timestamps, both included: by time, then in the order they came."""
+        """The records of a key between two timestamps, both included: by timestamp, then in order of arrival."""
         earliest = max(earliest, self._newest - self._retention_ms + 1)
         if latest < earliest:
             return []
@@ -119,7 +119,7 @@ class JoinBuffer(Store):
         return found if self._is_plain else [(timestamp, self._decode(data)) for timestamp, data in found]
 
     def flush(self) -> list[StoreChange]:
-        """Write what changed, and remove a part of what has expired; nobody queries a join's buffer."""
+        """Write what changed, and delete a part of what has expired; returns nothing, since it cannot be queried."""
         for index, segment in self._segments.items():
             for key in segment.dirty:
                 self._backend.put(RECORDS.pack(b"r", index) + key, bytes(segment.slots[key].written))
@@ -142,7 +142,7 @@ class JoinBuffer(Store):
         return segment
 
     def _slot(self, index: int, segment: Segment, key: bytes) -> Slot:
-        """The records of a key that were not asked for yet: what the backend has, or none where the key is new."""
+        """The records of a key that are not in memory yet: read from the backend, empty where the key is new."""
         slot = segment.slots[key] = Slot()
         if key in segment.keys:
             slot.written += self._backend.get(RECORDS.pack(b"r", index) + key) or b""
@@ -171,17 +171,17 @@ class JoinBuffer(Store):
                 self._expired[index] = segment.chunks
 
     def _list_keys(self, index: int, segment: Segment) -> int:
-        """Write the names of the keys that are new in a segment; returns how many chunks that took."""
+        """Write the list of keys that are new in a segment; returns how many chunks that took."""
         before = segment.chunks
         for start in range(0, len(segment.unlisted), KEYS_PER_CHUNK):
             keys = segment.unlisted[start : start + KEYS_PER_CHUNK]
-            self._backend.put(CHUNK.pack(b"c", index, segment.chunks), joined(keys))
+            self._backend.put(CHUNK.pack(b"c", index, segment.chunks), join_pieces(keys))
             segment.chunks += 1
         segment.unlisted.clear()
         return segment.chunks - before
 
     def _remove_expired(self, chunks: int) -> int:
-        """Remove up to so many chunks of expired segments with the records of the keys they list."""
+        """Delete up to this many chunks of expired segments, with the records of the keys they list."""
         removed = 0
         while self._expired and removed < chunks:
             index, count = next(iter(self._expired.items()))

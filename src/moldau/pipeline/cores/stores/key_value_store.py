@@ -1,4 +1,4 @@
-"""Stores of one value per key: plain ones, and those that keep each value's timestamp beside it.
+"""Key-value stores: plain ones, and those with a timestamp per value.
 
 Keys are compared, and iterate, as serialized bytes. Start at `TimestampedStore`.
 """
@@ -18,7 +18,7 @@ __all__ = ["KeyValueStore", "TimestampedStore"]
 
 
 class KeyValueStore(Store):
-    """What processors know as a key-value store."""
+    """The key-value store of the Processor API."""
 
     def __init__(self, name: str, backend: StateBackend, codec: Codec) -> None:
         super().__init__(name)
@@ -46,7 +46,7 @@ class KeyValueStore(Store):
         return old
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
-        """Set the value unless there is one; returns the one there was."""
+        """Set the value unless there is one; returns the previous value."""
         old = self.get(key)
         if old is None:
             self.put(key, value)
@@ -58,24 +58,24 @@ class KeyValueStore(Store):
             self.put(key, value)
 
     def all(self) -> Iterator[tuple[Any, Any]]:
-        """Every entry, as it is now, in byte order of keys."""
-        return self._given(self.cache.sorted_items())
+        """A snapshot of every entry, in byte order of keys."""
+        return self._given_items(self.cache.sorted_items())
 
     def reverse_all(self) -> Iterator[tuple[Any, Any]]:
         """Every entry from the last key to the first."""
-        return self._given(self.cache.sorted_items()[::-1])
+        return self._given_items(self.cache.sorted_items()[::-1])
 
     def range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
         """Entries from `first` to `last`, both included; None leaves an end open."""
-        return self._given(self._between(first, last))
+        return self._given_items(self._between(first, last))
 
     def reverse_range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
         """The same from `last` down to `first`."""
-        return self._given(self._between(first, last)[::-1])
+        return self._given_items(self._between(first, last)[::-1])
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[Any, Any]]:
-        """Entries whose key bytes begin with these."""
-        return self._given([item for item in self.cache.sorted_items() if item[0].startswith(prefix)])
+        """Entries whose key bytes start with this prefix."""
+        return self._given_items([item for item in self.cache.sorted_items() if item[0].startswith(prefix)])
 
     def approximate_num_entries(self) -> int:
         """How many entries there are."""
@@ -98,14 +98,14 @@ class KeyValueStore(Store):
             if (low is None or low <= item[0]) and (high is None or item[0] <= high)
         ]
 
-    def _given(self, items: list[tuple[bytes, Any]]) -> Iterator[tuple[Any, Any]]:
+    def _given_items(self, items: list[tuple[bytes, Any]]) -> Iterator[tuple[Any, Any]]:
         return ((self.decode_key(key), self.holding.give(held)) for key, held in items)
 
 
 class TimestampedStore(KeyValueStore):
-    """A store whose values are `ValueAndTimestamp`; what tables are kept in.
+    """A store whose values are `ValueAndTimestamp`; tables are stored in it.
 
-    Cores, which need the key's bytes anyway, use `row` and `put_row`.
+    Cores, which have the key's bytes anyway, use `row` and `put_row`.
     """
 
     holding: TimestampedHolding

@@ -1,8 +1,7 @@
 """The store of sessions: values by key, start and end of the session.
 
-A session is found by overlap, and belongs to the time of its end. All sessions of a key are one entry of the backend,
-for there are few, and they are always looked for together. Retention works as in `window_rows`. Start at
-`SessionStore`.
+A session is found by overlap, and expires by its end. All sessions of a key are one entry of the backend, since there
+are few and they are always read together. Retention works as in `window_rows`. Start at `SessionStore`.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ _SESSION = struct.Struct(">qqI")
 LAST_TIME = 2**63 - 1
 
 Session = tuple[int, int, Any]
-"""End, start, held value: the order in which sessions of a key are told."""
+"""End, start, held value: sessions of a key are in this order."""
 
 
 class SessionStore(Store):
-    """What processors know as a session store; session tables are kept in it."""
+    """The session store of the Processor API; session tables are stored in it."""
 
     def __init__(
         self,
@@ -53,8 +52,8 @@ class SessionStore(Store):
         self._interval_ms = segment_interval(retention_ms)
         self._oldest_segment = self._first_live_segment()
         self._ends: list[tuple[int, int, bytes]] | None = None
-        """End, start and key of all sessions in order, made when somebody first asks for sessions by their end."""
-        self._told: dict[tuple[bytes, Window], Any] = {}
+        """End, start and key of all sessions in order, created by the first query of sessions by their end."""
+        self._changed: dict[tuple[bytes, Window], Any] = {}
 
     # --- by key bytes, for cores
 
@@ -68,12 +67,12 @@ class SessionStore(Store):
         ]
 
     def has_expired(self, window: Window) -> bool:
-        """Whether the retention of a session is over, be it in view or not."""
+        """Whether the retention of a session is over, even if it is still visible."""
         expired: bool = window.end <= self._observed.value - self._retention_ms
         return expired
 
     def put_session(self, key_bytes: bytes, window: Window, held: Any) -> bool:
-        """Hold a value for a session, None to remove it; false where the session is too old to be written."""
+        """Set the held value of a session, None to remove it; false where the session is too old to be written."""
         start, end = window
         if end > self._observed.value:
             self._observed.value = end
@@ -91,7 +90,7 @@ class SessionStore(Store):
             self._reorder((end, start, key_bytes), is_gone=is_known)
         self._cache.put(key_bytes, sessions or None)
         if self.is_queryable:
-            self._told[key_bytes, window] = held
+            self._changed[key_bytes, window] = held
         return True
 
     def ending_between(self, first_end: int, last_end: int) -> list[tuple[bytes, Window, Any]]:
@@ -102,9 +101,9 @@ class SessionStore(Store):
             )
         ends = self._ends
         found = ends[bisect_left(ends, (first_end,)) : bisect_left(ends, (last_end + 1,))]
-        return [(key, Window(start, end), self._held(key, end, start)) for end, start, key in found]
+        return [(key, Window(start, end), self._held_value(key, end, start)) for end, start, key in found]
 
-    def _held(self, key_bytes: bytes, end: int, start: int) -> Any:
+    def _held_value(self, key_bytes: bytes, end: int, start: int) -> Any:
         sessions = self._sessions(key_bytes)
         return sessions[bisect_left(sessions, (end, start), key=_order)][2]
 
@@ -142,12 +141,12 @@ class SessionStore(Store):
         return None
 
     def get(self, key: Windowed) -> ValueAndTimestamp | None:
-        """The row of a session: a session table as its neighbours read it; its time is the session's end."""
+        """The row of a session, for other nodes that read the table; its timestamp is the session's end."""
         value = self.fetch_session(key.key, key.window.start, key.window.end)
         return None if value is None else ValueAndTimestamp(value, key.window.end)
 
     def all(self) -> Iterator[tuple[Windowed, Any]]:
-        """Every session in view, by key."""
+        """Every visible session, by key."""
         low = self._observed.value - self._shown_ms
         return (
             (Windowed(self.decode_key(key), Window(start, end)), self.holding.give(held))
@@ -161,10 +160,10 @@ class SessionStore(Store):
     def flush(self) -> list[StoreChange]:
         """Write what changed to the backend."""
         self._cache.flush()
-        told, self._told = self._told, {}
+        changed, self._changed = self._changed, {}
         return [
             StoreChange(key, None if held is None else self.holding.write(held), None, window)
-            for (key, window), held in told.items()
+            for (key, window), held in changed.items()
         ]
 
     def _sessions(self, key_bytes: bytes) -> list[Session]:
@@ -204,7 +203,7 @@ class SessionStore(Store):
                 self._cache.put(key, alive or None)
                 if self.is_queryable:
                     for end, start, _ in sessions[: len(sessions) - len(alive)]:
-                        self._told[key, Window(start, end)] = None
+                        self._changed[key, Window(start, end)] = None
 
 
 def _order(session: Session) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The stores that users' processors ask for, by kind; those of global tables they may only read.
+"""Open the stores of users' processors, by kind; those of global tables are read-only.
 
 Start at `open_store`.
 """
@@ -38,7 +38,7 @@ READING = frozenset(
 
 
 def open_store(wanted: StateStore, context: TaskContext) -> Store:
-    """The store, made the first time somebody asks: several processors may share one."""
+    """The store, created on first use: several processors may share one."""
     table = wanted.table
     match wanted.kind:
         case StoreKind.KEY_VALUE:
@@ -64,14 +64,12 @@ def open_store(wanted: StateStore, context: TaskContext) -> Store:
 
 def _retention_ms(wanted: StateStore) -> int:
     if wanted.table.retention_ms is None:
-        raise StateError(
-            f"store {wanted.table.store!r} is of kind {wanted.kind.value} and does not say how long it keeps entries"
-        )
+        raise StateError(f"store {wanted.table.store!r} is of kind {wanted.kind.value} and needs a retention")
     return wanted.table.retention_ms
 
 
 class ReadOnlyStore:
-    """A store that somebody else writes."""
+    """A store that only another processor may write."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -79,4 +77,4 @@ class ReadOnlyStore:
     def __getattr__(self, name: str) -> Any:
         if name in READING:
             return getattr(self._store, name)
-        raise StateError(f"store {self._store.name!r} is global and can only be read here, not {name}")
+        raise StateError(f"store {self._store.name!r} is global and read-only here: {name} is not allowed")

@@ -1,4 +1,4 @@
-"""What all stores have in common: a name, a way to write keys and values, and a flush. Start at `Store`."""
+"""The base of all stores: a name, the serialization of keys and values, and a flush. Start at `Store`."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from moldau.pipeline.ir.nodes import Materialization
 __all__ = ["Codec", "Store", "StoreChange", "codec_of"]
 
 
-def _without_words(value: Any) -> bytes:
+def _encode_nothing(value: Any) -> bytes:
     return b""
 
 
 class Codec(NamedTuple):
-    """How a store writes keys and values; `is_plain` values may be held as objects."""
+    """How a store serializes keys and values; `is_plain` values may be held as objects."""
 
     encode_key: Encode
     decode_key: Decode
     encode_value: Encode
     decode_value: Decode
     is_plain: bool
-    explain_key: Encode = _without_words
-    """The serde's slow and strict way, which says in clear words what it cannot write."""
-    explain_value: Encode = _without_words
+    explain_key: Encode = _encode_nothing
+    """The serde's slow path, which checks the value and raises a clear error."""
+    explain_value: Encode = _encode_nothing
 
 
 def codec_of(table: Materialization, topic: str) -> Codec:
-    """The codec of a materialisation; `topic` is the changelog topic's name, for serdes that look schemas up."""
+    """The codec of a materialisation; `topic` is the changelog topic's name, for serdes with schemas."""
     return Codec(
         encoder(table.key_serde, topic),
         decoder(table.key_serde, topic),
@@ -43,7 +43,7 @@ def codec_of(table: Materialization, topic: str) -> Codec:
 
 
 class StoreChange(NamedTuple):
-    """An entry that was written, for those who answer queries elsewhere; a value of None deletes."""
+    """An entry that was written, for copies of the store that answer queries; a value of None deletes."""
 
     key: bytes
     value: bytes | None
@@ -52,13 +52,13 @@ class StoreChange(NamedTuple):
 
 
 class Store:
-    """State of a task under a name that is unique in its topology."""
+    """A part of a task's state, with a name that is unique in its topology."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.is_queryable = False
-        """Whether flushes tell what they wrote."""
+        """Whether flushes return what they wrote."""
 
     def flush(self) -> list[StoreChange]:
-        """Write to the backend what changed since the last flush, and tell what it was."""
+        """Write to the backend what changed since the last flush, and return it."""
         raise NotImplementedError

@@ -1,6 +1,6 @@
-"""How stores hold values in memory: as they are where they are immutable, else serialized.
+"""How stores hold values in memory: as objects where they are immutable, else serialized.
 
-A *held* value is what the cache keeps; a *given* one is what the user sees. Start at `Holding`.
+A *held* value is the form in the cache; a *given* value is what the user sees. Start at `Holding`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _new = tuple.__new__
 
 
 def split_timestamp(data: bytes) -> tuple[bytes, int]:
-    """Value and time of what a `TimestampedHolding` wrote."""
+    """Value and timestamp of an entry that a `TimestampedHolding` wrote."""
     return data[8:], _TIMESTAMP.unpack_from(data)[0]
 
 
@@ -33,10 +33,10 @@ class Holding:
         self._decode = codec.decode_value
         self._explain = codec.explain_value
         self._type: type[Any] | None = None
-        """The type of values that may be held as they are: the one they come back with."""
+        """The type of values that may be held as objects: the type that deserialization returns."""
 
     def hold(self, value: Any) -> Any:
-        """A given value, to be kept; a value that its serde cannot write is refused here and now."""
+        """The held form of a given value; raises where the serde cannot serialize it."""
         try:
             data = self._encode(value)
         except Exception:
@@ -47,27 +47,27 @@ class Holding:
         return value if type(value) is self._type else self._as_read(data)
 
     def _as_read(self, data: bytes) -> Any:
-        # A whole number in a store of doubles must be a double at once, not only after a restart.
+        # An int in a store of doubles must be read as a float right away, not only after a restart.
         value = self._decode(data)
         self._type = type(value)
         return value
 
     def give(self, held: Any) -> Any:
-        """A held value for the user, never one that is shared and could be changed."""
+        """The given form of a held value, never a mutable object that is shared."""
         return held if self.is_plain else self._decode(held)
 
     def write(self, held: Any) -> bytes:
-        """A held value for the backend."""
+        """The serialized form of a held value, for the backend."""
         data: bytes = self._encode(held) if self.is_plain else held
         return data
 
     def read(self, data: bytes) -> Any:
-        """What the backend had, as it is held."""
+        """The held form of bytes from the backend."""
         return self._decode(data) if self.is_plain else data
 
 
 class TimestampedHolding(Holding):
-    """Values that are `ValueAndTimestamp`; held as such, with serialized values where they are not plain."""
+    """Values of type `ValueAndTimestamp`, held as such, with the inner value serialized where it is not plain."""
 
     __slots__ = ()
 
@@ -75,7 +75,7 @@ class TimestampedHolding(Holding):
         return self.hold_row(value[0], value[1])
 
     def hold_row(self, value: Any, timestamp: int) -> Any:
-        """The same for a value and its time apart."""
+        """The same for a separate value and timestamp."""
         try:
             data = self._encode(value)
         except Exception:

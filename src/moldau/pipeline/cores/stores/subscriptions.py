@@ -1,8 +1,8 @@
-"""Which left rows of a foreign-key join want which right key.
+"""The store of a foreign-key join's subscriptions: which left rows refer to which right key.
 
-All subscriptions to one right key are read together when its row changes, and one at a time otherwise; popular keys
-have very many. So a right key's subscriptions lie in buckets, by a hash of the left key: one bucket at first, twice as
-many whenever they get crowded. The first bucket says how many there are. Start at `Subscriptions`.
+All subscriptions to one right key are read together when its row changes, and single ones otherwise; popular keys have
+very many. So a right key's subscriptions are in buckets by a hash of the left key: one bucket at first, doubled when
+they get too full. The first bucket stores how many there are. Start at `Subscriptions`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from zlib import crc32
 
 from moldau.pipeline.cores.stores.backends import StateBackend
-from moldau.pipeline.cores.stores.sized_pieces import joined, pieces
+from moldau.pipeline.cores.stores.sized_pieces import join_pieces, pieces
 from moldau.pipeline.cores.stores.store import Store, StoreChange
 from moldau.pipeline.cores.stores.write_back import WriteBack
 from moldau.pipeline.ir.foreign_key import Subscription, SubscriptionSerde
@@ -29,7 +29,7 @@ _SERDE = SubscriptionSerde()
 
 
 class Bucket:
-    """Subscriptions by left key; `buckets` counts in the first bucket of a right key."""
+    """Subscriptions by left key; `buckets` is valid in the first bucket of a right key."""
 
     __slots__ = ("buckets", "entries")
 
@@ -40,7 +40,7 @@ class Bucket:
 
 def encode_bucket(bucket: Bucket) -> bytes:
     """A bucket for the backend."""
-    return BUCKETS.pack(bucket.buckets) + joined(map(_SERDE.encode, bucket.entries.values()))
+    return BUCKETS.pack(bucket.buckets) + join_pieces(map(_SERDE.encode, bucket.entries.values()))
 
 
 def decode_bucket(data: bytes) -> Bucket:
@@ -60,7 +60,7 @@ class Subscriptions(Store):
         self._cache = WriteBack(backend, encode_bucket, decode_bucket)
 
     def put(self, foreign_key: bytes, subscription: Subscription) -> None:
-        """Subscribe, or replace what was known of this left row."""
+        """Add or replace the subscription of a left row."""
         first = self._bucket(foreign_key, 0)
         number = self._number(subscription.primary_key, first.buckets)
         bucket = self._bucket(foreign_key, number)
@@ -70,20 +70,20 @@ class Subscriptions(Store):
             self._spread(foreign_key, first.buckets)
 
     def delete(self, foreign_key: bytes, primary_key: bytes) -> None:
-        """Forget a left row's wish, where there is one."""
+        """Delete the subscription of a left row, if there is one."""
         number = self._number(primary_key, self._bucket(foreign_key, 0).buckets)
         bucket = self._bucket(foreign_key, number)
         if bucket.entries.pop(primary_key, None) is not None:
-            # The first bucket of several stays for what it knows of the others.
+            # The first of several buckets is kept, since it stores their number.
             is_needed = bucket.entries or (number == 0 and bucket.buckets > 1)
             self._cache.put(self._name(foreign_key, number), bucket if is_needed else None)
 
     def of(self, foreign_key: bytes) -> list[Subscription]:
-        """All who want a right key, in byte order of their left keys."""
+        """All subscriptions to a right key, in byte order of their left keys."""
         return sorted(self._all(foreign_key), key=lambda subscription: subscription.primary_key)
 
     def flush(self) -> list[StoreChange]:
-        """Write what changed; nobody queries it."""
+        """Write what changed; returns nothing, since the store cannot be queried."""
         self._cache.flush()
         return []
 
@@ -92,7 +92,7 @@ class Subscriptions(Store):
             yield from self._bucket(foreign_key, number).entries.values()
 
     def _spread(self, foreign_key: bytes, buckets: int) -> None:
-        """Twice as many buckets for the subscriptions of a right key."""
+        """Double the buckets of a right key."""
         everything = list(self._all(foreign_key))
         spread = [Bucket(2 * buckets) for _ in range(2 * buckets)]
         for subscription in everything:

@@ -1,6 +1,7 @@
-"""Changes that are held back: the last one of each key, in the order of the time at which the key was first held.
+"""The buffer of a suppression: the last change of each key, ordered by the time when the key was first held.
 
-Sizes are counted as Kafka Streams counts them, so that limits in bytes mean the same. Start at `SuppressionBuffer`.
+Sizes are counted as Kafka Streams counts them, so that limits in bytes have the same effect. Start at
+`SuppressionBuffer`.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ __all__ = ["HeldChange", "SuppressionBuffer"]
 _TIMES = struct.Struct(">qqiqH")
 _LENGTH = struct.Struct(">i")
 _NUMBERS_SIZE = 8 + 8 + 8 + 4
-"""Time held, timestamp, offset and partition, as Kafka counts them."""
+"""Time held, timestamp, offset and partition, at the sizes that Kafka Streams counts."""
 
 
 class HeldChange(NamedTuple):
-    """One change and where it came from; values are bytes."""
+    """One change and its record context; values are bytes."""
 
     time: int
-    """When the key was first held: what decides the order."""
+    """When the key was first held, which determines the order."""
     prior: bytes | None
-    """The value that those downstream know."""
+    """The value that was last emitted downstream."""
     old: bytes | None
     new: bytes | None
     timestamp: int
@@ -37,7 +38,7 @@ class HeldChange(NamedTuple):
     offset: int
 
     def size(self, key: bytes) -> int:
-        """What this takes of the buffer's bytes."""
+        """How many bytes of the buffer this uses."""
         values = len(self.prior or b"") + len(self.new or b"")
         if self.old is not None and self.old != self.prior:
             values += len(self.old)
@@ -60,11 +61,11 @@ class SuppressionBuffer:
         return len(self._changes)
 
     def get(self, key: bytes) -> HeldChange | None:
-        """What is held of a key."""
+        """The held change of a key."""
         return self._changes.get(key)
 
     def put(self, key: bytes, change: HeldChange) -> None:
-        """Hold a change; one of a key that is held already takes its place, time and prior value included."""
+        """Hold a change; it replaces that of the same key, whose time and prior value it keeps."""
         before = self._changes.get(key)
         if before is None:
             heappush(self._order, (change.time, key))
@@ -77,16 +78,16 @@ class SuppressionBuffer:
 
     @property
     def earliest_time(self) -> int | None:
-        """The time of the change that leaves next."""
+        """The time of the change that is released next."""
         return self._order[0][0] if self._order else None
 
     def first(self) -> tuple[bytes, HeldChange]:
-        """The change that leaves next, and its key."""
+        """The change that is released next, and its key."""
         key = self._order[0][1]
         return key, self._changes[key]
 
     def remove_first(self) -> None:
-        """Let it go."""
+        """Remove the change that `first` returns."""
         _, key = heappop(self._order)
         self.bytes_held -= self._changes.pop(key).size(key)
         self._dirty.add(key)
@@ -103,15 +104,15 @@ class SuppressionBuffer:
 
 
 def write_change(change: HeldChange) -> bytes:
-    """A held change for the backend."""
+    """A held change, serialized for the backend."""
     parts = [change.prior, change.old, change.new, change.topic.encode()]
     for name, value in change.headers:
         parts += [name.encode(), value]
     times = _TIMES.pack(change.time, change.timestamp, change.partition, change.offset, len(change.headers))
-    return times + b"".join(_sized(parts))
+    return times + b"".join(_with_sizes(parts))
 
 
-def _sized(parts: Iterable[bytes | None]) -> Iterable[bytes]:
+def _with_sizes(parts: Iterable[bytes | None]) -> Iterable[bytes]:
     for part in parts:
         yield _LENGTH.pack(-1) if part is None else _LENGTH.pack(len(part)) + part
 

@@ -1,7 +1,7 @@
-"""A table's rows with their past: what a row was at any time, for as long as the history is kept.
+"""Versioned stores (KIP-889): rows with their old versions, for as long as the history retention.
 
-The versions of a key are in order of time whatever order they came in; a deletion is a version too. A record older than
-the history is refused. The newest version of a row never expires. Start at `VersionedStore`.
+The versions of a key are ordered by timestamp, whatever order they arrived in; a deletion is a version too. A record
+older than the history is rejected. The newest version of a row never expires. Start at `VersionedStore`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Put", "VersionedStore", "versioned_store"]
 VERSION = struct.Struct(">q?I")
 
 Version = tuple[int, Any]
-"""Since when, and the held value; None where the row was deleted."""
+"""Valid-from timestamp and held value; None where the row was deleted."""
 History = list[Version]
 
 
@@ -36,18 +36,18 @@ def since(version: Version) -> int:
 
 
 class Put(Enum):
-    """What became of a version that was put."""
+    """The result of putting a version."""
 
     LATEST = "latest"
-    """It is what the row is now."""
+    """It is the current version."""
     OUTDATED = "outdated"
-    """It is a part of the past only."""
+    """It is an old version."""
     REFUSED = "refused"
-    """It is older than the history."""
+    """It is older than the history, and was rejected."""
 
 
 class VersionedStore(Store):
-    """Rows by key and time."""
+    """Rows by key and timestamp."""
 
     def __init__(self, name: str, backend: StateBackend, codec: Codec, *, observed: Cell, history_ms: int) -> None:
         super().__init__(name)
@@ -60,12 +60,12 @@ class VersionedStore(Store):
         self._deleted: deque[tuple[int, bytes]] = deque()
 
     def get(self, key: Any) -> ValueAndTimestamp | None:
-        """The row as it is."""
+        """The current row."""
         history = self._history(self.encode_key(key))
         return self._row(history[-1]) if history else None
 
     def get_as_of(self, key: Any, timestamp: int) -> ValueAndTimestamp | None:
-        """The row as it was at a time; of times before the history only the newest version is known."""
+        """The row as of a timestamp; before the history, only the newest version is known."""
         history = self._history(self.encode_key(key))
         if history and since(history[-1]) <= timestamp:
             return self._row(history[-1])
@@ -73,7 +73,7 @@ class VersionedStore(Store):
         return None if index < 0 or timestamp < self._oldest() else self._row(history[index])
 
     def put(self, key: Any, value: Any, timestamp: int) -> Put:
-        """What a row is, or with None that it is not, since a time."""
+        """Put a version that is valid from a timestamp on; None marks the row as deleted."""
         if timestamp < self._oldest():
             return Put.REFUSED
         self._observed.value = max(self._observed.value, timestamp)
@@ -91,7 +91,7 @@ class VersionedStore(Store):
         return Put.LATEST if index == len(history) - 1 else Put.OUTDATED
 
     def delete(self, key: Any, timestamp: int) -> ValueAndTimestamp | None:
-        """Say that a row is not since a time, and return what it was then."""
+        """Mark a row as deleted from a timestamp on, and return the row as of then."""
         row = self.get_as_of(key, timestamp)
         self.put(key, None, timestamp)
         return row
@@ -114,12 +114,12 @@ class VersionedStore(Store):
         return None if held is None else ValueAndTimestamp(self._holding.give(held), timestamp)
 
     def _leaves_nothing(self, history: History, index: int) -> bool:
-        """Whether deleting the newest version at its own time leaves no trace: where no row before it ends then."""
+        """Whether deleting the newest version at its own timestamp needs no tombstone, as no older row ends there."""
         is_newest = index == len(history) - 1
         return is_newest and (index == 0 or history[index - 1][1] is None)
 
     def _keep(self, key_bytes: bytes, history: History) -> None:
-        """Hold what of a history can still be asked for."""
+        """Hold the versions of a history that have not expired."""
         if not history:
             self._cache.put(key_bytes, None)
             return
@@ -162,7 +162,7 @@ def versioned_store(table: Materialization, context: TaskContext) -> VersionedSt
     """The store of a materialisation that keeps history."""
     history_ms = table.history_ms
     assert history_ms is not None
-    return context.opened(
+    return context.open(
         table,
         VersionedStore,
         lambda: VersionedStore(
@@ -176,7 +176,7 @@ def versioned_store(table: Materialization, context: TaskContext) -> VersionedSt
 
 
 def versions(data: bytes) -> Iterator[tuple[int, bytes | None]]:
-    """What a store wrote, version by version."""
+    """The versions in a serialized entry of a store."""
     position = 0
     while position < len(data):
         timestamp, has_value, length = VERSION.unpack_from(data, position)

@@ -1,6 +1,6 @@
-"""Records of a stream that wait until time has passed them by a grace, in order of their time.
+"""The store of a stream's records that wait for a grace period before they are joined, by timestamp.
 
-Records of one time are in byte order of their keys, those of one key as they came. Start at `WaitingRecords`.
+Records with equal timestamps are in byte order of their keys, then in order of arrival. Start at `WaitingRecords`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ LAST_SEQUENCE = 0x7FFFFFFF
 
 
 class WaitingRecord(NamedTuple):
-    """A record and the row it was read as, in the order of `InputRecord`; None where it came from none."""
+    """A record and the input row that it came from, in the order of `InputRecord`; None in a punctuation."""
 
     record: Record
     row: tuple[Any, ...] | None
 
 
 class WaitingRecords(Store):
-    """Records by time; `observed` is the largest time of those that were put, and `sequence` counts them."""
+    """Records by timestamp; `observed` is the largest timestamp that was put, and `sequence` counts the records."""
 
     def __init__(
         self, name: str, backend: StateBackend, codec: Codec, *, observed: Cell, sequence: Cell, grace_ms: int
@@ -50,19 +50,19 @@ class WaitingRecords(Store):
         self._dirty: set[bytes] = set()
 
     def put(self, record: Record, row: tuple[Any, ...] | None) -> bool:
-        """Let a record wait; false where it is so late that it need not."""
+        """Add a record; false where it is so late that it need not wait."""
         if self._observed.value - self._grace_ms > record.timestamp:
             return False
         self._observed.value = max(self._observed.value, record.timestamp)
         self._sequence.value = (self._sequence.value + 1) & LAST_SEQUENCE
         place = TIME.pack(record.timestamp) + self._codec.encode_key(record.key) + SEQUENCE.pack(self._sequence.value)
-        self._entries[place] = self._written(record, row)
+        self._entries[place] = self._serialize(record, row)
         insort(self._order, place)
         self._dirty.add(place)
         return True
 
     def take_due(self) -> Iterator[WaitingRecord]:
-        """Remove the records that have waited long enough, one after the other."""
+        """Remove and yield the records whose grace period is over."""
         end = TIME.pack(max(0, self._observed.value - self._grace_ms + 1))
         while self._order and self._order[0] < end:
             place = self._order.pop(0)
@@ -70,7 +70,7 @@ class WaitingRecords(Store):
             yield self._read(place, self._entries.pop(place))
 
     def flush(self) -> list[StoreChange]:
-        """Write what changed; nobody queries it."""
+        """Write what changed; returns nothing, since the store cannot be queried."""
         for place in self._dirty:
             data = self._entries.get(place)
             if data is None:
@@ -80,7 +80,7 @@ class WaitingRecords(Store):
         self._dirty.clear()
         return []
 
-    def _written(self, record: Record, row: tuple[Any, ...] | None) -> bytes:
+    def _serialize(self, record: Record, row: tuple[Any, ...] | None) -> bytes:
         about = json.dumps([None if row is None else row[:4], _texts(record.headers)]).encode()
         return LENGTH.pack(len(about)) + about + self._codec.encode_value(record.value)
 

@@ -1,8 +1,8 @@
-"""What a window store remembers: values by window start and key, as long as the retention says.
+"""The entries of a window store: values by window start and key, with retention.
 
-Time here is the largest window start put so far. A window is gone from view when it is older than that by the
-retention; it can still be written as long as its *segment* lives, half a retention at least, as in Kafka's persistent
-stores. Windows after the last one that the backend knew are never asked for there. Start at `WindowRows`.
+Time here is the largest window start put so far. A window is no longer visible when it is older than that by the
+retention; it can still be written while its *segment* is alive, at least half a retention longer, as in Kafka's
+persistent stores. Windows that start after the last one in the backend are never read from it. Start at `WindowRows`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["WindowRows", "segment_interval"]
 _START = struct.Struct(">q")
 SHORTEST_SEGMENT_MS = 60_000
 DELETIONS_PER_FLUSH = 2_000
-"""Expired entries leave the backend little by little, so that no flush takes long."""
+"""Expired entries are deleted from the backend in small steps, so that no flush takes long."""
 
 
 def segment_interval(retention_ms: int) -> int:
@@ -46,7 +46,7 @@ class WindowRows:
         retention_ms: int,
         shown_ms: int | None = None,
     ) -> None:
-        """`observed` remembers the store's time; `shown_ms` is how far back windows are in view, if not retention."""
+        """`observed` stores the store's time; `shown_ms` is how far back windows are visible, if not the retention."""
         self._backend = backend
         self._write = write
         self._read = read
@@ -59,7 +59,7 @@ class WindowRows:
         self._dirty: dict[int, set[bytes]] = {}
         self._expired: deque[bytes] = deque()
         self._order: list[int] | None = None
-        """All window starts in order, made when somebody first asks for a range of them."""
+        """All window starts in order, created by the first range query."""
         self._starts: dict[bytes, list[int]] | None = None
         """The same for each key."""
         self._backend_end = observed.value
@@ -68,7 +68,7 @@ class WindowRows:
     # --- single windows
 
     def get(self, start: int, key: bytes) -> Any:
-        """What is held for a key in the window that starts then, or None."""
+        """The held value of a key in the window with this start, or None."""
         if start < self._observed.value - self._shown_ms:
             return None
         window = self._windows.get(start)
@@ -79,12 +79,12 @@ class WindowRows:
         return None if self._is_complete or start > self._backend_end else self._load(start, key)
 
     def has_expired(self, start: int) -> bool:
-        """Whether the retention of a window is over, be it in view or not."""
+        """Whether the retention of a window is over, even if it is still visible."""
         expired: bool = start <= self._observed.value - self._retention_ms
         return expired
 
     def put(self, start: int, key: bytes, held: Any) -> bool:
-        """Hold a value, or with None delete it; false where the window is too old to be written."""
+        """Set a held value, or delete it with None; false where the window is too old to be written."""
         observed = self._observed
         if start > observed.value:
             observed.value = start
@@ -135,7 +135,7 @@ class WindowRows:
     # --- backend
 
     def load_all(self) -> None:
-        """Bring everything the backend knows into memory."""
+        """Read the whole backend into memory."""
         if self._is_complete:
             return
         self._is_complete = True

@@ -1,6 +1,6 @@
-"""Stores of one value per key and window, found by the window's start.
+"""Window stores: one value per key and window start.
 
-Windows leave by retention; see `window_rows`. Start at `TimestampedWindowStore`, which windowed tables are kept in.
+Windows expire by retention, see `window_rows`. Start at `TimestampedWindowStore`, in which windowed tables are stored.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from moldau.pipeline.cores.records import ValueAndTimestamp, Window, Windowed
 from moldau.pipeline.cores.stores.backends import StateBackend
 from moldau.pipeline.cores.stores.cells import Cell
-from moldau.pipeline.cores.stores.sized_pieces import joined, pieces
+from moldau.pipeline.cores.stores.sized_pieces import join_pieces, pieces
 from moldau.pipeline.cores.stores.store import Codec, Store, StoreChange
 from moldau.pipeline.cores.stores.store_values import Holding, TimestampedHolding, split_timestamp
 from moldau.pipeline.cores.stores.window_rows import WindowRows
@@ -22,7 +22,7 @@ LAST_TIME = 2**63 - 1
 
 
 class WindowStore(Store):
-    """What processors know as a window store."""
+    """The window store of the Processor API."""
 
     def __init__(
         self,
@@ -53,12 +53,12 @@ class WindowStore(Store):
         return Holding(codec)
 
     def put(self, key: Any, value: Any, window_start: int) -> None:
-        """Set the value of a key in the window that starts then; None deletes it. Too old ones are dropped."""
+        """Set the value of a key in the window with this start; None deletes it. Expired windows are ignored."""
         held = None if value is None else self.holding.hold(value)
         self.rows.put(window_start, self.encode_key(key), held)
 
     def fetch_at(self, key: Any, start: int) -> Any:
-        """The value of a key in the window that starts then, or None."""
+        """The value of a key in the window with this start, or None."""
         held = self.rows.get(start, self.encode_key(key))
         return None if held is None else self.holding.give(held)
 
@@ -86,7 +86,7 @@ class WindowStore(Store):
         return (self._entry(*found) for found in self.rows.between(first, last))
 
     def all(self) -> Iterator[tuple[Windowed, Any]]:
-        """Every entry in view; by time, then key."""
+        """Every visible entry; by time, then key."""
         return self.fetch_all(0, LAST_TIME)
 
     def flush(self) -> list[StoreChange]:
@@ -97,7 +97,7 @@ class WindowStore(Store):
         )
 
     def window(self, start: int) -> Window:
-        """The window that starts then."""
+        """The window with this start."""
         return Window(start, min(start + self.window_size_ms, LAST_TIME))
 
     def _entry(self, start: int, key: bytes, held: Any) -> tuple[Windowed, Any]:
@@ -116,7 +116,7 @@ class TimestampedWindowStore(WindowStore):
         return TimestampedHolding(codec)
 
     def get(self, key: Windowed) -> ValueAndTimestamp | None:
-        """The row of a windowed key: a windowed table as its neighbours read it."""
+        """The row of a windowed key, for other nodes that read the table."""
         row: ValueAndTimestamp | None = self.fetch_at(key.key, key.window.start)
         return row
 
@@ -137,7 +137,7 @@ class TimestampedWindowStore(WindowStore):
 
 
 class _ListHolding(Holding):
-    """Several serialized values under one key and window, in the order they came."""
+    """Several serialized values of one key and window, in order of arrival."""
 
     def hold(self, value: Any) -> Any:
         return (self._encode(value),)
@@ -146,14 +146,14 @@ class _ListHolding(Holding):
         return [self._decode(data) for data in held]
 
     def write(self, held: Any) -> bytes:
-        return joined(held)
+        return join_pieces(held)
 
     def read(self, data: bytes) -> Any:
         return tuple(pieces(data))
 
 
 class DuplicatesWindowStore(WindowStore):
-    """A window store that keeps every value of a key and window; nulls are ignored, for there is nothing to delete."""
+    """A window store that keeps every value of a key and window; null values are ignored."""
 
     def _holding(self, codec: Codec) -> Holding:
         return _ListHolding(codec)
@@ -166,7 +166,7 @@ class DuplicatesWindowStore(WindowStore):
             self.rows.put(window_start, key_bytes, before + self.holding.hold(value))
 
     def fetch_at(self, key: Any, start: int) -> Any:
-        """The first value of a key in the window that starts then, or None."""
+        """The first value of a key in the window with this start, or None."""
         values = super().fetch_at(key, start)
         return None if values is None else values[0]
 

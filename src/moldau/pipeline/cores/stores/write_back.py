@@ -1,7 +1,7 @@
-"""The cache in front of a state backend: reads ask the backend once per key, writes wait for a flush.
+"""The write-back cache of a state backend: each key is read from the backend once, writes wait for a flush.
 
-What the cache holds is up to the store above it (`held`): an object where objects are immutable, bytes otherwise; two
-functions turn it into a backend's bytes and back. Start at `WriteBack`.
+The store decides the form of cached values (`held`): an object where objects are immutable, bytes otherwise; two
+functions convert it to the backend's bytes and back. Start at `WriteBack`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from moldau.pipeline.cores.stores.backends import StateBackend
 __all__ = ["DEFAULT_CAPACITY", "WriteBack"]
 
 DEFAULT_CAPACITY = 2_000_000
-"""How many entries a store keeps in memory between flushes; beyond it, it forgets those it has known longest."""
+"""How many entries a store keeps in memory between flushes; beyond that, the oldest are evicted."""
 
 _UNKNOWN = object()
 
 
 class WriteBack:
-    """Entries by key bytes; None stands for an entry known to be absent."""
+    """Entries by key bytes; None means that the backend has no such entry."""
 
     __slots__ = ("_backend", "_capacity", "_decode", "_encode", "_is_complete", "dirty", "entries")
 
@@ -41,12 +41,12 @@ class WriteBack:
         self._is_complete = backend.is_new
 
     def get(self, key: bytes) -> Any:
-        """What is held for the key, or None."""
+        """The held value of the key, or None."""
         held = self.entries.get(key, _UNKNOWN)
         return self._load(key) if held is _UNKNOWN else held
 
     def put(self, key: bytes, held: Any) -> None:
-        """Hold a value, or with None delete the entry."""
+        """Set a held value, or delete the entry with None."""
         self.entries[key] = held
         self.dirty.add(key)
 
@@ -56,7 +56,7 @@ class WriteBack:
         return sorted((item for item in self.entries.items() if item[1] is not None), key=lambda item: item[0])
 
     def load_all(self) -> None:
-        """Bring everything the backend knows into memory."""
+        """Read the whole backend into memory."""
         if self._is_complete:
             return
         entries = self.entries
@@ -82,7 +82,7 @@ class WriteBack:
                 backend.put(key, data)
                 written.append((key, data))
         self.dirty.clear()
-        self._forget_what_is_too_much()
+        self._evict()
         return written
 
     def _load(self, key: bytes) -> Any:
@@ -93,7 +93,7 @@ class WriteBack:
         self.entries[key] = held
         return held
 
-    def _forget_what_is_too_much(self) -> None:
+    def _evict(self) -> None:
         if len(self.entries) > self._capacity:
             for key in list(islice(self.entries, len(self.entries) // 2)):
                 del self.entries[key]

@@ -1,4 +1,4 @@
-"""Rewrites: nodes in, an equal pipeline of other nodes out; a module each, small functions.
+"""Rewrites: functions from the nodes of a pipeline to the nodes of an equivalent one, a module each.
 
-What walks the graph for all of them is in `rebuilding`.
+The graph traversal that they share is in `rebuilding`.
 """

@@ -1,4 +1,4 @@
-"""A foreign-key join as steps with repartitionings between them. Start at `lower_foreign_key_joins`."""
+"""Lower a foreign-key join to its steps with repartitionings between them. Start at `lower_foreign_key_joins`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from moldau.pipeline.ir.foreign_key import (
 )
 from moldau.pipeline.ir.functions import PythonFunction
 from moldau.pipeline.ir.nodes import ForeignKeyJoin, Materialization, Node, Repartition
-from moldau.pipeline.ir.rewrites.rebuilding import rebuilt
+from moldau.pipeline.ir.rewrites.rebuilding import rebuild
 from moldau.serdes.plain import BytesSerde
 from moldau.serdes.serde import Serde
 
@@ -25,8 +25,8 @@ __all__ = ["lower_foreign_key_joins"]
 
 
 def lower_foreign_key_joins(nodes: Iterable[Node]) -> tuple[Node, ...]:
-    """Replace every `ForeignKeyJoin`; the step that gives the rows keeps its name."""
-    return rebuilt(nodes, lambda node: _steps(node) if isinstance(node, ForeignKeyJoin) else (node,))
+    """Replace every `ForeignKeyJoin`; the step that emits the result keeps its name."""
+    return rebuild(nodes, lambda node: _steps(node) if isinstance(node, ForeignKeyJoin) else (node,))
 
 
 def _steps(join: ForeignKeyJoin) -> tuple[Node, ...]:
@@ -34,18 +34,18 @@ def _steps(join: ForeignKeyJoin) -> tuple[Node, ...]:
     subscribe, subscriptions = _subscriptions(join)
     lookup, responses = _answers(join, subscriptions)
     resolve = _resolve(join, rows_there, responses)
-    # Rows go first: where both tables are one, a row must be known before the answers that its change causes.
+    # Rows go first: if both tables are the same, a row must arrive before the responses that its change causes.
     return rows, subscribe, rows_there, subscriptions, lookup, responses, resolve
 
 
 def _rows(join: ForeignKeyJoin) -> tuple[ForeignKeyRows, Repartition]:
-    """Left rows, and their way to where answers are put together."""
+    """The step that sends left rows, and its repartitioning."""
     rows = ForeignKeyRows(name=f"{join.name}-rows", origin=join.origin, input=join.left, left_table=join.left_table)
     return rows, _to_left_rows(join, rows, "rows-there", f"{join.response_topic}-rows", LeftRowSerde())
 
 
 def _subscriptions(join: ForeignKeyJoin) -> tuple[ForeignKeySubscribe, Repartition]:
-    """What left rows want, and its way to the right table."""
+    """The step that sends subscriptions, and its repartitioning to the right table."""
     subscribe = ForeignKeySubscribe(
         name=f"{join.name}-subscribe",
         origin=join.origin,
@@ -70,7 +70,7 @@ def _subscriptions(join: ForeignKeyJoin) -> tuple[ForeignKeySubscribe, Repartiti
 
 
 def _answers(join: ForeignKeyJoin, subscriptions: Node) -> tuple[ForeignKeyLookup, Repartition]:
-    """What the right table has for them, and its way back."""
+    """The step that sends responses, and its repartitioning back to the left keys."""
     lookup = ForeignKeyLookup(
         name=f"{join.name}-lookup",
         origin=join.origin,
@@ -121,12 +121,12 @@ def _internal(store: str) -> Materialization:
 
 
 def primary_partition(topic: str, key: object, value: Response | LeftRow, count: int) -> int:
-    """Where the left row is, however its topic was partitioned."""
+    """The partition of the left row, whatever partitioner its topic uses."""
     return value.primary_partition
 
 
 def _without_value(partitioner: PythonFunction | None) -> PythonFunction | None:
-    """A user's partitioner sees keys only: what travels here are not their values."""
+    """A user's partitioner called with the key only: the values here are internal messages, not the user's."""
     if partitioner is None:
         return None
     call = partitioner.call

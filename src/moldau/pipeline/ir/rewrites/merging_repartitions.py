@@ -1,9 +1,9 @@
-"""One repartitioning right after the operator that changes keys, in place of several further down.
+"""Merge several repartitionings into one right after the operator that changes keys (KIP-295).
 
-Repartitionings that Kafka Streams made by itself, after one operator that changes keys and none that changes values in
-between, carry the same records: one of them can serve all. Those the user asked for stay. Where streams with new keys
-are merged first, the one repartitioning comes after the merge; where only one of them has new keys, and is
-repartitioned before, the others must be partitioned alike (`Merge.is_copartitioned`). Start at `merged_repartitions`.
+Automatic repartitionings after the same key-changing operator, with no value-changing operator in between, carry the
+same records, so one of them suffices. Those the user asked for stay. Where streams with new keys are merged first, the
+one repartitioning comes after the merge; where only one of the streams has new keys and is repartitioned before the
+merge, the others must be copartitioned with it (`Merge.is_copartitioned`). Start at `merge_repartitions`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from moldau.pipeline.ir.nodes import (
     ToStream,
     inputs_of,
 )
-from moldau.pipeline.ir.rewrites.rebuilding import replaced, with_inputs
+from moldau.pipeline.ir.rewrites.rebuilding import replace_fields, with_inputs
 from moldau.pipeline.ir.serdes import DefaultSerde
 
-__all__ = ["merged_repartitions"]
+__all__ = ["merge_repartitions"]
 
 
-def merged_repartitions(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    """The pipeline with as few repartitionings as its operators that change keys allow."""
+def merge_repartitions(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The pipeline with automatic repartitionings merged where they carry the same records."""
     return _Merging(nodes).result()
 
 
@@ -48,29 +48,29 @@ def _changes_values(node: Node) -> bool:
 
 
 class _Merging:
-    """A graph by names, which can be changed while it is looked at."""
+    """The graph as mutable maps by node name."""
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self._nodes = {node.name: node for node in nodes}
         self._inputs = {node.name: [source.name for source in inputs_of(node)] for node in nodes}
         self._singles: dict[str, Repartition] = {}
-        """What comes right after a node that changes keys, or merges streams whose keys were changed; by that node."""
+        """The merged repartitionings, by the key-changing node or merge that they come right after."""
 
         self._meetings: set[str] = set()
-        """Merges with records of the one repartitioning, behind which another one was left out."""
+        """Merges between a merged repartitioning and one that it replaced: their inputs must be copartitioned."""
 
     def result(self) -> tuple[Node, ...]:
         for changer, repartitions in self._by_changer().items():
-            # Behind two merges one after the other, the first has taken what the second could.
+            # With two consecutive merges, the first may already have replaced the repartitionings of the second.
             left = [name for name in repartitions if name in self._inputs]
             if left:
                 self._merge(changer, left)
-        return self._rebuilt()
+        return self._rebuild()
 
     # --- which
 
     def _by_changer(self) -> dict[str, list[str]]:
-        """Repartitionings that can be one, by the node after which it comes."""
+        """Repartitionings that can be merged, by the node after which the merged one comes."""
         found: dict[str, list[str]] = {name: [] for name, node in self._nodes.items() if _changes_keys(node)}
         for name, node in self._nodes.items():
             if isinstance(node, Repartition) and node.is_automatic:
@@ -100,7 +100,7 @@ class _Merging:
         return self._child_of(other, name) is not None
 
     def _child_of(self, above: str, name: str) -> str | None:
-        """The node that `above` feeds directly, on a way down to this one; perhaps this one itself."""
+        """The direct child of `above` on a path to this node; may be this node itself."""
         return self._above(name, lambda one: above in self._feeders(one))
 
     def _changes_keys(self, name: str) -> bool:
@@ -110,7 +110,7 @@ class _Merging:
         return self._changes_keys(name) or _changes_values(self._nodes[name])
 
     def _above(self, name: str, holds: Callable[[str], bool]) -> str | None:
-        """The node itself or one it comes from, nearest first; of several inputs the first that leads to one counts."""
+        """The nearest node for which `holds`, starting with this one and going upstream, first inputs first."""
         if holds(name):
             return name
         ways = (self._above(feeder, holds) for feeder in self._feeders(name))
@@ -118,7 +118,7 @@ class _Merging:
 
     def _feeders(self, name: str) -> list[str]:
         inputs = list(dict.fromkeys(self._inputs[name]))
-        # A table is no input of such a join in Kafka Streams' graph.
+        # In Kafka Streams' graph the table is not an input of such a join.
         return inputs[:1] if isinstance(self._nodes[name], StreamTableJoin | StreamGlobalTableJoin) else inputs
 
     # --- how
@@ -126,7 +126,7 @@ class _Merging:
     def _merge(self, changer: str, repartitions: list[str]) -> None:
         many = [node for name in repartitions if isinstance(node := self._nodes[name], Repartition)]
         single = self._singles[changer] = _single(many, self._nodes[changer])
-        # Its own name may be that of one it replaces.
+        # It may have the name of one that it replaces.
         key = _key(changer)
         self._nodes[key], self._inputs[key] = single, [changer]
         for name in repartitions:
@@ -152,19 +152,19 @@ class _Merging:
     def _feed(self, name: str, before: str, after: str) -> None:
         inputs = self._inputs[name]
         if before in inputs and isinstance(self._nodes[name], Merge):
-            # Kafka Streams takes one away and adds the other at the end, and prints them so.
+            # Kafka Streams removes the old input and appends the new one, which determines the order in describe().
             self._inputs[name] = [*(one for one in inputs if one != before), after]
         else:
             self._inputs[name] = [after if one == before else one for one in inputs]
 
-    def _rebuilt(self) -> tuple[Node, ...]:
+    def _rebuild(self) -> tuple[Node, ...]:
         made: dict[str, Node] = {}
         for name, node in self._nodes.items():
             if name not in self._inputs or node in self._singles.values():
                 continue
             made[name] = with_inputs(node, tuple(made[one] for one in self._inputs[name]))
             if name in self._meetings:
-                made[name] = replaced(made[name], is_copartitioned=True)
+                made[name] = replace_fields(made[name], is_copartitioned=True)
             if name in self._singles:
                 made[_key(name)] = with_inputs(self._singles[name], (made[name],))
         return tuple(made.values())
@@ -175,7 +175,7 @@ def _key(changer: str) -> str:
 
 
 def _single(repartitions: list[Repartition], changer: Node) -> Repartition:
-    """One in place of many: named after the first, with the first serdes that any of them names."""
+    """The repartitioning that replaces several: named after the first, with the first serdes that are given."""
     first = repartitions[0]
     keys = [node.key_serde for node in repartitions if not isinstance(node.key_serde, DefaultSerde)]
     values = [node.value_serde for node in repartitions if not isinstance(node.value_serde, DefaultSerde)]

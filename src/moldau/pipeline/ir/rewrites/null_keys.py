@@ -1,7 +1,7 @@
-"""Let records without a key end before a repartitioning, unless something after it takes them.
+"""Drop records without a key before a repartitioning, unless something downstream accepts them (KIP-962).
 
-Only left and outer joins of streams do; everything else drops them anyway, and partitions are found by key. Start at
-`dropping_null_keys`.
+Only left and outer joins of streams accept them; everything else drops them anyway, and they have no key to partition
+by. Start at `drop_null_keys`.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from moldau.pipeline.ir.nodes import (
     StreamTableJoin,
     inputs_of,
 )
-from moldau.pipeline.ir.rewrites.rebuilding import rebuilt, replaced
+from moldau.pipeline.ir.rewrites.rebuilding import rebuild, replace_fields
 
-__all__ = ["dropping_null_keys"]
+__all__ = ["drop_null_keys"]
 
 
-def dropping_null_keys(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """Mark the repartitionings that nothing without a key needs to pass."""
-    passing = _feeding_a_lenient_join(nodes)
+def drop_null_keys(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Mark the repartitionings that can drop records without a key."""
+    passing = _inputs_of_lenient_joins(nodes)
 
     def rewrite(node: Node) -> tuple[Node, ...]:
         if isinstance(node, Repartition) and not node.carries_changes and node.name not in passing:
-            return (replaced(node, drops_null_keys=True),)
+            return (replace_fields(node, drops_null_keys=True),)
         return (node,)
 
-    return rebuilt(nodes, rewrite)
+    return rebuild(nodes, rewrite)
 
 
-def _feeding_a_lenient_join(nodes: Sequence[Node]) -> set[str]:
+def _inputs_of_lenient_joins(nodes: Sequence[Node]) -> set[str]:
     found: set[str] = set()
     for node in reversed(nodes):
         if node.name in found or _takes_null_keys(node):
-            # A table is no input of the join in Kafka Streams' graph: only what feeds the stream side counts.
+            # In Kafka Streams' graph the table is not an input of the join: only the stream side counts.
             sides = (
                 inputs_of(node)[:1] if isinstance(node, StreamTableJoin | StreamGlobalTableJoin) else inputs_of(node)
             )

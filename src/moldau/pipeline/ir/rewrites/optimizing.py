@@ -1,8 +1,8 @@
-"""What `topology.optimization` asks for: fewer repartitionings, and one store for a stream joined with itself.
+"""The optimizations of `topology.optimization`: fewer repartitionings, and one store for a stream joined with itself.
 
-There is less to shuffle and less to keep. Results are those of Kafka Streams' optimized topology, which differ from the
-plain one's for records without a key and for very late ones; docs/streams.md tells. KIP-295 and KIP-862 say what Kafka
-Streams does, and descriptions are compared with its own. Start at `optimized`.
+They reduce shuffles and state (KIP-295, KIP-862). Results are those of Kafka Streams' optimized topology, which differ
+from the unoptimized one for records without a key and for very late ones, see docs/streams.md. Tests compare the
+descriptions with those of Kafka Streams. Start at `optimize`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import Node, StreamStreamJoin
-from moldau.pipeline.ir.rewrites.merging_repartitions import merged_repartitions
-from moldau.pipeline.ir.rewrites.rebuilding import rebuilt, replaced
+from moldau.pipeline.ir.rewrites.merging_repartitions import merge_repartitions
+from moldau.pipeline.ir.rewrites.rebuilding import rebuild, replace_fields
 
-__all__ = ["SETTING", "optimizations", "optimized"]
+__all__ = ["SETTING", "optimizations", "optimize"]
 
 SETTING = "topology.optimization"
 NONE, ALL = "none", "all"
@@ -25,7 +25,7 @@ EACH = (REUSE_SOURCE_TOPICS, MERGE_REPARTITIONS, SINGLE_STORE_SELF_JOIN)
 
 
 def optimizations(setting: object) -> frozenset[str]:
-    """The single optimizations that a setting's value stands for; raises `TopologyError` with what it may be."""
+    """The optimizations that a value of the setting selects; raises `TopologyError` with the allowed values."""
     words = [word.strip() for word in str(NONE if setting is None else setting).split(",")]
     if words == [NONE]:
         return frozenset()
@@ -34,26 +34,26 @@ def optimizations(setting: object) -> frozenset[str]:
     for word in words:
         if word not in EACH:
             raise TopologyError(
-                f"{SETTING} is {str(setting)!r}, and {word!r} cannot be there: write {NONE} or {ALL} alone, "
-                f"or some of {', '.join(EACH)} with commas between"
+                f"{SETTING} is {str(setting)!r}, but {word!r} is not allowed: set {NONE} or {ALL} alone, "
+                f"or a comma-separated list of {', '.join(EACH)}"
             )
     return frozenset(words)
 
 
-def optimized(nodes: Iterable[Node], wanted: frozenset[str]) -> tuple[Node, ...]:
+def optimize(nodes: Iterable[Node], wanted: frozenset[str]) -> tuple[Node, ...]:
     """The same pipeline with these optimizations.
 
-    A table whose source topic is its changelog is what every table here is: there are no other changelog topics.
+    Reusing a source topic as changelog needs no rewrite: there are no other changelog topics here.
     """
     result = tuple(nodes)
     if MERGE_REPARTITIONS in wanted:
-        result = merged_repartitions(result)
+        result = merge_repartitions(result)
     if SINGLE_STORE_SELF_JOIN in wanted:
-        result = rebuilt(result, _with_one_store)
+        result = rebuild(result, _with_one_store)
     return result
 
 
 def _with_one_store(node: Node) -> tuple[Node, ...]:
     if isinstance(node, StreamStreamJoin) and node.left is node.right:
-        return (replaced(node, right_store=node.left_store, outer_store=None, is_self_join=True),)
+        return (replace_fields(node, right_store=node.left_store, outer_store=None, is_self_join=True),)
     return (node,)

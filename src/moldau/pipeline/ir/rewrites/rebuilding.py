@@ -1,4 +1,4 @@
-"""Walk a pipeline and put other nodes in the place of some. Start at `rebuilt`."""
+"""Traverse a pipeline and replace nodes. Start at `rebuild`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from moldau.pipeline.ir.nodes import Cogroup, Join, Merge, Node, OneInput, inputs_of
 
-__all__ = ["rebuilt", "with_inputs"]
+__all__ = ["rebuild", "with_inputs"]
 
 
-def rebuilt(nodes: Iterable[Node], rewrite: Callable[[Node], tuple[Node, ...]]) -> tuple[Node, ...]:
-    """Replace every node by what `rewrite` makes of it, the last of which takes its place for those it feeds.
+def rebuild(nodes: Iterable[Node], rewrite: Callable[[Node], tuple[Node, ...]]) -> tuple[Node, ...]:
+    """Replace every node by what `rewrite` returns for it; nodes downstream get the last of those as their input.
 
-    `nodes` has inputs before what they feed; `rewrite` sees a node whose inputs are already the new ones.
+    `nodes` are in topological order; `rewrite` gets each node with its inputs already replaced.
     """
     replacement: dict[str, Node] = {}
     result: list[Node] = []
@@ -26,10 +26,10 @@ def rebuilt(nodes: Iterable[Node], rewrite: Callable[[Node], tuple[Node, ...]]) 
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
-    """The same node fed by others, itself where they are the ones it has."""
+    """The node with other inputs; the same object where they are unchanged."""
     if all(one is other for one, other in zip(inputs_of(node), inputs, strict=True)):
         return node
-    return replaced(node, **_by_field(node, inputs))
+    return replace_fields(node, **_by_field(node, inputs))
 
 
 def _by_field(node: Node, inputs: tuple[Node, ...]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _by_field(node: Node, inputs: tuple[Node, ...]) -> dict[str, Any]:
             return {}
 
 
-def replaced(node: Node, **changes: Any) -> Node:
+def replace_fields(node: Node, **changes: Any) -> Node:
     """`dataclasses.replace` for nodes."""
     new: Node = replace(node, **changes)
     return new

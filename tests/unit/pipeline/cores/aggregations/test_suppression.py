@@ -56,7 +56,7 @@ def test_a_full_buffer_may_end_the_pipeline() -> None:
     pipe = Pipe(for_time(1000, BufferConfig.max_records(1).shut_down_when_full()))
     pipe("a", "x", 1)
 
-    with pytest.raises(BufferFullError, match=r"holds 2 records \(at most 1\).*allow more, or let it emit early"):
+    with pytest.raises(BufferFullError, match=r"holds 2 records \(at most 1\).*raise the limit, or use emit_early"):
         pipe("b", "x", 2)
 
 
