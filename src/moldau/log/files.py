@@ -47,9 +47,9 @@ class SegmentFile:
     def __init__(self, fd: int) -> None:
         self.fd = fd
         # Bound here because module globals may be gone when the interpreter shuts down.
-        self._close, self._closing = os.close, OPEN_FILES.closing
+        self._close, self._closing = os.close, OPEN_FILES.note_closing
         if fd >= 0:
-            OPEN_FILES.opened(fd)
+            OPEN_FILES.note_opened(fd)
 
     def fileno(self) -> int:
         return self.fd

@@ -231,10 +231,10 @@ class LocalLog:
                 f"{self.topic_partition}: cannot begin a segment in {self.directory}: {error.strerror}"
             ) from error
         self._roll_jitter_ms = CHANCE.randint(0, max(0, self._config.segment_jitter_ms))
-        self._get_ready(segment)
+        self._prepare_active(segment)
         return segment
 
-    def _get_ready(self, active: Segment) -> None:
+    def _prepare_active(self, active: Segment) -> None:
         """Prepare a segment that is open for appending."""
         active.set_roll_limits(self._config, self._roll_jitter_ms)
         if self._config.preallocate:

@@ -126,14 +126,14 @@ class LogManager:
         a manifest, another broker has run here since.
         """
         self.load_manifests()
-        self._take_recorded(metadata_epoch)
+        self._load_manifest_entries(metadata_epoch)
         self._open_all()
         self._note_missing()
         for directory in self.directories:
             missing = self._missing.get(directory.path, {})
             directory.save_first_manifest(self._logs_in(directory), self.metadata_mark(), missing)
 
-    def _take_recorded(self, metadata_epoch: int | None) -> None:
+    def _load_manifest_entries(self, metadata_epoch: int | None) -> None:
         for directory in self.directories:
             manifest = directory.manifest.recorded
             if manifest is None:
@@ -165,9 +165,9 @@ class LogManager:
             else:
                 logs = self._open_in_parallel(directory, found)
             for opened in logs:
-                self._keep(opened)
+                self._register(opened)
 
-    def _keep(self, opened: PartitionLog) -> None:
+    def _register(self, opened: PartitionLog) -> None:
         self._logs[opened.topic_partition] = opened
         directory = self._by_path[os.path.dirname(opened.directory)]
 
@@ -302,7 +302,7 @@ class LogManager:
         path = f"{self._directory_for(topic_partition).path}/{topic_partition}"
         config = config or self.config_of(topic_partition.topic)
         created = self._open_or_create(path, topic_partition, LastRun(), topic_id, config)
-        self._keep(created)
+        self._register(created)
         return created
 
     def _open_or_create(
@@ -362,7 +362,7 @@ class LogManager:
                 if self._truncate_corruption:
                     log.warning("%s is missing; accepted, since moldau.recovery.truncate is set", folder)
                     continue
-                self._keep(
+                self._register(
                     missing_log(
                         folder,
                         partition,
@@ -430,7 +430,7 @@ class LogManager:
     def restore(self, reopened: PartitionLog) -> None:
         """Put a log that could be opened at last in the place of its stand-in."""
         del self._unopened[reopened.topic_partition]
-        self._keep(reopened)
+        self._register(reopened)
 
     def postpone(self, topic_partition: TopicPartition, reason: StorageError) -> None:
         """It failed again: the others have their turn before it."""

@@ -36,13 +36,13 @@ class OpenFiles:
     def unwatch(self, on_many: Callable[[], None]) -> None:
         self._watchers.remove(on_many)
 
-    def opened(self, fd: int) -> None:
+    def note_opened(self, fd: int) -> None:
         self._numbers.add(fd)
         if len(self._numbers) > self.limit:
             for on_many in tuple(self._watchers):
                 on_many()
 
-    def closing(self, fd: int) -> None:
+    def note_closing(self, fd: int) -> None:
         """To be told before the file is closed: afterwards the number may be somebody else's."""
         self._numbers.discard(fd)
 

@@ -72,7 +72,7 @@ class StartedController:
         )
         records.append(registration(me, broker_epoch))
         records += unfencing(image, self.node_id, broker_epoch)
-        self.controller.applied(records, self.quorum.append_now(records))
+        self.controller.apply_committed(records, self.quorum.append_now(records))
         return broker_epoch
 
     def snapshot_round(self) -> None:

@@ -55,12 +55,12 @@ class PartitionAppender:
         now_ms = self._broker.clock.now_ms()
         batch = _encode(records, producer, now_ms, self._codec)
 
-        def appended(error: MoldauError | None) -> None:
+        def on_appended(error: MoldauError | None) -> None:
             if error is None:
                 self._partition.publish(len(records), len(batch))
             then(error)
 
-        self._broker.data_plane.slow_appends.run(lambda: self._append(batch, now_ms), appended, len(batch))
+        self._broker.data_plane.slow_appends.run(lambda: self._append(batch, now_ms), on_appended, len(batch))
 
     def _append(self, batch: bytearray, now_ms: int) -> None:
         """On the loop, or in the thread for slow appends."""
@@ -73,12 +73,12 @@ class PartitionAppender:
     def when_committed(self, then: Callable[[], None]) -> None:
         """All that is in the log counts, whoever appended it: replies rest on markers of transactions too."""
 
-        def committed(code: ErrorCode) -> None:
+        def on_committed(code: ErrorCode) -> None:
             # Otherwise another broker leads the partition, and closing the shard answers everybody.
             if code is ErrorCode.NONE:
                 then()
 
-        self._partition.when_committed(self._partition.log.log_end_offset, None, committed)
+        self._partition.when_committed(self._partition.log.log_end_offset, None, on_committed)
 
 
 def _encode(records: Sequence[CoordinatorRecord], producer: Producer | None, now_ms: int, codec: int) -> bytearray:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from moldau.log.partition_log import PartitionLog
     from moldau.protocol.messages import Message
 
-__all__ = ["Coordinator", "Coordinators", "answered"]
+__all__ = ["Coordinator", "Coordinators", "render_reply"]
 
 log = logging.getLogger(__name__)
 
@@ -319,7 +319,7 @@ class Coordinators:
         return self.transactions.new_core()
 
 
-def answered(reply: Any, render: Callable[[Any], Message]) -> Message | Awaitable[Message]:
+def render_reply(reply: Any, render: Callable[[Any], Message]) -> Message | Awaitable[Message]:
     """Render a reply that is there, or one that will be."""
     if isinstance(reply, asyncio.Future):
         return _render_later(reply, render)

@@ -122,7 +122,7 @@ class TransactionChecks:
     ) -> bool:
         is_over, is_waited_for = False, False
 
-        def joined(code: ErrorCode) -> None:
+        def on_joined(code: ErrorCode) -> None:
             nonlocal is_over
             is_over = True
             if code is ErrorCode.NONE:
@@ -134,7 +134,7 @@ class TransactionChecks:
             if is_waited_for:
                 then()
 
-        self.join_then(writer, unsure.keys(), joined)
+        self.join_then(writer, unsure.keys(), on_joined)
         is_waited_for = not is_over
         return is_over
 
@@ -159,7 +159,7 @@ class TransactionChecks:
         backoff_s = settings.join_backoff_ms / 1000
         give_up_at = loop.time() + settings.join_timeout_ms / 1000
 
-        def added(code: ErrorCode) -> None:
+        def on_added(code: ErrorCode) -> None:
             if code is ErrorCode.CONCURRENT_TRANSACTIONS and loop.time() < give_up_at:
                 loop.call_later(backoff_s, add)
             else:
@@ -167,7 +167,7 @@ class TransactionChecks:
 
         def add() -> None:
             self._coordinators.transactions.add_then(
-                writer.transactional_id, writer.owner, partitions, EPOCH_BUMPED_AT_END, added
+                writer.transactional_id, writer.owner, partitions, EPOCH_BUMPED_AT_END, on_added
             )
 
         add()

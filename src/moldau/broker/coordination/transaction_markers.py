@@ -71,7 +71,7 @@ class Markers:
             batch[:] = _encode_marker(marker, now_ms)
             partition.append(batch, HEADER.unpack_from(batch), now_ms)
 
-        def appended(error: MoldauError | None) -> None:
+        def on_appended(error: MoldauError | None) -> None:
             if error is not None:
                 done(error.code)
                 return
@@ -81,7 +81,7 @@ class Markers:
                 self._tell_group_coordinator(partition.index, marker)
             partition.when_committed(partition.log.log_end_offset, None, done)
 
-        self._broker.data_plane.slow_appends.run(append, appended, MARKER_BYTES)
+        self._broker.data_plane.slow_appends.run(append, on_appended, MARKER_BYTES)
 
     def _tell_group_coordinator(self, index: int, marker: Marker) -> None:
         """Offsets committed in the transaction count from now on, or are forgotten."""

@@ -218,7 +218,7 @@ class CarefulProduce:
             return self._append_all(connection, call, slot)
         waiting: ReplySlot | None = None
 
-        def checked() -> None:
+        def on_checked() -> None:
             assert waiting is not None
             _complete(waiting, lambda: self._append_all(connection, call, waiting))
 
@@ -227,7 +227,7 @@ class CarefulProduce:
             call.transactional_id.decode(errors="replace"),
             {partition: item.header for partition, item in transactional.items() if partition is not None},
             lambda partition, error: self._refuse(transactional[partition], error, 0),
-            checked,
+            on_checked,
         )
         if is_checked:
             return self._append_all(connection, call, slot)

@@ -254,7 +254,7 @@ class SlowAppends:
             for job in turn:
                 began = perf_counter()
                 with self.activity:
-                    _guarded(job.change)
+                    _run_logging_errors(job.change)
                 ended = perf_counter()
                 slow += ended - began >= SLOW_S
                 slowest_s = max(slowest_s, ended - began)
@@ -272,7 +272,7 @@ class SlowAppends:
         for job in jobs:
             self._pending -= 1
             self._pending_bytes -= job.size
-            _guarded(job.then)
+            _run_logging_errors(job.then)
         self._advance()
         if not self._pending and not self._line:
             self._turn_off_if_calm()
@@ -290,7 +290,7 @@ class SlowAppends:
                 return
             else:
                 self._line.popleft()
-                _guarded(first)
+                _run_logging_errors(first)
 
     # --- ending -----------------------------------------------------------------------------------------
 
@@ -309,7 +309,7 @@ class SlowAppends:
             self._thread = None
 
 
-def _guarded(act: Callable[[], None]) -> None:
+def _run_logging_errors(act: Callable[[], None]) -> None:
     """Whatever goes wrong with one must not stop the line."""
     try:
         act()

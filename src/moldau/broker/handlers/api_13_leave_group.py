@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.coordination.coordinators import answered
+from moldau.broker.coordination.coordinators import render_reply
 from moldau.coordinator.group.classic.requests import LeaveReply, LeavingMember
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
@@ -27,7 +27,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message | 
     reply = broker.coordinators.groups.ask(
         group_id, lambda core, ticket, now: core.leave(group_id, leaving, ticket, now)
     )
-    return answered(reply, lambda known: _answer(known, leaving, call.api_version))
+    return render_reply(reply, lambda known: _answer(known, leaving, call.api_version))
 
 
 def _answer(reply: LeaveReply | ErrorCode, leaving: list[LeavingMember], version: int) -> Message:

@@ -1,7 +1,7 @@
 """What compaction leaves of a batch: all, some records, an empty header, or nothing.
 
 Pure: bytes in, bytes out. Offsets, order, sequences and the codec never change; an untouched batch comes back
-as the very bytes that went in. Start at `BatchFilter.filtered`.
+as the very bytes that went in. Start at `BatchFilter.filter_batch`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class BatchFilter:
     records_read: int = 0
     records_kept: int = 0
 
-    def filtered(self, header: BatchHeader, batch: memoryview) -> bytes | memoryview | None:
+    def filter_batch(self, header: BatchHeader, batch: memoryview) -> bytes | memoryview | None:
         """Return what is to be written in place of `batch`, or `None`."""
         self.records_read += header.records_count
         marker = marker_type(header, batch) if header.is_control else None
@@ -62,12 +62,12 @@ class BatchFilter:
         if header.base_offset >= self.end_offset:
             return self._whole(header, batch)
         if header.is_control:
-            return self._filtered_control(header, batch, is_removable)
+            return self._filter_control_batch(header, batch, is_removable)
         if is_removable or header.records_count == 0:
             return self._without_records(header)
-        return self._filtered_data(header, batch)
+        return self._filter_data_batch(header, batch)
 
-    def _filtered_control(
+    def _filter_control_batch(
         self, header: BatchHeader, batch: memoryview, is_removable: bool
     ) -> bytes | memoryview | None:
         """A marker without data waits for a horizon of its own before it goes, as a tombstone does."""
@@ -81,7 +81,7 @@ class BatchFilter:
         body = unpacked_body(batch, header)
         return self._rewrite(header, body, list(record_spans(body, header)), self._horizon_from_now())
 
-    def _filtered_data(self, header: BatchHeader, batch: memoryview) -> bytes | memoryview | None:
+    def _filter_data_batch(self, header: BatchHeader, batch: memoryview) -> bytes | memoryview | None:
         body = unpacked_body(batch, header)
         horizon_ms = header.delete_horizon_ms
         tombstones_stay = horizon_ms is None or self.now_ms < horizon_ms

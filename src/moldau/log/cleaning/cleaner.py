@@ -196,7 +196,9 @@ class Cleaner:
 
     def _measure(self, target: PartitionLog, now_ms: int) -> CleanableLog:
         config, segments = target.config, target.segments
-        facts = [_facts(segment, config.min_compaction_lag_ms, config.max_compaction_lag_ms) for segment in segments]
+        facts = [
+            _segment_facts(segment, config.min_compaction_lag_ms, config.max_compaction_lag_ms) for segment in segments
+        ]
         span = cleanable_range(
             facts,
             checkpoint=self._checkpoints.offset_of(target),
@@ -220,14 +222,14 @@ class Cleaner:
             settings=self._settings(),
             files=self._files,
             clock=self._clock,
-            exclusively=self._run_elsewhere,
+            exclusively=self._run_in_deleting_thread,
         )
         result = cleaning.run(self._worker(), now_ms)
         with self._lock:
             self._checkpoints.save(target, result.end_offset)
             self._note_round(target, result, cleaning.groups, time.monotonic() - started)
 
-    def _run_elsewhere(self, job: Callable[[], None]) -> None:
+    def _run_in_deleting_thread(self, job: Callable[[], None]) -> None:
         """Have `job` done by the thread that owns deletions, and wait for it."""
         if self._hand_over is None:
             job()
@@ -328,7 +330,7 @@ def _is_cleanable(target: PartitionLog) -> bool:
     return target.config.is_compacted and not target.is_closed and target.offline_error is None
 
 
-def _facts(segment: Segment, min_lag_ms: int, max_lag_ms: int) -> SegmentFacts:
+def _segment_facts(segment: Segment, min_lag_ms: int, max_lag_ms: int) -> SegmentFacts:
     """Timestamps only where a lag makes them matter: they may cost a read of the disk."""
     first_ms = newest_ms = -1
     if max_lag_ms < INT64_MAX and segment.size:

@@ -27,24 +27,24 @@ NICENESS = 10
 def serve(jobs: Iterable[str], output: TextIO) -> None:
     """Work off `jobs` one after the other. A failed job is reported, and the next one taken."""
 
-    def say(line: str) -> None:
+    def write_line(line: str) -> None:
         output.write(line + "\n")
         output.flush()
 
     def report(group: CleanedGroup) -> None:
-        say(group.to_json())
+        write_line(group.to_json())
 
     for line in jobs:
         try:
-            say(clean(CleaningJob.from_json(line), report).to_json())
+            write_line(clean(CleaningJob.from_json(line), report).to_json())
         except FileNotFoundError as error:
-            say(_failure("gone", f"{error.filename} is gone"))
+            write_line(_failure("gone", f"{error.filename} is gone"))
         except MoldauError as error:
-            say(_failure("damaged", str(error)))
+            write_line(_failure("damaged", str(error)))
         except OSError as error:
-            say(_failure("disk", str(error)))
+            write_line(_failure("disk", str(error)))
         except Exception as error:
-            say(_failure("unexpected", repr(error)))
+            write_line(_failure("unexpected", repr(error)))
 
 
 def _failure(kind: str, message: str) -> str:

@@ -39,7 +39,7 @@ class CleanerWorker:
             return self._converse(process, job, on_group)
         except (BrokenPipeError, ConnectionError) as error:
             self.release()
-            raise self._ending(process) from error
+            raise self._error_for_ended(process) from error
         except BaseException:
             self.release()
             raise
@@ -60,7 +60,7 @@ class CleanerWorker:
                 return CleaningResult(**answer["done"])
             else:
                 raise CleaningFailedError(**answer["failed"])
-        raise self._ending(process)
+        raise self._error_for_ended(process)
 
     def release(self) -> None:
         """End the process, if there is one; the next job starts another."""
@@ -100,7 +100,7 @@ class CleanerWorker:
                 )
             return self._process
 
-    def _ending(self, process: subprocess.Popen[str]) -> MoldauError:
+    def _error_for_ended(self, process: subprocess.Popen[str]) -> MoldauError:
         if self._is_closed:
             return CleaningStoppedError("the cleaner is stopped")
         return CleaningFailedError("died", f"the cleaning process ended with status {process.wait()}")

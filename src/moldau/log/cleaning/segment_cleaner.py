@@ -77,7 +77,7 @@ class Throttle:
         self._started = clock()
         self._moved = 0
 
-    def moved(self, size: int) -> None:
+    def maybe_throttle(self, size: int) -> None:
         self._moved += size
         ahead = self._moved / self._rate - (self._clock() - self._started)
         if ahead > 0:
@@ -91,17 +91,17 @@ class _NewestOffsets:
         self._job, self._files, self._throttle = job, files, throttle
         self._transactions = CleanedTransactions()
         self._transactions.expect(entry for entry in job.aborted if entry.last_offset >= job.first_dirty_offset)
-        self._dirty = _dirty(job)
+        self._dirty_sources = _dirty_sources(job)
         self.newest: OffsetMap = offset_map_for(self._count_records(), job.dedupe_buffer_bytes)
         self.end_offset = job.first_dirty_offset
         self.bytes_read = 0
 
     def run(self) -> None:
-        for header, batch in _batches(self._dirty, self._job.directory, self._files):
+        for header, batch in _batches(self._dirty_sources, self._job.directory, self._files):
             if header.base_offset >= self._job.upper_bound:
                 break
             self.bytes_read += len(batch)
-            self._throttle.moved(len(batch))
+            self._throttle.maybe_throttle(len(batch))
             if not self._take(header, batch):
                 return
         self.end_offset = self._job.upper_bound
@@ -122,13 +122,13 @@ class _NewestOffsets:
     def _count_records(self) -> int:
         """An upper bound of the keys there are, from the headers alone; it sizes the map."""
         count = 0
-        for source in self._dirty:
+        for source in self._dirty_sources:
             segment = _segment(source, self._job.directory, self._files)
             count += sum(header.records_count for _, header in segment.headers())
         return count
 
 
-def _dirty(job: CleaningJob) -> list[Source]:
+def _dirty_sources(job: CleaningJob) -> list[Source]:
     first = max((i for i, s in enumerate(job.sources) if s.base_offset <= job.first_dirty_offset), default=0)
     return [source for source in job.sources[first:] if source.base_offset < job.upper_bound]
 
@@ -149,11 +149,11 @@ def _clean_group(
     bytes_read, is_unchanged = 0, len(group) == 1
     for header, batch in _batches(group, job.directory, files):
         bytes_read += len(batch)
-        left = rules.filtered(header, batch)
+        left = rules.filter_batch(header, batch)
         is_unchanged = is_unchanged and left is batch
         if left is not None:
             output.append(left)
-        throttle.moved(len(batch) + (len(left) if left is not None else 0))
+        throttle.maybe_throttle(len(batch) + (len(left) if left is not None else 0))
     aborted, rules.transactions.kept_aborted = rules.transactions.kept_aborted, []
     if is_unchanged:
         output.discard()

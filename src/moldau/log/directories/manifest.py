@@ -110,7 +110,9 @@ class PartitionEntry:
         """The partition's line, with its checksum."""
         topic_id = _NO_ID if self.topic_id is None else render_uuid(self.topic_id)
         segments = " ".join(segment.render() for segment in self.segments)
-        return _signed(f"{topic_partition.topic} {topic_partition.partition} {topic_id} {self.end_offset} {segments}")
+        return _with_checksum(
+            f"{topic_partition.topic} {topic_partition.partition} {topic_id} {self.end_offset} {segments}"
+        )
 
     @classmethod
     def parse(cls, fields: Sequence[str]) -> PartitionEntry:
@@ -139,7 +141,7 @@ class Manifest:
 def render_manifest(lines: Iterable[str], *, is_stopped: bool, metadata_epoch: int, metadata_end_offset: int) -> str:
     """The file's text, from rendered lines of partitions."""
     state = _STOPPED if is_stopped else _RUNNING
-    broker = _signed(f"broker {state} {metadata_epoch} {metadata_end_offset}")
+    broker = _with_checksum(f"broker {state} {metadata_epoch} {metadata_end_offset}")
     return "\n".join([_FIRST_LINE, broker, *lines, _LAST_LINE, ""])
 
 
@@ -161,7 +163,7 @@ def parse_manifest(text: str) -> Manifest:
     return Manifest(state == _STOPPED, int(epoch), int(end_offset), partitions, damaged)
 
 
-def _signed(line: str) -> str:
+def _with_checksum(line: str) -> str:
     return f"{line} {crc32c(line.encode()):08x}"
 
 

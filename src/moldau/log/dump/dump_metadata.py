@@ -72,7 +72,7 @@ def _value_json(value: Any, version: int, *, is_id: bool) -> Any:
         return record_json(value, version)
     if value is None and is_id:
         return NO_ID
-    return _plain(value)
+    return _json_value(value)
 
 
 def _message_json(message: Any) -> dict[str, Any]:
@@ -85,11 +85,11 @@ def _message_json(message: Any) -> dict[str, Any]:
         elif value is None and name.endswith("directory_id"):
             shown[_camel(name)] = NO_ID
         else:
-            shown[_camel(name)] = _plain(value)
+            shown[_camel(name)] = _json_value(value)
     return shown
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, UUID):
         return render_uuid(value)
     if isinstance(value, bytes):

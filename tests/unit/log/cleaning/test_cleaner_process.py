@@ -148,8 +148,8 @@ def test_the_throttle_sleeps_off_what_came_too_early() -> None:
         now[0] += seconds
 
     throttle = Throttle(1_000.0, clock=lambda: now[0], sleep=sleep)
-    throttle.moved(500)
+    throttle.maybe_throttle(500)
     now[0] += 2
-    throttle.moved(1_000)
-    throttle.moved(2_000)
+    throttle.maybe_throttle(1_000)
+    throttle.maybe_throttle(2_000)
     assert naps == [0.5, 1.0]
