@@ -13,7 +13,7 @@ from typing import Any
 from moldau.core.config.sections import read_section, topic_setting
 from moldau.core.ids import INT64_MAX
 
-__all__ = ["LogConfig"]
+__all__ = ["LogConfig", "is_flush_due"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,3 +82,10 @@ class LogConfig:
             or self.compression_type != "producer"
             or self.message_timestamp_before_max_ms != INT64_MAX
         )
+
+
+def is_flush_due(config: LogConfig, *, unflushed_messages: int, ms_since_flush: int) -> bool:
+    """Whether enough messages or enough time have gathered; nothing unflushed is never due."""
+    if unflushed_messages <= 0:
+        return False
+    return unflushed_messages >= config.flush_messages or ms_since_flush >= config.flush_ms

@@ -10,6 +10,8 @@ from moldau.core.errors import ErrorCode, MoldauError
 __all__ = [
     "OUT_OF_FILES",
     "PASSING",
+    "CleaningFailedError",
+    "CleaningStoppedError",
     "CorruptIndexError",
     "CorruptSnapshotError",
     "DamagedLogError",
@@ -21,6 +23,7 @@ __all__ = [
     "StorageError",
     "UnexpectedAppendError",
 ]
+
 
 OUT_OF_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
 PASSING: Final = OUT_OF_FILES | {errno.ENOSPC, errno.EDQUOT}
@@ -79,3 +82,20 @@ class CorruptIndexError(MoldauError):
 
 class CorruptSnapshotError(MoldauError):
     """A producer snapshot that does not check; state is replayed from an older one."""
+
+
+class CleaningFailedError(MoldauError):
+    """The round could not be finished. `kind` is `gone`, `damaged`, `disk`, `died` or `unexpected`."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether another try may well succeed."""
+        return self.kind in ("gone", "disk", "died")
+
+
+class CleaningStoppedError(MoldauError):
+    """The cleaner was stopped in the middle of a round."""

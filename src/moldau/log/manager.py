@@ -19,13 +19,12 @@ from typing import Final, TypeVar
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.errors import StartupError
 from moldau.core.ids import TopicPartition
-from moldau.log.config import LogConfig
+from moldau.log.config import LogConfig, is_flush_due
 from moldau.log.directories.log_directory import LogDirectory
 from moldau.log.directories.manifest import Manifest, PartitionEntry
 from moldau.log.directories.manifest_keeper import MetadataMark
 from moldau.log.errors import PASSING, StorageError
 from moldau.log.files import Files
-from moldau.log.flush_policy import is_flush_due
 from moldau.log.log_events import LogEvents
 from moldau.log.open_files import OPEN_FILES
 from moldau.log.partition_files import PartitionMetadata

@@ -20,9 +20,8 @@ from moldau.core.config.sections import setting
 from moldau.core.errors import MoldauError
 from moldau.core.ids import INT64_MAX, TopicPartition
 from moldau.log.cleaning.cleaner_checkpoints import CleanerCheckpoints
-from moldau.log.cleaning.cleaning_errors import CleaningFailedError, CleaningStoppedError
 from moldau.log.cleaning.compaction import CleanableLog, SegmentFacts, cleanable_log, cleanable_range, dirtiest
-from moldau.log.errors import StorageError
+from moldau.log.errors import CleaningFailedError, CleaningStoppedError, StorageError
 from moldau.log.files import Files
 from moldau.log.partition_log import PartitionLog
 from moldau.log.segments.segment import Segment

@@ -17,8 +17,8 @@ from typing import Any
 
 import moldau
 from moldau.core.errors import MoldauError
-from moldau.log.cleaning.cleaning_errors import CleaningFailedError, CleaningStoppedError
 from moldau.log.cleaning.cleaning_job import CleanedGroup, CleaningJob, CleaningResult
+from moldau.log.errors import CleaningFailedError, CleaningStoppedError
 
 __all__ = ["CleanerWorker"]
 

@@ -15,10 +15,10 @@ from moldau.core.clock import Clock
 from moldau.log.cleaning.batch_filter import LastOfProducer
 from moldau.log.cleaning.cleaned_transactions import AbortedRange
 from moldau.log.cleaning.cleaner_worker import CleanerWorker
-from moldau.log.cleaning.cleaning_errors import CleaningFailedError
 from moldau.log.cleaning.cleaning_job import CleanedGroup, CleaningJob, CleaningResult, Source
 from moldau.log.cleaning.compaction import CleanableRange
 from moldau.log.cleaning.segment_cleaner import CLEANED_SUFFIX
+from moldau.log.errors import CleaningFailedError
 from moldau.log.files import Files
 from moldau.log.partition_log import PartitionLog
 from moldau.log.segments.segment import Segment

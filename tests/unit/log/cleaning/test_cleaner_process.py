@@ -17,9 +17,9 @@ import pytest
 import moldau
 from moldau.log.cleaning.cleaner_process import serve
 from moldau.log.cleaning.cleaner_worker import CleanerWorker
-from moldau.log.cleaning.cleaning_errors import CleaningFailedError, CleaningStoppedError
 from moldau.log.cleaning.cleaning_job import CleaningJob, Source
 from moldau.log.cleaning.segment_cleaner import Throttle
+from moldau.log.errors import CleaningFailedError, CleaningStoppedError
 from moldau.protocol.records import Record, encode_batch
 
 
