@@ -20,7 +20,7 @@ from moldau.log.config import LogConfig
 from moldau.log.directories.manifest import PartitionEntry
 from moldau.log.errors import (
     OUT_OF_FILES,
-    PASSING,
+    TRANSIENT_ERRNOS,
     DamagedLogError,
     FatalDiskError,
     OffsetOutOfRangeError,
@@ -353,7 +353,7 @@ class LocalLog:
         try:
             write()
         except OSError as error:
-            if error.errno not in PASSING and not self.is_closed:
+            if error.errno not in TRANSIENT_ERRNOS and not self.is_closed:
                 raise self._fatal(error) from error
             log.error("%s: cannot save %s, will try again: %s", self.topic_partition, what, error)
             return False

@@ -23,7 +23,7 @@ from moldau.log.config import LogConfig, is_flush_due
 from moldau.log.directories.log_directory import LogDirectory
 from moldau.log.directories.manifest import Manifest, PartitionEntry
 from moldau.log.directories.manifest_keeper import MetadataMark
-from moldau.log.errors import PASSING, StorageError
+from moldau.log.errors import TRANSIENT_ERRNOS, StorageError
 from moldau.log.files import Files
 from moldau.log.log_events import LogEvents
 from moldau.log.open_files import OPEN_FILES
@@ -222,7 +222,7 @@ class LogManager:
                 truncate_corruption=self._truncate_corruption,
             )
         except OSError as error:
-            if error.errno not in PASSING:
+            if error.errno not in TRANSIENT_ERRNOS:
                 raise StartupError(f"cannot open {path}: {error}") from error
             return self._stand_in(path, topic_partition, last_run, f"cannot open {path}: {error.strerror}")
 

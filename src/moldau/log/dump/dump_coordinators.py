@@ -37,7 +37,7 @@ _LONG_NAMES: Final = {
 
 
 class Decoded(NamedTuple):
-    """One record; `version` and `value` are `None` where it deletes what its key names."""
+    """One record; `version` and `value` are `None` for a tombstone."""
 
     type: int
     key: dict[str, Any]
@@ -46,12 +46,12 @@ class Decoded(NamedTuple):
 
     @property
     def value(self) -> dict[str, Any] | None:
-        """The value's fields, with what members say to each other left in base64."""
+        """The value's fields; the members' protocol metadata stays in base64."""
         return None if self.content is None or self.version is None else _value_json(self.content, self.version)
 
 
 def decode_record(key: bytes, value: bytes | None, known: Mapping[int, type[RecordKey]]) -> Decoded | None:
-    """Read a record; `None` for a key of an unknown type. Raises `MalformedRecordError`."""
+    """Decode a record; `None` for a key of an unknown type. Raises `MalformedRecordError`."""
     found = decode_key(key, known)
     if found is None:
         return None
@@ -95,7 +95,7 @@ def _value_json(content: RecordValue, version: int) -> dict[str, Any]:
 
 
 def _with_decoded_members(content: RecordValue, shown: dict[str, Any]) -> dict[str, Any]:
-    """Subscriptions and assignments of consumers, which the broker itself never reads."""
+    """Decode the consumers' subscriptions and assignments, which the broker itself never reads."""
     if isinstance(content, GroupMetadataValue) and content.protocol_type == "consumer":
         for member, raw in zip(shown["members"], content.members, strict=True):
             member["subscription"] = _decode_or_default(decode_subscription, raw.subscription, member["subscription"])

@@ -27,7 +27,7 @@ LEADER_CHANGE_WITH_DIRECTORIES: Final = 1
 
 
 def metadata_text(offset: int, record: Record) -> tuple[str | None, str | None]:
-    """The payload of a metadata record; keys it has none."""
+    """The payload of a metadata record; it has no key."""
     value = record.value or b""
     try:
         decoded = decode_metadata_record(value)
@@ -51,7 +51,7 @@ def control_record_json(kind: ControlType, value: bytes) -> str:
 
 
 def record_json(record: Any, version: int) -> dict[str, Any]:
-    """The fields of a record that its version has."""
+    """The fields of a record that exist in its version."""
     shown = {}
     for field in dataclasses.fields(record):
         wire, value = field.metadata["wire"], getattr(record, field.name)

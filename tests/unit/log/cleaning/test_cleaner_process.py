@@ -97,7 +97,7 @@ def test_a_process_that_dies_fails_its_job_only(tmp_path: Path) -> None:
         with pytest.raises(CleaningFailedError) as failure:
             worker.run(slow, lambda group: None)
         assert failure.value.kind == "died"
-        assert failure.value.is_passing
+        assert failure.value.is_transient
         assert worker.run(job_over(tmp_path), lambda group: None).end_offset == 2
     finally:
         worker.release()
