@@ -83,7 +83,7 @@ class StartedController:
                 self.metadata_log.save_snapshot(image)
                 self.metadata_log.trim()
             except (OSError, StorageError) as error:
-                log.error("cannot write a snapshot of the metadata, will try again: %s", error)
+                log.error("cannot write a snapshot of the metadata, will retry: %s", error)
 
     def close(self) -> None:
         """Off the loop."""

@@ -5,7 +5,8 @@
     orders 0 1200           topic, partition, offset
     orders 1 993
 
-A corrupt checkpoint is ignored with an error: everything in it can be rebuilt by a longer recovery. Start at `load_checkpoint`.
+A corrupt checkpoint is ignored with an error: everything in it can be rebuilt by a longer recovery. Start at
+`load_checkpoint`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """One entry of `log.dirs`: its lock, its checkpoints and its manifest.
 
-`log.manager` knows the partitions and passes them in. A failed write is logged and retried in the next round. Start at `LogDirectory.load`.
+`log.manager` knows the partitions and passes them in. A failed write is logged and retried in the next round. Start
+at `LogDirectory.load`.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class LogDirectory:
         self._save(HIGH_WATERMARKS, {each.topic_partition: each.high_watermark for each in logs})
 
     def _lower_recovery_points(self, logs: Sequence[PartitionLog]) -> bool:
-        """Save lower recovery points of truncated logs first: the next start would otherwise not check records there."""
+        """Save lowered recovery points of truncated logs: the next start would otherwise not check their records."""
         saved = self._saved.get(RECOVERY_POINTS, {})
         if all(each.recovery_point >= saved.get(each.topic_partition, 0) for each in logs):
             return True
@@ -113,7 +114,7 @@ class LogDirectory:
         try:
             save_checkpoint(self.files, path, offsets)
         except OSError as error:
-            log.error("cannot write %s, will try again: %s", path, error)
+            log.error("cannot write %s, will retry: %s", path, error)
             return False
         self._saved[name] = offsets
         return True
@@ -128,7 +129,7 @@ class LogDirectory:
             try:
                 self.manifest.save(logs, metadata, missing=missing)
             except OSError as error:
-                log.error("cannot write %s, will try again: %s", self.manifest.path, error)
+                log.error("cannot write %s, will retry: %s", self.manifest.path, error)
 
     def save_manifest(self, logs: Sequence[PartitionLog], metadata: MetadataMark) -> bool:
         """Save the manifest; return whether files that it does not list may be deleted."""

@@ -2,7 +2,8 @@
 
 `log.directories.manifest` describes the file and why a crash never looks like a loss. The maintenance thread saves it
 in rounds; segments that retention deletes wait in their log (`PartitionLog.retire_leaving`) until that is done. Lines
-are rendered again only for logs whose segments have changed, so a round over thousands of idle partitions is cheap. Start at `ManifestKeeper.save`.
+are rendered again only for logs whose segments have changed, so a round over thousands of idle partitions is cheap.
+Start at `ManifestKeeper.save`.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class ManifestKeeper:
             self.save(logs, metadata)
         except OSError as error:
             if error.errno not in _FULL_DISK:
-                log.error("cannot write %s, will try again: %s", self.path, error)
+                log.error("cannot write %s, will retry: %s", self.path, error)
                 return False
             return self._withdraw_for(error)
         return True
@@ -147,7 +148,7 @@ class ManifestKeeper:
         try:
             self.withdraw()
         except OSError as unlink_error:
-            log.error("cannot remove %s, will try again: %s", self.path, unlink_error)
+            log.error("cannot remove %s, will retry: %s", self.path, unlink_error)
             return False
         log.error(
             "%s was removed until it can be written again, so lost files would go unnoticed: %s", self.path, error
