@@ -1,4 +1,4 @@
-"""Produce, the careful way: any number of partitions, any kind of topic, and every reason to refuse.
+"""Produce, the general path: any number of partitions, any kind of topic, and every reason to reject a batch.
 
 A request becomes items, one for each partition. Items are checked, their bodies opened where the topic wants that
 (`broker.data.batch_bodies`), appended in order, and answered when they are as safe as `acks` asks for. The short
@@ -76,7 +76,7 @@ class ProduceItem:
         self.end_offset = 0
         """One past the batch's last offset, whether it was appended now or is a duplicate."""
         self.error: MoldauError | None = None
-        """Why the log did not take it."""
+        """Why the append failed."""
         self.outcome: ProducedPartition | None = None
 
     def refuse(self, error: MoldauError) -> None:

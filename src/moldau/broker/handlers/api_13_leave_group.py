@@ -1,4 +1,4 @@
-"""LeaveGroup (13), versions 0-5: members go, and the others share what they had.
+"""LeaveGroup (13), versions 0-5: members leave, and the group rebalances.
 
 v3 many members, by id or instance id; v5 the reason. Start at `handle`.
 """

@@ -1,4 +1,4 @@
-"""SyncGroup (14), versions 0-5: the leader says who gets what, everybody else hears it.
+"""SyncGroup (14), versions 0-5: the leader sends the assignment, every member receives its own.
 
 v3 static members; v5 protocol type and name, checked and answered. Start at `handle`.
 """
