@@ -1,4 +1,4 @@
-"""The controller: decides, commits, applies, tells.
+"""The controller: makes decisions, commits them, applies them to the image and notifies subscribers.
 
 Decisions are pure functions of the image (`controller.topics`, `controller.configs`,
 `controller.brokers`); they return records and answers. Here the records are committed through the quorum
@@ -60,7 +60,7 @@ class Controller:
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Have every committed change told to `subscriber`, in order, before its asker is answered."""
+        """Call `subscriber` with every committed change, in order, before the request that caused it is answered."""
         self._subscribers.append(subscriber)
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicResult]:
@@ -81,7 +81,7 @@ class Controller:
     async def alter_configs(
         self, changes: Callable[[MetadataImage], Sequence[ResourceChange]], *, validate_only: bool = False
     ) -> list[ConfigResult]:
-        """`changes` is asked for with the image it will be judged by: replacing depends on what is there."""
+        """`changes` is called with the image that the decision is based on: replacing depends on current settings."""
         return await self._change(
             lambda image: decide_config_changes(image, changes(image), self._config()), validate_only
         )
@@ -119,7 +119,7 @@ class Controller:
         await self.publish(self.apply_committed(records, committed))
 
     def apply_committed(self, records: Sequence[MetadataRecord], committed: Committed) -> ImageDelta:
-        """Take committed records into the image."""
+        """Apply committed records to the image."""
         delta = replay_records(self.image, records, offset=committed.offset, epoch=committed.epoch)
         self.image = delta.image
         return delta

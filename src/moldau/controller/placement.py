@@ -50,7 +50,7 @@ def _check(brokers: Sequence[UsableBroker], replication_factor: int) -> None:
 
 
 class _Ring:
-    """Brokers that take turns; every call to `next_order` begins one further."""
+    """Brokers in round-robin order; every call to `next_order` begins with the next one."""
 
     def __init__(self, node_ids: Sequence[int], start: int) -> None:
         self._node_ids = node_ids
@@ -70,7 +70,7 @@ class _Rack(NamedTuple):
 
 
 def _racks(brokers: Sequence[UsableBroker], random: Random) -> list[_Rack]:
-    """Brokers without a rack stand together in one."""
+    """Brokers without a rack form one rack."""
     racks = []
     for name in sorted({broker.rack or "" for broker in brokers}):
         members = sorted(broker for broker in brokers if (broker.rack or "") == name)

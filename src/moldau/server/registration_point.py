@@ -1,6 +1,6 @@
-"""The process behind `zookeeper-server-start`: where brokers register and where tools find them.
+"""The registration point, started by `zookeeper-server-start`: brokers register here and tools find them here.
 
-It is no ZooKeeper. Its port speaks Kafka's protocol (ApiVersions, BrokerRegistration, BrokerHeartbeat,
+It is not a ZooKeeper. Its port speaks Kafka's protocol (ApiVersions, BrokerRegistration, BrokerHeartbeat,
 DescribeCluster: all of them questions that a controller answers) and ZooKeeper's four-letter words. Who may register
 is decided in `controller.registration`, what is kept on disk is `registration_files`. Start at `RegistrationPoint`.
 """
@@ -133,7 +133,7 @@ class RegistrationPoint:
         self._files.close()
 
     async def _watch_session(self) -> None:
-        """Say when the broker falls silent; nothing else depends on this round."""
+        """Log when the broker's session expires; nothing else depends on this task."""
         was_alive = False
         while True:
             await asyncio.sleep(SESSION_ROUND_S)
