@@ -20,7 +20,7 @@ from moldau.core.ids import TopicPartition, parse_uuid
 from moldau.core.properties import parse_properties
 from moldau.log.directories.checkpoints import parse_checkpoint, render_checkpoint
 from moldau.log.directories.meta_properties import MetaProperties
-from moldau.log.dump.dump_coordinators import decoded
+from moldau.log.dump.dump_coordinators import decode_record
 from moldau.log.errors import CorruptIndexError, CorruptSnapshotError
 from moldau.log.leader_epochs import LeaderEpochs
 from moldau.log.producer_state import ProducerStates, read_marker
@@ -236,7 +236,7 @@ def feed_coordinator_record(known: Mapping[int, type[RecordKey]]) -> Callable[[b
     def feed(data: bytes) -> None:
         """One byte tells how long the key is; the rest is the value."""
         size = data[0] if data else 0
-        found = decoded(data[1 : 1 + size], data[1 + size :], known)
+        found = decode_record(data[1 : 1 + size], data[1 + size :], known)
         assert found is None or found.value is not None
 
     return feed

@@ -58,7 +58,7 @@ class Cluster:
         epoch = quorum.next_offset
         records = [registration(me, epoch), *unfencing(image, 1, epoch)]
         self.controller = Controller(quorum, image, BrokerConfig, random=Random(7))
-        self.controller.applied(records, quorum.append_now(records))
+        self.controller.apply_committed(records, quorum.append_now(records))
 
     def do(self, action: tuple[Any, ...]) -> None:
         if action[0] == "snapshot":

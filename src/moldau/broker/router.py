@@ -16,7 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.reply_stats import note_reply
+from moldau.broker.stats import note_reply
 from moldau.core.acls import AclOperation, Permission, ResourceType
 from moldau.net.replies import CloseConnectionError, Handled, ReplySlot
 from moldau.protocol.api import (

@@ -7,8 +7,15 @@ Start at `TopicStats`.
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Iterator
+from time import perf_counter
+from typing import TYPE_CHECKING
 
-__all__ = ["BrokerStats", "RequestStats", "TopicStats"]
+__all__ = ["BrokerStats", "RequestStats", "TopicStats", "note_reply"]
+
+if TYPE_CHECKING:
+    from moldau.protocol.messages import Message
+
 
 RECENT_SAMPLES = 1024
 
@@ -84,3 +91,20 @@ class BrokerStats:
         if found is None:
             found = self.requests[api_key] = RequestStats()
         return found
+
+
+def note_reply(stats: RequestStats, response: Message, started_s: float) -> None:
+    """Count every error in the reply, however deep it lies, and keep its time."""
+    for code in _error_codes(response):
+        stats.errors[code] += 1
+    stats.recent_total_ms.append((perf_counter() - started_s) * 1000)
+
+
+def _error_codes(message: Message) -> Iterator[int]:
+    for name, value in vars(message).items():
+        if name == "error_code":
+            if value:
+                yield int(value)
+        elif isinstance(value, list) and value and hasattr(value[0], "__dict__"):
+            for inner in value:
+                yield from _error_codes(inner)

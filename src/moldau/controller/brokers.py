@@ -28,7 +28,7 @@ UNFENCED = -1
 
 
 class BrokerRegistration(NamedTuple):
-    """What a starting broker says of itself."""
+    """What a starting broker registers."""
 
     node_id: int
     incarnation_id: uuid.UUID
@@ -58,7 +58,7 @@ def registration(broker: BrokerRegistration, offset: int) -> RegisterBrokerRecor
 
 
 def unfencing(image: MetadataImage, node_id: int, broker_epoch: int) -> Iterator[MetadataRecord]:
-    """Let a broker serve, and give it the partitions that are its own to lead."""
+    """Unfence a broker, and make it the leader of the partitions that it may lead."""
     yield BrokerRegistrationChangeRecord(broker_id=node_id, broker_epoch=broker_epoch, fenced=UNFENCED)
     for topic in image.topics.values():
         for number, partition in topic.partitions.items():
@@ -67,7 +67,7 @@ def unfencing(image: MetadataImage, node_id: int, broker_epoch: int) -> Iterator
 
 
 def _takes_up(partition: PartitionImage, node_id: int) -> bool:
-    """It led when it went away, or nobody leads and it is in sync, or was when the last one left (KIP-966)."""
+    """It was the leader, or there is no leader and it is in the ISR or the eligible leader replicas (KIP-966)."""
     if partition.leader != NO_LEADER:
         return partition.leader == node_id
     return node_id in partition.isr or (not partition.isr and node_id in partition.eligible_leader_replicas)

@@ -1,7 +1,7 @@
 """Dynamic settings: what altering them takes, decided from the image alone.
 
 A change is checked as the whole it leads to, resource by resource, and becomes a record per setting
-that really differs. Start at `altered_configs`.
+that really differs. Start at `decide_config_changes`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ __all__ = [
     "ConfigOpType",
     "ConfigResult",
     "ResourceChange",
-    "altered_configs",
     "check_group_name",
+    "decide_config_changes",
     "replacement_of",
 ]
 
@@ -74,7 +74,9 @@ THREAD_COUNTS = frozenset(
 )
 
 
-def altered_configs(image: MetadataImage, changes: Sequence[ResourceChange], config: BrokerConfig) -> ConfigDecision:
+def decide_config_changes(
+    image: MetadataImage, changes: Sequence[ResourceChange], config: BrokerConfig
+) -> ConfigDecision:
     """Apply each resource's operations, all of a resource's or none."""
     decision = ConfigDecision([], [])
     asked = Counter(change.resource for change in changes)

@@ -1,4 +1,4 @@
-"""The controller: decides, commits, applies, tells.
+"""The controller: makes decisions, commits them, applies them to the image and notifies subscribers.
 
 Decisions are pure functions of the image (`controller.topics`, `controller.configs`,
 `controller.brokers`); they return records and answers. Here the records are committed through the quorum
@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import TypeVar
 
-from moldau.controller.configs import ConfigResult, ResourceChange, altered_configs
+from moldau.controller.configs import ConfigResult, ResourceChange, decide_config_changes
 from moldau.controller.image import MetadataImage
 from moldau.controller.quorum import Committed, Quorum
 from moldau.controller.replay import ImageDelta, replay_records
@@ -23,9 +23,9 @@ from moldau.controller.topics import (
     NewTopic,
     TopicRef,
     TopicResult,
-    created_partitions,
-    created_topics,
-    deleted_topics,
+    decide_partition_creation,
+    decide_topic_creation,
+    decide_topic_deletion,
 )
 from moldau.core.config import BrokerConfig
 from moldau.protocol.metadata_records import MetadataRecord, ProducerIdsRecord
@@ -60,27 +60,31 @@ class Controller:
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Have every committed change told to `subscriber`, in order, before its asker is answered."""
+        """Call `subscriber` with every committed change, in order, before the request that caused it is answered."""
         self._subscribers.append(subscriber)
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicResult]:
         return await self._change(
-            lambda image: created_topics(image, topics, self._config(), random=self._random), validate_only
+            lambda image: decide_topic_creation(image, topics, self._config(), random=self._random), validate_only
         )
 
     async def create_partitions(
         self, topics: Sequence[MorePartitions], *, validate_only: bool = False
     ) -> list[TopicResult]:
-        return await self._change(lambda image: created_partitions(image, topics, random=self._random), validate_only)
+        return await self._change(
+            lambda image: decide_partition_creation(image, topics, random=self._random), validate_only
+        )
 
     async def delete_topics(self, topics: Sequence[TopicRef]) -> list[TopicResult]:
-        return await self._change(lambda image: deleted_topics(image, topics))
+        return await self._change(lambda image: decide_topic_deletion(image, topics))
 
     async def alter_configs(
         self, changes: Callable[[MetadataImage], Sequence[ResourceChange]], *, validate_only: bool = False
     ) -> list[ConfigResult]:
-        """`changes` is asked for with the image it will be judged by: replacing depends on what is there."""
-        return await self._change(lambda image: altered_configs(image, changes(image), self._config()), validate_only)
+        """`changes` is called with the image that the decision is based on: replacing depends on current settings."""
+        return await self._change(
+            lambda image: decide_config_changes(image, changes(image), self._config()), validate_only
+        )
 
     async def allocate_producer_ids(self, node_id: int, broker_epoch: int = -1) -> range:
         """Set a block of producer ids aside for one broker; ids of lost blocks are never used again."""
@@ -112,10 +116,10 @@ class Controller:
 
     async def _commit(self, records: Sequence[MetadataRecord]) -> None:
         committed = await self.quorum.append(records)
-        await self.publish(self.applied(records, committed))
+        await self.publish(self.apply_committed(records, committed))
 
-    def applied(self, records: Sequence[MetadataRecord], committed: Committed) -> ImageDelta:
-        """Take committed records into the image."""
+    def apply_committed(self, records: Sequence[MetadataRecord], committed: Committed) -> ImageDelta:
+        """Apply committed records to the image."""
         delta = replay_records(self.image, records, offset=committed.offset, epoch=committed.epoch)
         self.image = delta.image
         return delta

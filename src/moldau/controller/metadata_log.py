@@ -50,7 +50,7 @@ READ_BYTES: Final = 8 * 1024 * 1024
 SNAPSHOTS_KEPT: Final = 2
 FOREVER: Final = 2**63 - 1
 SLOW_REPLAY_RECORDS: Final = 4000
-"""About a tenth of a second of replaying, from which on a snapshot is worth its while."""
+"""About a tenth of a second of replaying, above which a snapshot is worthwhile."""
 
 
 class MetadataLog:
@@ -178,16 +178,16 @@ class MetadataLog:
         self.partition.flush()
 
     def take_back(self, offset: int) -> None:
-        """Remove what was appended from `offset` on and could not be committed, as if it had never been there.
+        """Truncate uncommitted records from `offset` on.
 
-        Where that fails too the log is offline: whoever decides next must not build on records nobody applied.
+        If that fails too, the log goes offline: later decisions must not build on records that were not applied.
         """
         self.partition.truncate_to(offset)
 
     # --- snapshots ----------------------------------------------------------------------------------
 
     def is_snapshot_due(self, image: MetadataImage) -> bool:
-        """Enough has been written since the last one, or starting over would take noticeably long."""
+        """Whether enough was written since the last snapshot, or a replay at start would take noticeably long."""
         if self._bytes_since_snapshot > self._snapshot_after_bytes:
             return True
         partitions = sum(len(topic.partitions) for topic in image.topics.values())
@@ -228,7 +228,7 @@ class MetadataLog:
 def _settle_transaction(
     transaction: list[MetadataRecord] | None, values: Sequence[MetadataRecord]
 ) -> tuple[list[MetadataRecord] | None, list[MetadataRecord]]:
-    """Hold back records of an open transaction; give them when it ends and drop them when it is aborted."""
+    """Hold back records of an open transaction; return them when it ends and drop them when it is aborted."""
     group: list[MetadataRecord] = []
     for record in values:
         if isinstance(record, BeginTransactionRecord):

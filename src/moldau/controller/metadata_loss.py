@@ -1,4 +1,4 @@
-"""Whether the metadata log is all there: an empty or shortened one would turn every partition into a stray.
+"""Checks that the metadata log is complete: an empty or shortened one would turn every partition into a stray.
 
 Pure. The manifests of the log directories remember how far the log was on disk (`log.directories.manifest`); partition
 folders prove that there was a cluster. Start at `metadata_loss`.

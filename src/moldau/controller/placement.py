@@ -50,13 +50,13 @@ def _check(brokers: Sequence[UsableBroker], replication_factor: int) -> None:
 
 
 class _Ring:
-    """Brokers that take turns; every call to `rotated` begins one further."""
+    """Brokers in round-robin order; every call to `next_order` begins with the next one."""
 
     def __init__(self, node_ids: Sequence[int], start: int) -> None:
         self._node_ids = node_ids
         self._next = start
 
-    def rotated(self) -> list[int]:
+    def next_order(self) -> list[int]:
         if not self._node_ids:
             return []
         first = self._next % len(self._node_ids)
@@ -70,7 +70,7 @@ class _Rack(NamedTuple):
 
 
 def _racks(brokers: Sequence[UsableBroker], random: Random) -> list[_Rack]:
-    """Brokers without a rack stand together in one."""
+    """Brokers without a rack form one rack."""
     racks = []
     for name in sorted({broker.rack or "" for broker in brokers}):
         members = sorted(broker for broker in brokers if (broker.rack or "") == name)
@@ -86,8 +86,8 @@ def _racks(brokers: Sequence[UsableBroker], random: Random) -> list[_Rack]:
 def _replicas(racks: Sequence[_Rack], start: int, replication_factor: int) -> list[int]:
     """Unfenced brokers of rack after rack first, then fenced ones likewise."""
     ordered = [racks[(start + index) % len(racks)] for index in range(len(racks))]
-    unfenced = _in_turns([rack.unfenced.rotated() for rack in ordered])
-    fenced = _in_turns([rack.fenced.rotated() for rack in ordered])
+    unfenced = _in_turns([rack.unfenced.next_order() for rack in ordered])
+    fenced = _in_turns([rack.fenced.next_order() for rack in ordered])
     return [*unfenced, *fenced][:replication_factor]
 
 

@@ -1,4 +1,4 @@
-"""The quorum: what makes a controller's records count.
+"""The quorum: commits a controller's records.
 
 A controller hands records to a `Quorum` and gets them back committed: on a majority's disks, in one
 order, written by the only leader of their epoch. `QuorumOfOne` is the smallest: one node, whose own disk
@@ -46,7 +46,7 @@ class Quorum(Protocol):
 
 
 class QuorumOfOne:
-    """Leader by birth: every start is an election won, in an epoch never used before."""
+    """A quorum of one voter: every start wins an election, in an epoch never used before."""
 
     def __init__(self, log: MetadataLog, *, node_id: int, directory_id: uuid.UUID | None = None) -> None:
         self.log = log
@@ -85,7 +85,7 @@ class QuorumOfOne:
         return Committed(offset, self._epoch)
 
     def append_now(self, records: Sequence[MetadataRecord]) -> Committed:
-        """The same before the loop runs."""
+        """Like `append`, before the loop runs."""
         offset = self._write(records)
         self._on_committed(offset)
         return Committed(offset, self._epoch)

@@ -64,7 +64,7 @@ class Registrations:
         return RegisteredBroker(broker, known.broker_epoch + 1, cluster_id, came_from)
 
     def accept(self, registered: RegisteredBroker, now_ms: int) -> None:
-        """Let a registration count, now that it is saved. A new process is fenced until it asks to serve."""
+        """Make a saved registration effective. A new process is fenced until it asks to serve."""
         if self.registered is None or self.registered.broker.incarnation_id != registered.broker.incarnation_id:
             self.is_fenced = True
         self.cluster_id = registered.cluster_id
@@ -82,7 +82,7 @@ class Registrations:
         return HeartbeatReply(ErrorCode.NONE, self.is_fenced, want_shut_down)
 
     def has_session(self, now_ms: int) -> bool:
-        """Whether the broker has reported lately and has not said goodbye."""
+        """Whether the broker has sent a heartbeat within its session and has not shut down."""
         return self._heard_ms is not None and now_ms - self._heard_ms <= self._session_timeout_ms
 
     def is_alive(self, now_ms: int) -> bool:

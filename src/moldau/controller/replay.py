@@ -25,7 +25,7 @@ from moldau.core.ids import TopicPartition
 from moldau.protocol import metadata_records as records
 from moldau.protocol.metadata_records import MetadataRecord
 
-__all__ = ["ImageDelta", "changed_partition", "replay_records"]
+__all__ = ["ImageDelta", "apply_partition_change", "replay_records"]
 
 NO_LEADER_CHANGE = records.PartitionChangeRecord.LEADER_UNCHANGED
 NO_CHANGE = 0
@@ -53,7 +53,7 @@ def replay_records(image: MetadataImage, group: Iterable[MetadataRecord], *, off
     draft = _Draft(image)
     for record in group:
         _APPLY[type(record)](draft, record)
-    return draft.finished(offset, epoch)
+    return draft.finish(offset, epoch)
 
 
 class _Draft:
@@ -96,7 +96,7 @@ class _Draft:
         self._partitions.pop(topic, None)
         self.delta.partitions = {one for one in self.delta.partitions if one.topic != topic}
 
-    def finished(self, offset: int, epoch: int) -> ImageDelta:
+    def finish(self, offset: int, epoch: int) -> ImageDelta:
         maps = {name: self.read(name) for name in ("topics", "topic_names", "brokers", "configs", "features", "kept")}
         self.delta.image = MetadataImage(offset=offset, epoch=epoch, next_producer_id=self.next_producer_id, **maps)
         return self.delta
@@ -133,11 +133,11 @@ def _partition(draft: _Draft, record: records.PartitionRecord) -> None:
 def _partition_change(draft: _Draft, record: records.PartitionChangeRecord) -> None:
     topic = draft.topic(record.topic_id)
     partitions = draft.partitions_of(topic)
-    partitions[record.partition_id] = changed_partition(partitions[record.partition_id], record)
+    partitions[record.partition_id] = apply_partition_change(partitions[record.partition_id], record)
     draft.delta.partitions.add(TopicPartition(topic.name, record.partition_id))
 
 
-def changed_partition(partition: PartitionImage, record: records.PartitionChangeRecord) -> PartitionImage:
+def apply_partition_change(partition: PartitionImage, record: records.PartitionChangeRecord) -> PartitionImage:
     """A change that names a leader, even the present one, opens a new leader epoch."""
     keeps_leader = record.leader == NO_LEADER_CHANGE
     return PartitionImage(

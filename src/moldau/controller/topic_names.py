@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from moldau.controller.errors import RefusedError
 from moldau.core.errors import ErrorCode
 
-__all__ = ["METADATA_TOPIC", "check_topic_name", "colliding"]
+__all__ = ["METADATA_TOPIC", "check_topic_name", "first_collision"]
 
 METADATA_TOPIC = "__cluster_metadata"
 LONGEST_NAME = 249
@@ -34,7 +34,7 @@ def _problem(name: str) -> str | None:
     return None
 
 
-def colliding(name: str, others: Iterable[str]) -> str | None:
+def first_collision(name: str, others: Iterable[str]) -> str | None:
     """The first of `others` that becomes the same metric name, where '.' turns into '_'."""
     if "." not in name and "_" not in name:
         return None

@@ -1,7 +1,7 @@
 """Topics: what creating, growing and deleting them takes, decided from the image alone.
 
 Each function returns the records to commit and, item by item, the answer to give once they are
-committed. Nothing is changed here. Start at `created_topics`.
+committed. Nothing is changed here. Start at `decide_topic_creation`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 from moldau.controller.errors import RefusedError, refusal_of
 from moldau.controller.image import BrokerImage, MetadataImage, ResourceType, TopicImage
 from moldau.controller.placement import UsableBroker, place
-from moldau.controller.topic_names import METADATA_TOPIC, check_topic_name, colliding
+from moldau.controller.topic_names import METADATA_TOPIC, check_topic_name, first_collision
 from moldau.core.config import BrokerConfig, parse_topic_overrides
 from moldau.core.config.sections import TopicSettings
 from moldau.core.errors import ErrorCode, MoldauError
@@ -36,9 +36,9 @@ __all__ = [
     "TopicDecision",
     "TopicRef",
     "TopicResult",
-    "created_partitions",
-    "created_topics",
-    "deleted_topics",
+    "decide_partition_creation",
+    "decide_topic_creation",
+    "decide_topic_deletion",
 ]
 
 PARTITIONS_PER_REQUEST = 10_000
@@ -94,7 +94,7 @@ class TopicDecision(NamedTuple):
 # --- creating ---------------------------------------------------------------------------------------
 
 
-def created_topics(
+def decide_topic_creation(
     image: MetadataImage,
     topics: Sequence[NewTopic],
     config: BrokerConfig,
@@ -144,7 +144,7 @@ def _check_new_name(name: str, image: MetadataImage, metric_names: Mapping[str, 
     if name in image.topics:
         raise RefusedError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     rival = metric_names.get(name.replace(".", "_"))
-    if rival is not None and colliding(name, [rival]) is not None:
+    if rival is not None and first_collision(name, [rival]) is not None:
         raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topics: {rival}")
 
 
@@ -263,7 +263,9 @@ def _directory(broker: BrokerImage) -> uuid.UUID | None:
 # --- growing ----------------------------------------------------------------------------------------
 
 
-def created_partitions(image: MetadataImage, topics: Sequence[MorePartitions], *, random: Random) -> TopicDecision:
+def decide_partition_creation(
+    image: MetadataImage, topics: Sequence[MorePartitions], *, random: Random
+) -> TopicDecision:
     decision = TopicDecision([], [])
     asked = Counter(topic.name for topic in topics)
     for topic in _each_once(topics):
@@ -320,7 +322,7 @@ def _replicas_of_new_partitions(
 # --- deleting ---------------------------------------------------------------------------------------
 
 
-def deleted_topics(image: MetadataImage, topics: Sequence[TopicRef]) -> TopicDecision:
+def decide_topic_deletion(image: MetadataImage, topics: Sequence[TopicRef]) -> TopicDecision:
     decision = TopicDecision([], [])
     resolved = [_find_topic(image, ref) for ref in topics]
     asked = Counter(result.name for result in resolved if result.name is not None)

@@ -1,8 +1,8 @@
-"""Reading a log as those do whose memory it is: every batch checked, nothing passed over.
+"""Reading a whole log with every batch checked, for coordinators that rebuild their state from it.
 
-Consumers check what they fetch; a coordinator that loads a damaged batch would act on it. So its log is walked file by
-file, not looked up by offset: checksums have to be right, offsets to rise and to stay within their segment, and the
-last batch has to end where the log does. The first that is not so raises `DamagedLogError`. Start at `checked_batches`.
+Consumers check what they fetch; a coordinator that loaded a damaged batch would act on it. So its log is scanned file
+by file, not looked up by offset: checksums must match, offsets must increase and stay within their segment, and the
+last batch must end where the log ends. The first violation raises `DamagedLogError`. Start at `checked_batches`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LogExtent(NamedTuple):
 
 
 def extent_of(log: PartitionLog) -> LogExtent:
-    """To be asked where nobody appends meanwhile."""
+    """The log's end now. Call it only while nothing appends to the log."""
     last = log.segments[-1]
     return LogExtent(log.log_end_offset, last, last.size)
 
@@ -44,9 +44,9 @@ def extent_of(log: PartitionLog) -> LogExtent:
 def checked_batches(
     log: PartitionLog, extent: LogExtent, *, after: LogExtent | None = None, read_bytes: int = WINDOW_BYTES
 ) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Yield the batches from the start of the log, or from the end that was reached `after`, up to that of `extent`.
+    """Yield the batches from the start of the log, or from the extent `after`, up to `extent`.
 
-    In any thread. The cleaner may replace segments meanwhile: each is looked up when its turn comes.
+    Runs in any thread. The cleaner may replace segments meanwhile, so each segment is looked up just before it is read.
     """
     log.check_online()
     offset = log.log_start_offset if after is None else after.end_offset
@@ -69,7 +69,7 @@ def checked_batches(
 
 
 class _Walk:
-    """One segment's file, batch by batch."""
+    """Reads one segment's file batch by batch."""
 
     def __init__(self, segment: Segment, size: int, upper_bound: int, read_bytes: int) -> None:
         self._segment = segment
@@ -95,7 +95,7 @@ class _Walk:
             self.next_offset = header.last_offset + 1
 
     def _header(self) -> BatchHeader:
-        """The header of a batch that is whole, with offsets that fit."""
+        """The header of the next batch; raises unless the batch is complete and its offsets are valid."""
         window, left = self._window, self._window.size - self.position
         if not window.cover(self.position, BATCH_OVERHEAD):
             raise self.damage(f"{left} bytes are too few for a batch")

@@ -1,6 +1,6 @@
-"""What one partition's log needs to know of its topic's configuration.
+"""A topic's log settings in typed, resolved form, as a partition's log uses them.
 
-The keys, their defaults and their checks live in `core.config`; here is their typed, resolved form.
+The keys, their defaults and their checks are in `core.config`.
 Start at `LogConfig.of`.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from moldau.core.config.sections import read_section, topic_setting
 from moldau.core.ids import INT64_MAX
 
-__all__ = ["LogConfig"]
+__all__ = ["LogConfig", "is_flush_due"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class LogConfig:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> LogConfig:
-        """Build from parsed values under Kafka's topic keys; keys that are not the log's do not matter."""
+        """Build from parsed values under Kafka's topic keys; keys that the log does not use are ignored."""
         return read_section(cls, values.__getitem__)
 
     @property
@@ -68,12 +68,12 @@ class LogConfig:
 
     @property
     def max_segment_ms(self) -> int:
-        """How long a segment may be appended to: compaction cannot reach a record before its segment is closed."""
+        """How long a segment may stay active: compaction cannot reach a record before its segment is closed."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
 
     @property
     def opens_bodies(self) -> bool:
-        """Whether a produce must look inside the batch and not only at its header."""
+        """Whether a produce request has to decode the records and not only the batch header."""
         return (
             self.is_compacted
             or self.confluent_key_schema_validation
@@ -82,3 +82,10 @@ class LogConfig:
             or self.compression_type != "producer"
             or self.message_timestamp_before_max_ms != INT64_MAX
         )
+
+
+def is_flush_due(config: LogConfig, *, unflushed_messages: int, ms_since_flush: int) -> bool:
+    """Whether `flush.messages` or `flush.ms` is reached; never when everything is flushed."""
+    if unflushed_messages <= 0:
+        return False
+    return unflushed_messages >= config.flush_messages or ms_since_flush >= config.flush_ms

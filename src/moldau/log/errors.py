@@ -1,4 +1,4 @@
-"""What can go wrong in the log, each with the code a client sees. Start at `StorageError`."""
+"""The errors of the log and its cleaner, with the error code a client sees. Start at `StorageError`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from moldau.core.errors import ErrorCode, MoldauError
 
 __all__ = [
     "OUT_OF_FILES",
-    "PASSING",
+    "TRANSIENT_ERRNOS",
+    "CleaningFailedError",
+    "CleaningStoppedError",
     "CorruptIndexError",
     "CorruptSnapshotError",
     "DamagedLogError",
@@ -22,29 +24,30 @@ __all__ = [
     "UnexpectedAppendError",
 ]
 
+
 OUT_OF_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
-PASSING: Final = OUT_OF_FILES | {errno.ENOSPC, errno.EDQUOT}
-"""Errors that go away again when somebody makes room."""
+TRANSIENT_ERRNOS: Final = OUT_OF_FILES | {errno.ENOSPC, errno.EDQUOT}
+"""Errors that may go away when disk space or file descriptors are freed."""
 
 
 class StorageError(MoldauError):
-    """The disk refused, or the partition is offline; nothing of the request was kept."""
+    """A disk error, or the partition is offline; nothing of the request was written."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
 
 class UnexpectedAppendError(MoldauError):
-    """An append failed with an unhandled exception, which is in the log; nothing of the append was kept."""
+    """An append failed with an unhandled exception, which was logged; nothing of the append was written."""
 
     code = ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 class DamagedLogError(StorageError):
-    """Records are missing or damaged. It does not pass by itself: an operator restores files or accepts the loss."""
+    """Records are missing or damaged. Not transient: an operator has to restore files or accept the loss."""
 
 
 class FatalDiskError(MoldauError):
-    """A sync failed: what the disk holds is unknown, so the process has to stop rather than pretend."""
+    """A sync failed: what is on disk is unknown, so the process has to stop."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -62,13 +65,13 @@ class OutOfOrderSequenceError(MoldauError):
 
 
 class InvalidProducerEpochError(MoldauError):
-    """A producer with an older epoch than the partition has seen; another instance took over."""
+    """The producer's epoch is older than the one the partition has seen; another instance took over."""
 
     code = ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 class InvalidTxnStateError(MoldauError):
-    """A plain batch from a producer whose transaction is open here."""
+    """A non-transactional batch from a producer that has a transaction open in this partition."""
 
     code = ErrorCode.INVALID_TXN_STATE
 
@@ -78,4 +81,21 @@ class CorruptIndexError(MoldauError):
 
 
 class CorruptSnapshotError(MoldauError):
-    """A producer snapshot that does not check; state is replayed from an older one."""
+    """A damaged producer snapshot; the state is replayed from an older one."""
+
+
+class CleaningFailedError(MoldauError):
+    """A cleaning round failed. `kind` is `gone`, `damaged`, `disk`, `died` or `unexpected`."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+    @property
+    def is_transient(self) -> bool:
+        """Whether a retry may succeed."""
+        return self.kind in ("gone", "disk", "died")
+
+
+class CleaningStoppedError(MoldauError):
+    """The cleaner was stopped during a round."""

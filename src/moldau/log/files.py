@@ -1,9 +1,9 @@
-"""The one place that touches the disk.
+"""File system access: the only module of `log` that touches the disk.
 
-Everything in `log` goes through a `Files`, so that a test can lose power (`testing.power_loss`), fill the
-disk or fail any single system call (`testing.failing_files`) without patching anything. Errors leave as
-plain `OSError`: what they mean is for the caller to say. `write` and `pread` are the system calls themselves,
-because appends pay for every layer. Start at `Files`.
+Everything in `log` goes through a `Files`, so that a test can simulate a power loss (`testing.power_loss`), a full disk
+or the failure of any single system call (`testing.failing_files`) without patching. Errors are raised as plain
+`OSError` for the caller to interpret. `write` and `pread` are the system calls themselves, because every extra call
+would slow down appends. Start at `Files`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KEEP_SIZE = 1
 
 @cache
 def _fallocate() -> Callable[[int, int, int, int], int] | None:
-    """The C library's `fallocate`; Python's own changes the file's length."""
+    """The C library's `fallocate`; Python's `posix_fallocate` changes the file's length."""
     import ctypes
 
     try:
@@ -36,20 +36,20 @@ def _fallocate() -> Callable[[int, int, int, int], int] | None:
 
 
 class SegmentFile:
-    """An open descriptor that closes itself when the last holder lets go.
+    """An open file descriptor that is closed when the last reference is dropped.
 
-    A segment holds one, and so does every slice being sent: deleting a segment drops only the segment's
-    share, and a `sendfile` under way keeps reading the unlinked file.
+    A segment holds a reference, and so does every slice being sent: after a segment is deleted, a running `sendfile`
+    keeps reading the unlinked file.
     """
 
     __slots__ = ("_close", "_closing", "fd")
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
-        # Bound here because module globals may be gone when the interpreter shuts down.
-        self._close, self._closing = os.close, OPEN_FILES.closing
+        # Bound here because module globals may be cleared when the interpreter shuts down.
+        self._close, self._closing = os.close, OPEN_FILES.note_closing
         if fd >= 0:
-            OPEN_FILES.opened(fd)
+            OPEN_FILES.note_opened(fd)
 
     def fileno(self) -> int:
         return self.fd
@@ -77,10 +77,10 @@ class Files:
     """Kafka's files on a real disk."""
 
     system = os
-    """Who makes the system calls; every one but `write` and `pread` goes through it."""
+    """The module that makes the system calls; all except `write` and `pread` go through it."""
 
     write: Callable[[int, Any], int] = staticmethod(os.write)
-    """`write(fd, buffer)`; may write less than asked, as the system call may."""
+    """`write(fd, buffer)`; may write less than asked, like the system call."""
 
     pread: Callable[[int, int, int], bytes] = staticmethod(os.pread)
 
@@ -89,7 +89,7 @@ class Files:
         return self.system.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def open_existing(self, path: str) -> int:
-        """Open a file that is there for appending and reading, or only for reading where that is all we may."""
+        """Open an existing file for appending and reading, or only for reading if permissions allow no more."""
         try:
             return self.system.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         except PermissionError:
@@ -102,20 +102,20 @@ class Files:
         self.system.ftruncate(fd, size)
 
     def preallocate(self, fd: int, size: int) -> None:
-        """Reserve room up to `size` without changing the file's length; where that is not possible, do nothing.
+        """Reserve space up to `size` without changing the file's length; does nothing where that is not supported.
 
-        A reservation is given back by truncating the file to the length it has.
+        Truncating the file to its current length releases the reservation.
         """
         allocate = _fallocate()
         if allocate is not None:
             allocate(fd, _KEEP_SIZE, 0, size)
 
     def sync(self, fd: int) -> None:
-        """Put a file's bytes and length on disk."""
+        """Sync a file's bytes and length to disk."""
         self.system.fdatasync(fd)
 
     def sync_directory(self, path: str) -> None:
-        """Put a directory's entries on disk: creations, renames and removals count only from here on."""
+        """Sync a directory's entries to disk: creations, renames and removals are durable only after this."""
         fd = self.system.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self.system.fsync(fd)
@@ -149,7 +149,7 @@ class Files:
             self.system.close(fd)
 
     def write_file(self, path: str, data: bytes, *, sync: bool = False) -> None:
-        """Replace a file's content in place: for what can be rebuilt after a crash, such as indexes."""
+        """Replace a file's content in place: for files that can be rebuilt after a crash, such as indexes."""
         fd = self.system.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         try:
             self._write_all(fd, data)
@@ -181,7 +181,7 @@ class Files:
         self.system.replace(old, new)
 
     def unlink(self, path: str) -> None:
-        """Remove a file; one that is gone already is fine."""
+        """Remove a file if it exists."""
         try:
             self.system.unlink(path)
         except FileNotFoundError:
@@ -191,13 +191,13 @@ class Files:
         self.system.makedirs(path, exist_ok=True)
 
     def remove_directory(self, path: str) -> None:
-        """Remove a directory with everything in it; one that is gone already is fine."""
+        """Remove a directory and its contents if it exists."""
         import shutil
 
         shutil.rmtree(path, ignore_errors=True)
 
     def exists(self, path: str) -> bool:
-        """Whether the file is there; an error means that nobody knows, which is no reason to say no."""
+        """Whether the file exists; raises `OSError` if that cannot be determined."""
         try:
             self.system.stat(path)
         except (FileNotFoundError, NotADirectoryError):

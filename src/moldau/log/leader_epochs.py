@@ -1,6 +1,6 @@
 """Leader epochs of one partition: which epoch began at which offset.
 
-Followers and consumers ask with an epoch where that epoch ended, and so find where two logs part ways.
+Followers and consumers ask where an epoch ended, and so find where two logs diverge.
 Pure; `log.partition_log` loads and saves it as `leader-epoch-checkpoint`. Start at `LeaderEpochs.assign`.
 """
 
@@ -33,7 +33,7 @@ class LeaderEpochs:
 
     @classmethod
     def parse(cls, text: str) -> LeaderEpochs:
-        """Read the checkpoint's text; raises `ValueError` when it is not one."""
+        """Parse the checkpoint's text; raises `ValueError` when it is corrupt."""
         lines = text.splitlines()
         if len(lines) < 2 or lines[0] != "0":
             raise ValueError("not a leader epoch checkpoint of version 0")
@@ -59,9 +59,9 @@ class LeaderEpochs:
         return epochs[-1] if epochs else UNDEFINED_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that `epoch` begins at `start_offset`; return whether anything changed.
+        """Record that `epoch` begins at `start_offset`; return whether anything changed.
 
-        Older entries that begin there or later never got a record and give way.
+        Older entries that begin there or later never got a record and are removed.
         """
         entries = self.entries
         if epoch < 0 or (entries and entries[-1][0] == epoch and entries[-1][1] <= start_offset):
@@ -72,7 +72,7 @@ class LeaderEpochs:
         return True
 
     def epoch_of(self, offset: int) -> int:
-        """The epoch that wrote `offset`, or -1 when it lies before all we know."""
+        """The epoch in which `offset` was written, or -1 when it lies before all known epochs."""
         epochs, starts = self._known
         index = bisect_right(starts, offset) - 1
         return epochs[index] if index >= 0 else UNDEFINED_EPOCH
@@ -95,7 +95,7 @@ class LeaderEpochs:
         return len(kept) != len(entries)
 
     def truncate_start(self, offset: int) -> bool:
-        """Forget what lies wholly below `offset`; the epoch that covers it now begins there."""
+        """Drop epochs that end below `offset`; the epoch that covers it now begins there."""
         entries = self.entries
         covering = bisect_right(entries, offset, key=lambda entry: entry[1]) - 1
         if covering < 0 or (covering == 0 and entries[0][1] == offset):

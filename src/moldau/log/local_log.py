@@ -20,7 +20,7 @@ from moldau.log.config import LogConfig
 from moldau.log.directories.manifest import PartitionEntry
 from moldau.log.errors import (
     OUT_OF_FILES,
-    PASSING,
+    TRANSIENT_ERRNOS,
     DamagedLogError,
     FatalDiskError,
     OffsetOutOfRangeError,
@@ -103,9 +103,9 @@ class LocalLog:
         """Why this partition takes no requests; names the file and the position."""
         self.is_closed = False
         self.needs_recovery = False
-        """Whether the next start must not trust the files although this run ended in order."""
+        """Whether the next start must not trust the files although this run shut down cleanly."""
         self.recorded: PartitionEntry | None = None
-        """What the manifest asks for, where this log was opened without all of it."""
+        """What the manifest requires, if this log was opened without all of it."""
         self._write = self.files.write
         self._active: Segment | None = None
         """The last segment once it is open for appending; `None` before, and again when offline or closed."""
@@ -132,7 +132,7 @@ class LocalLog:
 
     @config.setter
     def config(self, config: LogConfig) -> None:
-        """Take a new configuration at once, for the segment in use too."""
+        """Apply a new configuration at once, also to the active segment."""
         self._config = config
         self._flush_at = self.recovery_point + config.flush_messages
         self._roll_jitter_ms = min(self._roll_jitter_ms, max(0, config.segment_jitter_ms))
@@ -155,7 +155,7 @@ class LocalLog:
 
     @property
     def producers(self) -> ProducerStates:
-        """What is known of producers; loaded from the newest snapshot when first asked for."""
+        """The producer state; loaded from the newest snapshot on first use."""
         states = self._producers
         if states is None:
             try:
@@ -167,7 +167,7 @@ class LocalLog:
 
     @property
     def loaded_producers(self) -> ProducerStates | None:
-        """The same without ever reading the disk: `None` until somebody needed it. For metrics."""
+        """The producer state if it is loaded, else `None`; never reads the disk. For metrics."""
         return self._producers
 
     @property
@@ -216,7 +216,7 @@ class LocalLog:
             raise StorageError(f"{self.topic_partition}: the log is closed")
 
     def take_offline(self, reason: str, *, is_damaged: bool = False) -> None:
-        """Refuse everything from now on, with `reason`. Damage stays until an operator has dealt with it."""
+        """Reject all requests from now on, with `reason`. A damaged log stays offline until an operator acts."""
         error = DamagedLogError if is_damaged else StorageError
         self.offline_error = error(f"{self.topic_partition} is offline: {reason}")
         self.needs_recovery = True
@@ -231,10 +231,10 @@ class LocalLog:
                 f"{self.topic_partition}: cannot begin a segment in {self.directory}: {error.strerror}"
             ) from error
         self._roll_jitter_ms = CHANCE.randint(0, max(0, self._config.segment_jitter_ms))
-        self._get_ready(segment)
+        self._prepare_active(segment)
         return segment
 
-    def _get_ready(self, active: Segment) -> None:
+    def _prepare_active(self, active: Segment) -> None:
         """Prepare a segment that is open for appending."""
         active.set_roll_limits(self._config, self._roll_jitter_ms)
         if self._config.preallocate:
@@ -243,39 +243,39 @@ class LocalLog:
     # --- opening ----------------------------------------------------------------------------------------
 
     def mark_new(self, topic_id: uuid.UUID | None) -> None:
-        """This partition was made just now: nothing of it is on disk for sure."""
+        """The partition was just created: nothing of it is certainly on disk."""
         self._is_directory_synced = False
         self._producers = ProducerStates()
         if topic_id is not None:
             self._metadata.save(topic_id)
 
     def assign_topic_id(self, topic_id: uuid.UUID) -> None:
-        """Write the id that a crash or a failure kept from the directory; the next flush puts it on disk."""
+        """Write a topic id that is missing after a crash or a failure; the next flush syncs it."""
         self._metadata.save(topic_id)
         self._is_directory_synced = False
 
     def adopt(self, epochs: LeaderEpochs | None, producers: ProducerStates | None, *, is_saved: bool) -> None:
-        """Take over what recovery found out; `None` means that the files can be believed."""
+        """Take over the state that recovery rebuilt; `None` means that the files can be trusted."""
         if epochs is not None:
             self._epoch_file.start(epochs, is_saved=is_saved)
         self._producers = producers
 
     def assume_topic_id(self, topic_id: uuid.UUID | None) -> None:
-        """Spare thousands of partitions the reading of a file each, when the manifest tells the same."""
+        """Take the topic id from the manifest, so that a start with thousands of partitions reads no file for it."""
         if topic_id is not None:
             self._metadata.assume(topic_id)
 
     # --- flushing ---------------------------------------------------------------------------------------
 
     def flush(self, *, before: int | None = None) -> int:
-        """Put all that is appended so far on disk; return the offset below which everything is.
+        """Sync everything appended so far to disk; return the offset below which everything is on disk.
 
         Only segments that begin below `before`, when given. A sync that fails is fatal: the kernel may have
         dropped the pages, so trying again would prove nothing. The recovery point follows, but not past a
         closed segment whose indexes could not be saved: recovery has to find those in order.
         """
         with self._flush_lock:
-            # The end first: whatever lies below it is in the segments we see afterwards.
+            # Read the end offset first: everything below it is in the segments read afterwards.
             end, truncations, segments = self.log_end_offset, self._truncations, self.segments
             try:
                 synced, described = self._sync_segments(segments, end, before)
@@ -336,7 +336,7 @@ class LocalLog:
             self._save("a producer snapshot", self._snapshots.save)
             self.flush(before=segment.base_offset + 1)
 
-    # --- saving what is kept behind ---------------------------------------------------------------------
+    # --- saving indexes, snapshots and epochs ---------------------------------------------------------------------
 
     def save(self) -> None:
         """Write indexes, snapshots and epochs. Called with every checkpoint."""
@@ -349,13 +349,13 @@ class LocalLog:
             self._save("the leader epochs", self._epoch_file.save)
 
     def _save(self, what: str, write: Callable[[], None]) -> bool:
-        """Try to write; a full disk must not stop the broker for files that can be written later or rebuilt."""
+        """Try to write. A full disk must not stop the broker for files that can be written later or rebuilt."""
         try:
             write()
         except OSError as error:
-            if error.errno not in PASSING and not self.is_closed:
+            if error.errno not in TRANSIENT_ERRNOS and not self.is_closed:
                 raise self._fatal(error) from error
-            log.error("%s: cannot save %s, will try again: %s", self.topic_partition, what, error)
+            log.error("%s: cannot save %s, will retry: %s", self.topic_partition, what, error)
             return False
         return True
 
@@ -370,7 +370,7 @@ class LocalLog:
         return self.unflushed_messages > 0 and self.offline_error is None and not self.is_closed
 
     def close(self) -> None:
-        """Put everything on disk in the form a clean start expects, and let go of all files.
+        """Write everything to disk as a clean start expects it, and close all files.
 
         What cannot be saved leaves `needs_recovery` set, so that the next start does not trust the files.
         """
@@ -389,7 +389,7 @@ class LocalLog:
                 self._snapshots.keep(self.log_end_offset, self._producers)
             self._save("a producer snapshot", self._snapshots.save)
             self.needs_recovery |= not self._save("the leader epochs", self._epoch_file.save)
-            # A clean start takes the recovery point for the log's end; something may have kept it back.
+            # A clean start uses the recovery point as the log's end, so it must have reached the end.
             self.needs_recovery |= self.recovery_point != self.log_end_offset
         self.abandon()
 
@@ -402,16 +402,16 @@ class LocalLog:
         return True
 
     def abandon(self) -> None:
-        """Let go of all files without writing anything: the partition is deleted, or the process crashed."""
+        """Close all files without writing anything: the partition is deleted, or a crash is simulated."""
         self.is_closed = True
         self._active = None
         for segment in self.segments:
             segment.release()
 
     def release_idle(self) -> None:
-        """Close the files and drop the indexes of all but the last segment; reads bring them back.
+        """Close the files and drop the indexes of all but the last segment; reads load them again.
 
-        Not while a flush is saving indexes in another thread; the next round is soon enough then.
+        Does nothing while a flush saves indexes in another thread; the next round does it then.
         """
         if self._flush_lock.acquire(blocking=False):
             try:
@@ -421,7 +421,7 @@ class LocalLog:
                 self._flush_lock.release()
 
     def close_files(self) -> None:
-        """Let go of every descriptor while others need them; the next append or read opens its file again.
+        """Close every file because descriptors are short; the next append or read opens its file again.
 
         On the loop, between appends.
         """
@@ -432,7 +432,7 @@ class LocalLog:
     # --- deleting ---------------------------------------------------------------------------------------
 
     def advance_log_start(self, offset: int) -> None:
-        """Hide records below `offset`; the next retention round removes what lies wholly below."""
+        """Hide records below `offset`; the next retention round deletes segments entirely below it."""
         if offset > self.high_watermark:
             raise OffsetOutOfRangeError(
                 f"{self.topic_partition}: cannot delete up to {offset}, the high watermark is {self.high_watermark}"
@@ -448,7 +448,7 @@ class LocalLog:
         self._epoch_file.truncate_start(offset)
 
     def deletable_segments(self, now_ms: int) -> Deletable:
-        """Which leading segments retention lets go; all of them only after a roll."""
+        """The leading segments that retention deletes; all of them only after a roll."""
         segments = self.segments
         ends = [segment.base_offset for segment in segments[1:]] + [self.log_end_offset]
         facts = [
@@ -490,7 +490,7 @@ class LocalLog:
                 self.retire_leaving(self.leaving, now_ms)
 
     def list_in_manifest(self, save_manifest: Callable[[], None]) -> None:
-        """Files go or change only after `save_manifest`, which raises where it fails, has put that on disk."""
+        """Delete or change files only after `save_manifest` has written the manifest; it raises if that fails."""
         self._segments.save_manifest = save_manifest
 
     @property
@@ -499,7 +499,7 @@ class LocalLog:
         return self._segments.leaving
 
     def retire_leaving(self, count: int, now_ms: int) -> None:
-        """Let the first `count` of the deleted segments go, which the manifest on disk does not list any more."""
+        """Rename the first `count` deleted segments, which the manifest on disk no longer lists, for deletion."""
         for _ in range(count):
             if not self.is_closed:
                 self._segments.retire_leaving(self._deletion_time(now_ms))
@@ -516,7 +516,7 @@ class LocalLog:
         self._segments.replace(cleaned, replaced, self._deletion_time(now_ms), self.take_offline)
 
     def expire_producers(self, now_ms: int, max_age_ms: int) -> None:
-        """Forget silent producers, where any are in memory."""
+        """Remove expired producers, if producer state is loaded."""
         if self._producers is not None:
             self._producers.expire(now_ms, max_age_ms)
 
@@ -528,7 +528,7 @@ class LocalLog:
     # --- truncating -------------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> None:
-        """Remove everything from `offset` on, as a follower does whose log went another way."""
+        """Remove everything from `offset` on, as a follower does whose log diverged."""
         if offset >= self.log_end_offset:
             return
         if offset < self.segments[0].base_offset:
@@ -555,10 +555,10 @@ class LocalLog:
             raise self._fail_truncation(offset, error) from error
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove everything and go on at `offset`."""
+        """Remove everything and continue at `offset`."""
         self._segments.withhold(self.segments)
         try:
-            # Out of the way first: the new segment may want a name that an old one has.
+            # Rename the old segments first: the new segment may need the name of one of them.
             self._segments.retire(reversed(self.segments), self._deletion_time(self.clock.now_ms()))
             fresh = self._begin_segment(offset, self.clock.now_ms())
             with self._segments.lock:
@@ -573,7 +573,7 @@ class LocalLog:
             raise self._fail_truncation(offset, error) from error
 
     def _fail_truncation(self, offset: int, error: Exception) -> StorageError:
-        """Files and memory no longer agree; a start finds out what the files hold, and the cut can be made again."""
+        """Take the log offline: files and memory no longer agree. After a restart the truncation can be retried."""
         self.take_offline(f"cannot truncate {self.directory} to offset {offset}: {error}")
         return StorageError(str(self.offline_error))
 

@@ -1,4 +1,4 @@
-"""What a log tells its owner: a segment was closed, a flush is due, a sync failed. Start at `LogEvents`."""
+"""Callbacks of a log to its owner: a segment was closed, a flush is due, a sync failed. Start at `LogEvents`."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def _flush(partition_log: PartitionLog) -> None:
 
 
 def _ignore(_: FatalDiskError) -> None:
-    """The error is raised as well; there may be nobody else to tell."""
+    """Do nothing: the error is raised as well."""
 
 
 @dataclass(slots=True)
 class LogEvents:
-    """What a log tells its owner. The defaults do the work on the spot, which suits tests and tools."""
+    """Callbacks of a log to its owner. The defaults do the work synchronously, which suits tests and tools."""
 
     on_roll: Callable[[PartitionLog, Segment], None] = _finish_roll
-    """A segment was closed: somebody should call `finish_roll`, off the loop thread."""
+    """A segment was closed: the owner calls `finish_roll`, off the loop thread."""
     on_flush_due: Callable[[PartitionLog], None] = _flush
-    """`flush.messages` have gathered: somebody should call `flush`."""
+    """`flush.messages` is reached: the owner calls `flush`."""
     on_fatal: Callable[[FatalDiskError], None] = _ignore
     """A sync failed: the process has to stop."""

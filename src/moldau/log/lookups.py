@@ -29,7 +29,7 @@ def offset_for_timestamp(log: LocalLog, timestamp: int) -> FoundOffset | None:
     try:
         for segment in log.segments:
             if segment.size and segment.newest_timestamp().timestamp >= timestamp:
-                found = _within(segment, timestamp, log.log_start_offset)
+                found = _find_in_segment(segment, timestamp, log.log_start_offset)
                 if found is not None:
                     return found
     except OSError as error:
@@ -47,7 +47,7 @@ def max_timestamp_offset(log: LocalLog) -> FoundOffset | None:
     return None if newest < 0 else offset_for_timestamp(log, newest)
 
 
-def _within(segment: Segment, timestamp: int, log_start_offset: int) -> FoundOffset | None:
+def _find_in_segment(segment: Segment, timestamp: int, log_start_offset: int) -> FoundOffset | None:
     """Every batch up to the time entry's own is older than `timestamp`, so the walk may begin there."""
     known = segment.time_index.lookup(timestamp - 1)
     start = segment.offset_index.lookup(max(known.offset, log_start_offset)).position

@@ -19,13 +19,12 @@ from typing import Final, TypeVar
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.errors import StartupError
 from moldau.core.ids import TopicPartition
-from moldau.log.config import LogConfig
+from moldau.log.config import LogConfig, is_flush_due
 from moldau.log.directories.log_directory import LogDirectory
 from moldau.log.directories.manifest import Manifest, PartitionEntry
 from moldau.log.directories.manifest_keeper import MetadataMark
-from moldau.log.errors import PASSING, StorageError
+from moldau.log.errors import TRANSIENT_ERRNOS, StorageError
 from moldau.log.files import Files
-from moldau.log.flush_policy import is_flush_due
 from moldau.log.log_events import LogEvents
 from moldau.log.open_files import OPEN_FILES
 from moldau.log.partition_files import PartitionMetadata
@@ -84,16 +83,16 @@ class LogManager:
         self._by_path = {directory.path: directory for directory in self.directories}
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._unopened: dict[TopicPartition, LastRun] = {}
-        """Partitions whose log could not be made or opened, in the order in which they are tried again."""
+        """Partitions whose log could not be created or opened, in retry order."""
         self._next_to_release = 0
         self._doomed: list[tuple[int, str]] = []
         """Directories of deleted partitions, and when they may be removed."""
         self.metadata_mark: Callable[[], MetadataMark] = MetadataMark
-        """How far the metadata log is on disk, which the manifests remember."""
+        """How far the metadata log is on disk, which the manifests record."""
         self._recorded: dict[TopicPartition, tuple[PartitionEntry, Manifest]] = {}
-        """What the manifests ask for; empty once the logs are open."""
+        """What the manifests require; empty once the logs are open."""
         self._missing: dict[str, dict[TopicPartition, PartitionEntry]] = {}
-        """Partitions without a folder that the manifest of a directory asks for, until the metadata is asked too."""
+        """Partitions without a folder that a manifest lists, until the metadata says whether they still exist."""
         self._call_on_loop = call_on_loop
         self._truncate_corruption = truncate_corruption
         self._recovery_threads = recovery_threads
@@ -126,20 +125,20 @@ class LogManager:
         a manifest, another broker has run here since.
         """
         self.load_manifests()
-        self._take_recorded(metadata_epoch)
+        self._load_manifest_entries(metadata_epoch)
         self._open_all()
         self._note_missing()
         for directory in self.directories:
             missing = self._missing.get(directory.path, {})
             directory.save_first_manifest(self._logs_in(directory), self.metadata_mark(), missing)
 
-    def _take_recorded(self, metadata_epoch: int | None) -> None:
+    def _load_manifest_entries(self, metadata_epoch: int | None) -> None:
         for directory in self.directories:
             manifest = directory.manifest.recorded
             if manifest is None:
                 continue
             if metadata_epoch is not None and manifest.is_outdated(metadata_epoch):
-                log.info("%s: another broker has run here since, so it is written anew", directory.manifest.path)
+                log.info("%s: another broker has run here since, so it is rewritten", directory.manifest.path)
                 continue
             self._recorded.update({partition: (entry, manifest) for partition, entry in manifest.partitions.items()})
 
@@ -165,9 +164,9 @@ class LogManager:
             else:
                 logs = self._open_in_parallel(directory, found)
             for opened in logs:
-                self._keep(opened)
+                self._register(opened)
 
-    def _keep(self, opened: PartitionLog) -> None:
+    def _register(self, opened: PartitionLog) -> None:
         self._logs[opened.topic_partition] = opened
         directory = self._by_path[os.path.dirname(opened.directory)]
 
@@ -223,16 +222,16 @@ class LogManager:
                 truncate_corruption=self._truncate_corruption,
             )
         except OSError as error:
-            if error.errno not in PASSING:
+            if error.errno not in TRANSIENT_ERRNOS:
                 raise StartupError(f"cannot open {path}: {error}") from error
             return self._stand_in(path, topic_partition, last_run, f"cannot open {path}: {error.strerror}")
 
     def _entry_for(
         self, directory: LogDirectory, path: str, topic_partition: TopicPartition
     ) -> tuple[PartitionEntry | None, bool]:
-        """What the manifest says of a folder, and whether nobody was to write since.
+        """The manifest's entry for a folder, and whether nothing was written since.
 
-        After a crash the manifest may speak of a topic that was deleted and made again under the same name.
+        After a crash the entry may belong to a topic that was deleted and recreated under the same name.
         """
         entry, manifest = self._recorded.get(topic_partition, (None, None))
         if entry is None or manifest is None:
@@ -256,7 +255,7 @@ class LogManager:
             return list(pool.map(work, items))
 
     def close(self) -> None:
-        """Put everything on disk and leave the clean-shutdown marker, last of all."""
+        """Write everything to disk, then the clean-shutdown marker."""
         if any(each.leaving for each in self):
             self.manifest_round(self.clock.now_ms())
         dirty = [partition_log for partition_log in self if partition_log.is_dirty]
@@ -275,7 +274,7 @@ class LogManager:
             directory.unlock()
 
     def abandon(self) -> None:
-        """Let go of all files and locks without writing anything, as a crash would."""
+        """Release all files and locks without writing anything, as a crash would."""
         for partition_log in self._logs.values():
             partition_log.abandon()
         for directory in self.directories:
@@ -295,14 +294,14 @@ class LogManager:
     def create(
         self, topic_partition: TopicPartition, topic_id: uuid.UUID | None = None, config: LogConfig | None = None
     ) -> PartitionLog:
-        """Make a partition in the directory with the fewest; one that is there already is returned."""
+        """Create a partition in the directory with the fewest partitions; an existing one is returned."""
         existing = self._logs.get(topic_partition)
         if existing is not None:
             return existing
         path = f"{self._directory_for(topic_partition).path}/{topic_partition}"
         config = config or self.config_of(topic_partition.topic)
         created = self._open_or_create(path, topic_partition, LastRun(), topic_id, config)
-        self._keep(created)
+        self._register(created)
         return created
 
     def _open_or_create(
@@ -313,7 +312,7 @@ class LogManager:
         topic_id: uuid.UUID | None,
         config: LogConfig,
     ) -> PartitionLog:
-        """Make a log, or open what is there under its name. A folder of an older topic is set aside first."""
+        """Create a log, or open an existing folder. A folder of an older topic with this name is moved aside first."""
         verb = "open"
         try:
             if self.files.exists(path) and belongs_to_another_topic(self.files, path, topic_id):
@@ -351,9 +350,9 @@ class LogManager:
         return {partition: topic_id for partition, topic_id in found.items() if topic_id is not None}
 
     def take_up_missing(self, wanted: Collection[TopicPartition]) -> None:
-        """Have an offline log for each of these partitions, whose topics still exist; forget the other missing ones.
+        """Create an offline log for each of these missing partitions, whose topics still exist; drop the others.
 
-        With `moldau.recovery.truncate` their loss is accepted, and they begin anew.
+        With `moldau.recovery.truncate` the loss is accepted and they start empty.
         """
         missing, self._missing = self._missing, {}
         for path, listed in missing.items():
@@ -362,7 +361,7 @@ class LogManager:
                 if self._truncate_corruption:
                     log.warning("%s is missing; accepted, since moldau.recovery.truncate is set", folder)
                     continue
-                self._keep(
+                self._register(
                     missing_log(
                         folder,
                         partition,
@@ -375,7 +374,7 @@ class LogManager:
                 )
 
     def _directory_for(self, topic_partition: TopicPartition) -> LogDirectory:
-        """Where a failed attempt left something, so that nothing is in two places; or else the emptiest with room."""
+        """The directory where a failed attempt left a folder, or else the emptiest one with free space."""
         if len(self.directories) == 1:
             return self.directories[0]
         for directory in self.directories:
@@ -392,11 +391,11 @@ class LogManager:
 
     @property
     def unopened(self) -> list[TopicPartition]:
-        """Partitions to be tried again, the one that waited longest first."""
+        """Partitions to retry, the one that waited longest first."""
         return list(self._unopened)
 
     def stand_in(self, topic_partition: TopicPartition, reason: str) -> PartitionLog:
-        """Take up a partition that could not be made: it is offline until `reopen` succeeds."""
+        """Register an offline log for a partition that could not be created, until `reopen` succeeds."""
         path = f"{self._directory_for(topic_partition).path}/{topic_partition}"
         made = self._stand_in(path, topic_partition, LastRun(), reason)
         self._logs[topic_partition] = made
@@ -416,10 +415,10 @@ class LogManager:
         )
 
     def reopen(self, topic_partition: TopicPartition, topic_id: uuid.UUID | None) -> PartitionLog:
-        """Try again to make or open a log; `StorageError` while that fails.
+        """Retry to create or open a log; raises `StorageError` while that fails.
 
-        In any thread, since recovery may take its time; nobody may create or delete logs meanwhile. The log is in
-        use once `restore` has been told of it.
+        Runs in any thread, since recovery may take long; no logs may be created or deleted meanwhile. The log is used
+        after `restore`.
         """
         stand_in, last_run = self._logs[topic_partition], self._unopened[topic_partition]
         path = stand_in.directory
@@ -428,12 +427,12 @@ class LogManager:
         return self._open_or_create(path, topic_partition, last_run, topic_id, self.config_of(topic_partition.topic))
 
     def restore(self, reopened: PartitionLog) -> None:
-        """Put a log that could be opened at last in the place of its stand-in."""
+        """Replace an offline stand-in by the log that was opened."""
         del self._unopened[reopened.topic_partition]
-        self._keep(reopened)
+        self._register(reopened)
 
     def postpone(self, topic_partition: TopicPartition, reason: StorageError) -> None:
-        """It failed again: the others have their turn before it."""
+        """Move a partition that failed again to the end of the retry order."""
         self._logs[topic_partition].offline_error = reason
         self._unopened[topic_partition] = self._unopened.pop(topic_partition)
 
@@ -445,7 +444,7 @@ class LogManager:
             self._doomed.append((due_ms, partition_log.directory))
 
     def set_stray_aside(self, topic_partition: TopicPartition) -> None:
-        """Put a partition that the metadata does not place here out of the way, without deleting anything."""
+        """Move a partition that is not assigned to this broker aside, without deleting anything."""
         partition_log = self._move_aside(topic_partition, "-stray")
         if partition_log is not None:
             log.warning(
@@ -470,9 +469,9 @@ class LogManager:
         return partition_log
 
     def release_files(self, keep: int) -> None:
-        """Close files of logs, in turns, until no more than `keep` are open. On the loop, between appends.
+        """Close files of logs, round-robin, until no more than `keep` are open. On the loop, between appends.
 
-        One call does not look at everything, since clients wait meanwhile; whoever calls comes back.
+        One call checks only some logs, since it blocks the loop; the caller calls again.
         """
         logs = list(self._logs.values())
         segments_left = _SEGMENTS_A_TURN
@@ -492,18 +491,18 @@ class LogManager:
     # --- rounds, in the maintenance thread --------------------------------------------------------------
 
     def retention_round(self, now_ms: int) -> None:
-        """Delete what retention lets go, let go of idle files, and forget producers that fell silent."""
+        """Delete segments by retention, close idle files, and remove expired producers."""
         for partition_log in self:
             if partition_log.offline_error is None and not partition_log.is_closed:
                 try:
                     self._retain(partition_log, now_ms)
                 except (OSError, StorageError) as error:
-                    log.error("%s: retention failed, will try again: %s", partition_log.topic_partition, error)
+                    log.error("%s: retention failed, will retry: %s", partition_log.topic_partition, error)
         self.manifest_round(now_ms)
         self.delete_retired(now_ms)
 
     def manifest_round(self, now_ms: int) -> None:
-        """Save the manifests where anything has changed, then let deleted segments go that waited for that."""
+        """Save the manifests that changed, then delete the segments that waited for that."""
         for directory in self.directories:
             logs = self._logs_in(directory)
             leaving = [(each, each.leaving) for each in logs if each.leaving]
@@ -515,7 +514,7 @@ class LogManager:
         try:
             each.retire_leaving(count, now_ms)
         except OSError as error:
-            log.error("%s: deleted segments cannot be renamed, will try again: %s", each.topic_partition, error)
+            log.error("%s: deleted segments cannot be renamed, will retry: %s", each.topic_partition, error)
 
     def _retain(self, partition_log: PartitionLog, now_ms: int) -> None:
         partition_log.expire_producers(now_ms, self.producer_id_expiration_ms)
@@ -539,7 +538,7 @@ class LogManager:
                 try:
                     partition_log.flush()
                 except StorageError as error:
-                    log.error("%s; will try again", error)
+                    log.error("%s; will retry", error)
 
     def delete_retired(self, now_ms: int) -> None:
         """Unlink deleted segments and partitions whose delay has passed."""
@@ -547,7 +546,7 @@ class LogManager:
             try:
                 partition_log.delete_retired(now_ms)
             except OSError as error:
-                log.error("%s: cannot delete old files, will try again: %s", partition_log.topic_partition, error)
+                log.error("%s: cannot delete old files, will retry: %s", partition_log.topic_partition, error)
         for entry in [entry for entry in list(self._doomed) if entry[0] <= now_ms]:
             self.files.remove_directory(entry[1])
             self._doomed.remove(entry)
@@ -578,7 +577,7 @@ class LogManager:
 
 
 def _try_to_close(partition_log: PartitionLog) -> None:
-    """One of several at a time: where that takes more descriptors than there are, it waits for its turn alone."""
+    """Close one of several logs in parallel; if descriptors run out, it is closed alone later."""
     try:
         partition_log.close()
     except StorageError:
@@ -586,7 +585,7 @@ def _try_to_close(partition_log: PartitionLog) -> None:
 
 
 def _close(partition_log: PartitionLog) -> None:
-    """Close one log; one that cannot be put on disk for now is recovered by the next start, and the others are not."""
+    """Close one log. If it cannot be written to disk, the next start recovers it, and only it."""
     try:
         partition_log.close()
     except StorageError as error:

@@ -1,7 +1,7 @@
-"""How many segment files this process has open, and who wants to know when they become many.
+"""Counts the segment files that this process has open, and calls watchers above a limit.
 
-One for the process, as the limit on open files is (RLIMIT_NOFILE). Who closes files then, and which, is
-`log.manager`'s business; what the limit is, `server.descriptors`'. Start at `OPEN_FILES`.
+One per process, like the limit on open files (RLIMIT_NOFILE). `log.manager` closes files, `server.descriptors` sets the
+limit. Start at `OPEN_FILES`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class OpenFiles:
 
     def __init__(self) -> None:
         self.limit = sys.maxsize
-        """More than this are many."""
+        """Above this number watchers are called."""
         self._numbers: set[int] = set()
         self._watchers: list[Callable[[], None]] = []
 
@@ -36,14 +36,14 @@ class OpenFiles:
     def unwatch(self, on_many: Callable[[], None]) -> None:
         self._watchers.remove(on_many)
 
-    def opened(self, fd: int) -> None:
+    def note_opened(self, fd: int) -> None:
         self._numbers.add(fd)
         if len(self._numbers) > self.limit:
             for on_many in tuple(self._watchers):
                 on_many()
 
-    def closing(self, fd: int) -> None:
-        """To be told before the file is closed: afterwards the number may be somebody else's."""
+    def note_closing(self, fd: int) -> None:
+        """Call this before the file is closed: afterwards the number may belong to another file."""
         self._numbers.discard(fd)
 
 

@@ -176,7 +176,7 @@ class PartitionLog(LocalLog):
             ) from error
         # Read now what an append needs behind its write, where nothing may fail any more.
         _ = self.producers, self.leader_epochs
-        self._get_ready(active)
+        self._prepare_active(active)
         self._active = active
         return active
 
@@ -255,7 +255,7 @@ class PartitionLog(LocalLog):
             if upper_bound < end_offset:
                 end = segment.position_of_end(upper_bound)
             if end - position > max_bytes:
-                end = segment.cut(position, max_bytes, end, at_least_one_batch=at_least_one_batch)
+                end = segment.slice_end(position, max_bytes, end, at_least_one_batch=at_least_one_batch)
             return LogSlice(segment.file, position, max(0, end - position), offset)
         except OSError as error:
             raise self._unreadable(segment.path(".log"), error) from error

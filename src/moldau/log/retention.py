@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from moldau.log.config import LogConfig
 
-__all__ = ["Deletable", "SegmentFacts", "count_above_size", "count_below_start", "deletable", "expired"]
+__all__ = ["Deletable", "SegmentFacts", "count_above_size", "count_below_start", "count_expired", "deletable"]
 
 
 class SegmentFacts(NamedTuple):
@@ -56,7 +56,7 @@ def deletable(
         too_large = count_above_size(segments, config.retention_bytes)
         if too_large > wanted.segments:
             wanted = Deletable(too_large, f"the log has more than retention.bytes={config.retention_bytes}")
-        too_old = expired(len(segments), newest_timestamp_ms, config.retention_ms, now_ms=now_ms)
+        too_old = count_expired(len(segments), newest_timestamp_ms, config.retention_ms, now_ms=now_ms)
         if too_old > wanted.segments:
             wanted = Deletable(too_old, f"their records are older than retention.ms={config.retention_ms}")
     return wanted._replace(segments=min(wanted.segments, replicated))
@@ -76,7 +76,7 @@ def count_above_size(segments: Sequence[SegmentFacts], max_bytes: int) -> int:
     return len(list(takewhile(lambda size: size <= excess, sizes)))
 
 
-def expired(count: int, newest_timestamp_ms: Callable[[int], int], max_age_ms: int, *, now_ms: int) -> int:
+def count_expired(count: int, newest_timestamp_ms: Callable[[int], int], max_age_ms: int, *, now_ms: int) -> int:
     """Leading segments whose newest record is older than `max_age_ms`; -1 keeps all.
 
     Stops at the first one still young enough, so the log never gets a hole.

@@ -1,4 +1,4 @@
-"""Where a node's settings come from: defaults of a laptop, a file, the environment, overrides.
+"""Sources of a node's settings: defaults for a laptop, a file, the environment, overrides.
 
 Later ones win, key by key. What the keys mean is `core.config`; here they are only gathered, as text.
 Start at `gather`.
@@ -106,7 +106,7 @@ def with_address(settings: Mapping[str, str], host: str | None, port: int | None
 
 
 def data_folder(environ: Mapping[str, str]) -> Path:
-    """The per-user folder that holds the log when nobody named another."""
+    """The per-user folder that holds the log when none is configured."""
     base = environ.get("XDG_DATA_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local/share")
     return Path(base) / "moldau" / "log"
 

@@ -72,7 +72,7 @@ class StartedController:
         )
         records.append(registration(me, broker_epoch))
         records += unfencing(image, self.node_id, broker_epoch)
-        self.controller.applied(records, self.quorum.append_now(records))
+        self.controller.apply_committed(records, self.quorum.append_now(records))
         return broker_epoch
 
     def snapshot_round(self) -> None:
@@ -83,7 +83,7 @@ class StartedController:
                 self.metadata_log.save_snapshot(image)
                 self.metadata_log.trim()
             except (OSError, StorageError) as error:
-                log.error("cannot write a snapshot of the metadata, will try again: %s", error)
+                log.error("cannot write a snapshot of the metadata, will retry: %s", error)
 
     def close(self) -> None:
         """Off the loop."""

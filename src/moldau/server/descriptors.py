@@ -1,4 +1,4 @@
-"""File descriptors: how many there are, who may have how many, and what happens when they run short.
+"""File descriptors: the budget of connections and log files, and what happens when they run short.
 
 The log comes first. Connections and segment files get half each of what is left after a reserve, which covers
 everything else: listeners, checkpoints being written, files opened to be synced, the cleaner's pipes, the operators'
@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 CHECK_S: Final = 1.0
 COMFORTABLE: Final = 4096
-"""A limit below this deserves a warning at start."""
+"""A lower limit is logged as a warning at start."""
 UNLIMITED: Final = 1 << 30
-"""What "no limit" is taken for."""
+"""The limit assumed for "no limit"."""
 
 _RESERVED_AT_LEAST: Final = 64
 _RESERVED_AT_MOST: Final = 512
@@ -52,7 +52,7 @@ def current_budget() -> DescriptorBudget:
 
 
 def raise_limit() -> None:
-    """Take all descriptors that the system grants, and say how many that is."""
+    """Raise the limit as far as the system allows, and log it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -85,7 +85,7 @@ class DescriptorWatch:
     ) -> None:
         self._loop = loop
         self._release = release
-        """Told how many files may stay open; on the loop, between appends."""
+        """Called with the number of files that may stay open; on the loop, between appends."""
         self._budget = budget
         self._files = files
         self._is_asked = False
@@ -95,7 +95,7 @@ class DescriptorWatch:
         self._check()
 
     def close(self) -> None:
-        """Look one last time, so that whoever closes the log finds descriptors to do it with."""
+        """Check one last time, so that closing the log has enough descriptors."""
         if not self._is_closed:
             self._check()
             self._is_closed = True
@@ -104,7 +104,7 @@ class DescriptorWatch:
                 self._timer.cancel()
 
     def _ask(self) -> None:
-        """In any thread: too many are open. Whoever opened the last one goes on, the loop closes others soon."""
+        """Too many files are open: schedule a check on the loop. Called in any thread, does not block."""
         if not self._is_asked:
             self._is_asked = True
             try:

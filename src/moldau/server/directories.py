@@ -1,4 +1,4 @@
-"""A node's log directories: whose they are, and formatting those that belong to nobody yet.
+"""A node's log directories: reading their identity, and formatting new ones.
 
 A start takes the directories as they are (`adopt`), `kafka-storage format` prepares them (`format_directories`).
 `meta.properties` is written last, so a directory counts as formatted only once all of it is there.
@@ -140,7 +140,7 @@ def format_directories(
 
 
 def check_feature(name: str, level: int) -> None:
-    """Refuse a level that no handler stands behind."""
+    """Reject a feature level that this release does not implement."""
     supported = SUPPORTED.get(name)
     if supported is None:
         raise InvalidConfigError(f"Unsupported feature: {name}. Supported features are: {', '.join(sorted(SUPPORTED))}")

@@ -1,4 +1,4 @@
-"""The maintenance thread: what has to be done to the log now and then, and never on the event loop.
+"""The maintenance thread: periodic work on the log that must not block the event loop.
 
 It runs rounds at their intervals (retention, flushing, checkpoints, deletions) and jobs that the loop hands over
 (the sync after a roll). One job after the other, so none needs to guard against another. Start at `Maintenance`.
@@ -27,7 +27,7 @@ LONGEST_WAIT_MS = 60_000
 
 
 class Schedule:
-    """Which round is due when. Rounds that were missed are not made up for: one is enough."""
+    """Which round is due when. Missed rounds are not repeated: one is enough."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, int, Job]] = []
@@ -114,6 +114,6 @@ class Maintenance:
         except FatalDiskError as error:
             self._on_fatal(error)
         except StorageError as error:
-            _logger.error("a maintenance job failed; it is tried again at its next turn: %s", error)
+            _logger.error("a maintenance job failed; it is retried at its next interval: %s", error)
         except Exception:
-            _logger.exception("a maintenance job failed; it is tried again at its next turn")
+            _logger.exception("a maintenance job failed; it is retried at its next interval")

@@ -74,7 +74,7 @@ class ClusterMembership:
         return ",".join(client.address for client in self._clients)
 
     async def find(self) -> str:
-        """Wait for somebody to answer; returns the cluster's id. A cluster that has another broker is refused here."""
+        """Wait until a server answers; returns the cluster id. Raises if the cluster has another broker."""
         self._deadline_ms = self._clock.monotonic_ms() + self._registration_timeout_ms
         has_warned = False
         while True:
@@ -139,7 +139,7 @@ class ClusterMembership:
             self._note_silence(error)
 
     async def leave(self) -> None:
-        """Announce the shutdown, so that nobody waits for the session to end; takes two seconds at most."""
+        """Announce the shutdown, so that the session ends at once; takes two seconds at most."""
         self.give_up()
         if self._heartbeats is not None:
             self._heartbeats.cancel()
@@ -148,7 +148,7 @@ class ClusterMembership:
                 async with asyncio.timeout(SHUTDOWN_NOTICE_S):
                     await self._point.send(ApiKey.BROKER_HEARTBEAT, self._heartbeat_request(want_shut_down=True))
             except _FAILURES:
-                pass  # nobody is there to hear it
+                pass  # the registration point is not reachable
             self._heartbeats = None
         for client in self._clients:
             client.close()
@@ -232,7 +232,7 @@ class ClusterMembership:
                 _logger.info("%s answers again", self._point.address)
 
     async def _register_again(self) -> ErrorCode:
-        """The registration point has forgotten us, or serves another cluster now."""
+        """Register again: the registration point lost our registration, or serves another cluster now."""
         error = await self._register()
         if error is ErrorCode.NONE:
             _logger.info("registered again at %s as broker %d", self._point.address, self._node_id)
@@ -305,7 +305,7 @@ def _error(reply: Message) -> ErrorCode:
 
 
 def _reason(trouble: Exception | None) -> str:
-    """In one phrase: what the system calls an `OSError` says more than the library that met it."""
+    """The reason in one phrase: the text of an `OSError` says more than the library's error around it."""
     if isinstance(trouble, OSError) and trouble.errno and not isinstance(trouble, socket.gaierror):
         return os.strerror(trouble.errno)
     return str(trouble)

@@ -179,7 +179,7 @@ class Node:
         self._log_start(broker, took_s=time.monotonic() - began)
 
     async def _identities(self, every_directory: list[str], log_dirs: list[str]) -> dict[str, MetaProperties]:
-        """Whose the directories are; a node without a controller of its own first learns from its cluster."""
+        """The identities of the directories; a node without its own controller first asks its cluster."""
         node_id, cluster_id = self._config.node_id, None
         if servers := self._config.registration_servers:
             # Imported here: a node that is its own controller starts without this code.
@@ -195,7 +195,7 @@ class Node:
         return identities
 
     def give_up_start(self) -> None:
-        """The process is asked to stop: a start that waits for others ends with a `StartupError`."""
+        """Abort a start that waits for other processes: it raises `StartupError`."""
         if self._membership is not None:
             self._membership.give_up()
 
@@ -248,7 +248,7 @@ class Node:
         )
 
     def _log_places(self) -> None:
-        """Where things are, for whoever looks for them later."""
+        """Log where data, metrics and health are found."""
         config = self._config
         _logger.info("data in %s", ", ".join(log_directories(config)))
         if self._metrics_server is not None:
@@ -389,7 +389,7 @@ class Node:
         return (False, []) if watchdog is None else (watchdog.is_loop_stuck, watchdog.stalls())
 
     async def stop(self) -> None:
-        """Let replies under way leave, put everything on disk, and leave the clean-shutdown marker."""
+        """Send pending replies, write everything to disk, and write the clean-shutdown marker."""
         if self.state == BrokerState.NOT_RUNNING:
             return
         was_running = self.state == BrokerState.RUNNING
@@ -406,7 +406,7 @@ class Node:
             await self._data_plane.close()
         self._schema_ids.close()
         if self._server is not None:
-            # One turn for the replies that the last sync has just set free.
+            # One turn of the loop for the replies that waited for the last sync.
             await asyncio.sleep(0.01)
             self._server.close()
         if self._cleaner is not None:

@@ -1,6 +1,6 @@
-"""The process behind `zookeeper-server-start`: where brokers register and where tools find them.
+"""The registration point, started by `zookeeper-server-start`: brokers register here and tools find them here.
 
-It is no ZooKeeper. Its port speaks Kafka's protocol (ApiVersions, BrokerRegistration, BrokerHeartbeat,
+It is not a ZooKeeper. Its port speaks Kafka's protocol (ApiVersions, BrokerRegistration, BrokerHeartbeat,
 DescribeCluster: all of them questions that a controller answers) and ZooKeeper's four-letter words. Who may register
 is decided in `controller.registration`, what is kept on disk is `registration_files`. Start at `RegistrationPoint`.
 """
@@ -68,7 +68,7 @@ class RegistrationPoint:
         self._files = RegistrationFiles(settings.data_dir, files or Files())
         self._clock = clock or SystemClock()
         self._server: asyncio.Server | None = None
-        self._registrations: Registrations | None = None
+        self._registrations_or_none: Registrations | None = None
         self._registering = asyncio.Lock()
         self._sessions: asyncio.Task[None] | None = None
         self._clients: dict[asyncio.Task[None], str] = {}
@@ -85,18 +85,18 @@ class RegistrationPoint:
 
     @property
     def cluster_id(self) -> str:
-        return self._known.cluster_id
+        return self._registrations.cluster_id
 
     @property
-    def _known(self) -> Registrations:
-        assert self._registrations is not None, "not started"
-        return self._registrations
+    def _registrations(self) -> Registrations:
+        assert self._registrations_or_none is not None, "not started"
+        return self._registrations_or_none
 
     async def start(self) -> None:
         """Return once brokers can register; raises `StartupError`."""
         settings = self._settings
         registered = self._files.open()
-        self._registrations = Registrations(
+        self._registrations_or_none = Registrations(
             self._files.cluster_id,
             registered,
             session_timeout_ms=settings.session_timeout_ms,
@@ -133,15 +133,20 @@ class RegistrationPoint:
         self._files.close()
 
     async def _watch_session(self) -> None:
-        """Say when the broker falls silent; nothing else depends on this round."""
+        """Log when the broker's session expires; nothing else depends on this task."""
         was_alive = False
         while True:
             await asyncio.sleep(SESSION_ROUND_S)
-            is_alive = self._known.is_alive(self._clock.monotonic_ms())
-            if was_alive and not is_alive and not self._known.is_fenced and self._known.registered is not None:
+            is_alive = self._registrations.is_alive(self._clock.monotonic_ms())
+            if (
+                was_alive
+                and not is_alive
+                and not self._registrations.is_fenced
+                and self._registrations.registered is not None
+            ):
                 _logger.warning(
                     "broker %s has not reported for %d ms and counts as gone",
-                    _title(self._known.registered),
+                    _title(self._registrations.registered),
                     self._settings.session_timeout_ms,
                 )
             was_alive = is_alive
@@ -194,8 +199,8 @@ class RegistrationPoint:
                 self._sent += 1
 
     def _status(self) -> PointStatus:
-        known = self._known.registered
-        is_alive = self._known.is_alive(self._clock.monotonic_ms())
+        known = self._registrations.registered
+        is_alive = self._registrations.is_alive(self._clock.monotonic_ms())
         return PointStatus(
             version=moldau.__version__,
             client_port=self.port,
@@ -253,8 +258,8 @@ class RegistrationPoint:
         if endpoint_type == CONTROLLERS:
             me = Message(broker_id=NODE_ID, host=caller.local_host, port=self.port, rack=None, is_fenced=False)
             return self._cluster(endpoint_type=CONTROLLERS, brokers=[me])
-        registered = self._known.registered
-        is_fenced = not self._known.is_alive(self._clock.monotonic_ms())
+        registered = self._registrations.registered
+        is_fenced = not self._registrations.is_alive(self._clock.monotonic_ms())
         shows_fenced = header.api_version >= 2 and request.include_fenced_brokers
         if registered is None or (is_fenced and not shows_fenced):
             return self._cluster(brokers=[])
@@ -268,7 +273,7 @@ class RegistrationPoint:
             "error_code": ErrorCode.NONE,
             "error_message": None,
             "endpoint_type": BROKERS,
-            "cluster_id": self._known.cluster_id,
+            "cluster_id": self._registrations.cluster_id,
             "controller_id": NODE_ID,
             "brokers": [],
             "cluster_authorized_operations": NOT_ASKED,
@@ -284,24 +289,24 @@ class RegistrationPoint:
             log_dirs=tuple(request.log_dirs),
         )
         async with self._registering:
-            verdict = self._known.judge(
+            verdict = self._registrations.judge(
                 request.cluster_id, broker, came_from=caller.peer_host, now_ms=self._clock.monotonic_ms()
             )
             if isinstance(verdict, ErrorCode):
                 self._log_refusal(broker, verdict, caller)
                 return Message(error_code=verdict, broker_epoch=-1)
-            if verdict != self._known.registered:
+            if verdict != self._registrations.registered:
                 try:
                     await asyncio.to_thread(partial(self._files.save, verdict))
                 except OSError as error:
                     _logger.error("broker %d cannot be registered: %s", broker.node_id, error)
                     return Message(error_code=ErrorCode.KAFKA_STORAGE_ERROR, broker_epoch=-1)
             self._log_acceptance(verdict)
-            self._known.accept(verdict, self._clock.monotonic_ms())
+            self._registrations.accept(verdict, self._clock.monotonic_ms())
             return Message(error_code=ErrorCode.NONE, broker_epoch=verdict.broker_epoch)
 
     def _log_acceptance(self, accepted: RegisteredBroker) -> None:
-        before = self._known.registered
+        before = self._registrations.registered
         if before is not None and not set(before.broker.log_dirs) & set(accepted.broker.log_dirs):
             _logger.warning(
                 "broker %d comes with new log directories: what the old ones hold is not served", before.broker.node_id
@@ -313,26 +318,26 @@ class RegistrationPoint:
         if broker.incarnation_id == self._last_refused:
             return  # it tries again and again; once is enough
         self._last_refused = broker.incarnation_id
-        known = self._known.registered
+        known = self._registrations.registered
         _logger.warning(
             "refused broker %d from %s with %s: this cluster %s has broker %s",
             broker.node_id,
             caller.peer_host,
             error.name,
-            self._known.cluster_id,
+            self._registrations.cluster_id,
             "none" if known is None else _title(known),
         )
 
     async def _heartbeat(self, request: Message, header: RequestHeader, caller: _Caller) -> Message:
-        was_alive = self._known.is_alive(self._clock.monotonic_ms())
-        reply = self._known.heartbeat(
+        was_alive = self._registrations.is_alive(self._clock.monotonic_ms())
+        reply = self._registrations.heartbeat(
             request.broker_id,
             request.broker_epoch,
             want_fence=request.want_fence,
             want_shut_down=request.want_shut_down,
             now_ms=self._clock.monotonic_ms(),
         )
-        registered = self._known.registered
+        registered = self._registrations.registered
         if reply.error is ErrorCode.NONE and registered is not None:
             if was_alive and reply.should_shut_down:
                 _logger.info("broker %s has shut down", _title(registered))

@@ -58,7 +58,7 @@ async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
             stop.set_result(0)
 
     def fail(error: BaseException) -> None:
-        # After a failed fsync nobody knows what is on disk: leave at once and let recovery look.
+        # After a failed fsync it is unknown what is on disk: exit at once, and let recovery check.
         _logger.critical("stopping at once: %s", error)
         logging.shutdown()
         os._exit(1)

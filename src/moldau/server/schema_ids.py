@@ -30,7 +30,7 @@ SETTLED_S: Final = 300.0
 MISSING_S: Final = 0.1
 """How long at least an id that does not fit is refused without asking, so that one mistake floods no registry."""
 PAUSE_S: Final = 1.0
-"""How long nobody asks after a registry could not be reached: producers try again anyway."""
+"""How long no request is sent after the registry was unreachable: producers retry anyway."""
 TIMEOUT_S: Final = 3.0
 """How long one registry may take to answer."""
 GROUP_ID: Final = "schema-registry"
@@ -167,7 +167,7 @@ class RegistrySchemaIds:
 
 
 class RegistryLookup:
-    """The questions themselves, over HTTP; remembers nothing. For one thread at a time."""
+    """The HTTP requests to the registry, without a cache. For one thread at a time."""
 
     def __init__(self) -> None:
         from moldau.client.registry_http import RegistryHttp

@@ -23,11 +23,11 @@ _logger = logging.getLogger("moldau.server")
 
 class Service(Protocol):
     async def start(self) -> None:
-        """Return once the service is of use; raises `StartupError` with one clear line."""
+        """Return once the service is ready; raises `StartupError` with one clear line."""
         ...
 
     async def stop(self) -> None:
-        """Finish what was begun, then leave. Called after a failed start too."""
+        """Finish pending work, then stop. Called after a failed start too."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Topics that come, grow and go, as lines of the server's log. Start at `log_topic_changes`."""
+"""Logs topics that are created, extended or deleted. Start at `log_topic_changes`."""
 
 from __future__ import annotations
 

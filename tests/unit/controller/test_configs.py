@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from moldau.controller.configs import ConfigOp, ConfigOpType, ResourceChange, altered_configs, replacement_of
+from moldau.controller.configs import ConfigOp, ConfigOpType, ResourceChange, decide_config_changes, replacement_of
 from moldau.controller.image import CLUSTER_DEFAULT, BrokerImage, ConfigResource, MetadataImage, TopicImage
 from moldau.controller.replay import replay_records
 from moldau.core.config import BrokerConfig
@@ -29,7 +29,7 @@ def image(**topic_settings: str) -> MetadataImage:
 def outcome(
     resource: ConfigResource, *ops: ConfigOp, before: MetadataImage | None = None
 ) -> tuple[ErrorCode, str | None]:
-    decision = altered_configs(before or image(), [ResourceChange(resource, ops)], BrokerConfig())
+    decision = decide_config_changes(before or image(), [ResourceChange(resource, ops)], BrokerConfig())
     (result,) = decision.results
     assert (result.error is ErrorCode.NONE) or decision.records == []
     return result.error, result.message
@@ -37,7 +37,7 @@ def outcome(
 
 def after(resource: ConfigResource, *ops: ConfigOp, before: MetadataImage | None = None) -> dict[str, str]:
     start = before or image()
-    decision = altered_configs(start, [ResourceChange(resource, ops)], BrokerConfig())
+    decision = decide_config_changes(start, [ResourceChange(resource, ops)], BrokerConfig())
     assert [result.message for result in decision.results] == [None]
     changed = replay_records(start, decision.records, offset=1, epoch=1).image
     return dict(changed.configs.get(resource, {}))
@@ -56,7 +56,7 @@ def test_lists_are_appended_to_and_subtracted_from_beginning_with_the_default() 
 
 
 def test_a_setting_that_does_not_change_makes_no_record() -> None:
-    decision = altered_configs(
+    decision = decide_config_changes(
         image(segment_ms="5"), [ResourceChange(TOPIC, (ConfigOp("segment.ms", SET, "5"),))], BrokerConfig()
     )
     assert decision.records == []
@@ -121,7 +121,7 @@ def test_resources_that_do_not_exist_are_refused(resource: ConfigResource, error
 
 def test_a_resource_or_setting_named_twice_is_refused() -> None:
     change = ResourceChange(TOPIC, (ConfigOp("segment.ms", SET, "5"),))
-    results = altered_configs(image(), [change, change], BrokerConfig()).results
+    results = decide_config_changes(image(), [change, change], BrokerConfig()).results
     assert [result.error for result in results] == [ErrorCode.INVALID_REQUEST] * 2
     twice = ConfigOp("segment.ms", SET, "5"), ConfigOp("segment.ms", DELETE)
     assert outcome(TOPIC, *twice)[0] is ErrorCode.INVALID_REQUEST

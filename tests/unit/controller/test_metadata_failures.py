@@ -80,7 +80,7 @@ class Node:
         epoch = quorum.next_offset
         records = [registration(me, epoch), *unfencing(image, 1, epoch)]
         controller = Controller(quorum, image, BrokerConfig, random=Random(1))
-        controller.applied(records, quorum.append_now(records))
+        controller.apply_committed(records, quorum.append_now(records))
         assert quorum.epoch not in self.epochs, "an epoch was used twice"
         self.epochs.append(quorum.epoch)
         self._controller = controller

@@ -54,7 +54,7 @@ def joined(log: MetadataLog) -> Controller:
     epoch = quorum.next_offset
     records = [registration(me, epoch), *unfencing(image, 1, epoch)]
     controller = Controller(quorum, image, BrokerConfig, random=Random(1))
-    controller.applied(records, quorum.append_now(records))
+    controller.apply_committed(records, quorum.append_now(records))
     return controller
 
 

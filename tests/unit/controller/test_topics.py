@@ -15,9 +15,9 @@ from moldau.controller.topics import (
     NewTopic,
     TopicRef,
     TopicResult,
-    created_partitions,
-    created_topics,
-    deleted_topics,
+    decide_partition_creation,
+    decide_topic_creation,
+    decide_topic_deletion,
 )
 from moldau.core.config import BrokerConfig
 from moldau.core.errors import ErrorCode
@@ -41,13 +41,13 @@ def cluster(*node_ids: int) -> MetadataImage:
 
 
 def with_topics(image: MetadataImage, *topics: NewTopic) -> MetadataImage:
-    decision = created_topics(image, topics, BrokerConfig(), random=Random(1))
+    decision = decide_topic_creation(image, topics, BrokerConfig(), random=Random(1))
     assert all(result.error is ErrorCode.NONE for result in decision.results)
     return replay_records(image, decision.records, offset=10, epoch=1).image
 
 
 def refused(topic: NewTopic, image: MetadataImage | None = None) -> TopicResult:
-    decision = created_topics(image or cluster(), [topic], BrokerConfig(), random=Random(1))
+    decision = decide_topic_creation(image or cluster(), [topic], BrokerConfig(), random=Random(1))
     assert decision.records == []
     (result,) = decision.results
     return result
@@ -66,7 +66,7 @@ def test_a_topic_gets_an_id_partitions_a_leader_and_its_settings() -> None:
 
 def test_minus_one_means_the_brokers_defaults() -> None:
     config = BrokerConfig({"num.partitions": "4", "default.replication.factor": "2"})
-    decision = created_topics(cluster(1, 2, 3), [NewTopic(name="t")], config, random=Random(1))
+    decision = decide_topic_creation(cluster(1, 2, 3), [NewTopic(name="t")], config, random=Random(1))
     (result,) = decision.results
     assert (result.partitions, result.replication_factor) == (4, 2)
 
@@ -122,13 +122,15 @@ def test_names_that_differ_in_dots_and_underscores_only_collide() -> None:
 
 
 def test_names_also_collide_within_one_request() -> None:
-    decision = created_topics(cluster(), [NewTopic(name="a.b"), NewTopic(name="a_b")], BrokerConfig(), random=Random(1))
+    decision = decide_topic_creation(
+        cluster(), [NewTopic(name="a.b"), NewTopic(name="a_b")], BrokerConfig(), random=Random(1)
+    )
     assert [result.error for result in decision.results] == [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION]
 
 
 def test_a_name_asked_for_twice_is_refused_and_the_others_are_not() -> None:
     topics = [NewTopic(name="t"), NewTopic(name="u"), NewTopic(name="t")]
-    decision = created_topics(cluster(), topics, BrokerConfig(), random=Random(1))
+    decision = decide_topic_creation(cluster(), topics, BrokerConfig(), random=Random(1))
     errors = {result.name: result.error for result in decision.results}
     assert errors == {"t": ErrorCode.INVALID_REQUEST, "u": ErrorCode.NONE}
     assert len(decision.results) == 2
@@ -150,7 +152,7 @@ def test_replicas_on_fenced_brokers_are_not_in_sync() -> None:
 
 def test_partitions_are_added_after_those_there_are() -> None:
     image = with_topics(cluster(), NewTopic(name="t", partitions=2))
-    decision = created_partitions(image, [MorePartitions(name="t", total=5)], random=Random(1))
+    decision = decide_partition_creation(image, [MorePartitions(name="t", total=5)], random=Random(1))
     grown = replay_records(image, decision.records, offset=20, epoch=1).image
     assert sorted(grown.topics["t"].partitions) == [0, 1, 2, 3, 4]
 
@@ -179,7 +181,7 @@ def test_partitions_are_added_after_those_there_are() -> None:
 )
 def test_growth_that_is_none_is_refused(more: MorePartitions, error: ErrorCode, message: str) -> None:
     image = with_topics(cluster(), NewTopic(name="t", partitions=3))
-    decision = created_partitions(image, [more], random=Random(1))
+    decision = decide_partition_creation(image, [more], random=Random(1))
     assert decision.records == []
     assert [(result.error, result.message) for result in decision.results] == [(error, message)]
 
@@ -187,7 +189,7 @@ def test_growth_that_is_none_is_refused(more: MorePartitions, error: ErrorCode, 
 def test_topics_are_deleted_by_name_or_id_with_their_settings() -> None:
     image = with_topics(cluster(), NewTopic(name="a", configs={"segment.ms": "5"}), NewTopic(name="b"))
     refs = [TopicRef("a"), TopicRef(None, image.topics["b"].topic_id)]
-    decision = deleted_topics(image, refs)
+    decision = decide_topic_deletion(image, refs)
     delta = replay_records(image, decision.records, offset=20, epoch=1)
     assert [result.name for result in decision.results] == ["a", "b"]
     assert delta.image.topics == {}
@@ -198,7 +200,7 @@ def test_topics_are_deleted_by_name_or_id_with_their_settings() -> None:
 
 def test_a_topic_named_twice_is_not_deleted_and_answered_once() -> None:
     image = with_topics(cluster(), NewTopic(name="a"), NewTopic(name="b"))
-    decision = deleted_topics(image, [TopicRef("a"), TopicRef("b"), TopicRef(None, image.topics["a"].topic_id)])
+    decision = decide_topic_deletion(image, [TopicRef("a"), TopicRef("b"), TopicRef(None, image.topics["a"].topic_id)])
     assert {result.name: result.error for result in decision.results} == {
         "a": ErrorCode.INVALID_REQUEST,
         "b": ErrorCode.NONE,
@@ -210,7 +212,7 @@ def test_what_cannot_be_deleted_says_why() -> None:
     image = with_topics(cluster(), NewTopic(name="a"))
     unknown = uuid.uuid4()
     refs = [TopicRef("x"), TopicRef(None, unknown), TopicRef("a", image.topics["a"].topic_id), TopicRef(None)]
-    errors = [result.error for result in deleted_topics(image, refs).results]
+    errors = [result.error for result in decide_topic_deletion(image, refs).results]
     assert errors == [
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.UNKNOWN_TOPIC_ID,

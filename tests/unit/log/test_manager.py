@@ -276,7 +276,7 @@ def test_a_full_disk_does_not_stop_the_checkpoints(tmp_path: Path, caplog: pytes
     files.room = 0
     with caplog.at_level(logging.ERROR):
         logs.checkpoint()
-    assert "will try again" in caplog.text
+    assert "will retry" in caplog.text
     files.room = None
     logs.checkpoint()
     assert TP in load_checkpoint(files, str(tmp_path / "logs0" / RECOVERY_POINTS))

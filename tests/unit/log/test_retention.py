@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from moldau.log.config import LogConfig
-from moldau.log.flush_policy import is_flush_due
+from moldau.log.config import LogConfig, is_flush_due
 from moldau.log.retention import Deletable, SegmentFacts, deletable
 
 SEGMENTS = [SegmentFacts(0, 10, 100), SegmentFacts(10, 20, 100), SegmentFacts(20, 25, 50)]

@@ -58,16 +58,16 @@ def test_too_many_log_files_are_released_soon_and_a_lower_limit_is_noticed() -> 
         def release(keep: int) -> None:
             asked.append(keep)
             for fd in range(keep, len(files)):
-                files.closing(fd)
+                files.note_closing(fd)
 
         watch = DescriptorWatch(asyncio.get_running_loop(), release, lambda: DescriptorBudget(0, 0, limit), files)
         try:
             for fd in range(10):
-                files.opened(fd)
+                files.note_opened(fd)
             await asyncio.sleep(0)
             assert asked == []
             for fd in range(10, 15):
-                files.opened(fd)
+                files.note_opened(fd)
             while not asked:
                 await asyncio.sleep(0)
             assert asked == [9]

@@ -12,9 +12,9 @@ from moldau.controller.topics import (
     NewTopic,
     TopicDecision,
     TopicRef,
-    created_partitions,
-    created_topics,
-    deleted_topics,
+    decide_partition_creation,
+    decide_topic_creation,
+    decide_topic_deletion,
 )
 from moldau.core.config import BrokerConfig
 from moldau.core.ids import render_uuid
@@ -36,7 +36,7 @@ def applied(image: MetadataImage, decision: TopicDecision) -> ImageDelta:
 
 
 def created(image: MetadataImage, *topics: NewTopic) -> ImageDelta:
-    return applied(image, created_topics(image, topics, BrokerConfig(), random=Random(1)))
+    return applied(image, decide_topic_creation(image, topics, BrokerConfig(), random=Random(1)))
 
 
 def test_a_topic_that_comes_grows_and_goes() -> None:
@@ -45,9 +45,9 @@ def test_a_topic_that_comes_grows_and_goes() -> None:
     assert topic_changes(delta) == [
         f"created topic t with 3 partitions (id {topic_id}), cleanup.policy=compact, segment.ms=5000"
     ]
-    grown = applied(delta.image, created_partitions(delta.image, [MorePartitions("t", 4)], random=Random(1)))
+    grown = applied(delta.image, decide_partition_creation(delta.image, [MorePartitions("t", 4)], random=Random(1)))
     assert topic_changes(grown) == ["topic t has 4 partitions, 3 before"]
-    gone = applied(grown.image, deleted_topics(grown.image, [TopicRef("t")]))
+    gone = applied(grown.image, decide_topic_deletion(grown.image, [TopicRef("t")]))
     assert topic_changes(gone) == [f"deleted topic t (id {topic_id})"]
 
 

@@ -1,4 +1,4 @@
-"""What groups of the consumer protocol need to know of this broker: its topics and its settings.
+"""The topics and settings of this broker that groups of the consumer protocol use.
 
 Start at `consumer_facts`.
 """
@@ -32,7 +32,7 @@ class ImageTopics:
 
     @property
     def moment(self) -> object:
-        return self._image.topics  # copied whenever it changes, and only then
+        return self._image.topics  # a new object exactly when a topic changes
 
     def names(self) -> Iterable[str]:
         return self._image.topics

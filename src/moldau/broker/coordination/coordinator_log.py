@@ -55,12 +55,12 @@ class PartitionAppender:
         now_ms = self._broker.clock.now_ms()
         batch = _encode(records, producer, now_ms, self._codec)
 
-        def appended(error: MoldauError | None) -> None:
+        def on_appended(error: MoldauError | None) -> None:
             if error is None:
                 self._partition.publish(len(records), len(batch))
             then(error)
 
-        self._broker.data_plane.slow_appends.run(lambda: self._append(batch, now_ms), appended, len(batch))
+        self._broker.data_plane.slow_appends.run(lambda: self._append(batch, now_ms), on_appended, len(batch))
 
     def _append(self, batch: bytearray, now_ms: int) -> None:
         """On the loop, or in the thread for slow appends."""
@@ -71,14 +71,14 @@ class PartitionAppender:
         partition.append(memoryview(batch), HEADER.unpack_from(batch), now_ms)
 
     def when_committed(self, then: Callable[[], None]) -> None:
-        """All that is in the log counts, whoever appended it: replies rest on markers of transactions too."""
+        """Wait for everything in the log, whoever appended it: replies depend on transaction markers too."""
 
-        def committed(code: ErrorCode) -> None:
-            # Otherwise another broker leads the partition, and closing the shard answers everybody.
+        def on_committed(code: ErrorCode) -> None:
+            # Otherwise another broker leads the partition, and closing the shard answers all waiting requests.
             if code is ErrorCode.NONE:
                 then()
 
-        self._partition.when_committed(self._partition.log.log_end_offset, None, committed)
+        self._partition.when_committed(self._partition.log.log_end_offset, None, on_committed)
 
 
 def _encode(records: Sequence[CoordinatorRecord], producer: Producer | None, now_ms: int, codec: int) -> bytearray:
@@ -103,10 +103,10 @@ def replay_log(
     after: LogExtent | None = None,
     read_bytes: int = WINDOW_BYTES,
 ) -> None:
-    """Replay the log up to the end that `extent` tells, from the beginning or from where it was replayed `after`.
+    """Replay the log up to `extent`, from the beginning or from the extent `after`.
 
-    In any thread, as long as nobody else uses the core. Gives up early once `is_wanted` says no. Raises
-    `DamagedLogError` at the first batch that is not as it was written.
+    Runs in any thread, as long as no other thread uses the core. Stops early once `is_wanted` returns false. Raises
+    `DamagedLogError` at the first damaged batch.
     """
     first_offset = partition_log.log_start_offset if after is None else after.end_offset
     replay = _Replay(core)
@@ -123,10 +123,10 @@ def replay_log(
 
 
 class _Replay:
-    """Feeds a core as compaction would have left the log: of several records under one key the last.
+    """Feeds a core with the records that compaction would have kept: the last one of each key.
 
-    Consumers commit the same offsets over and over; most of a log is never looked at more closely. Transactions are
-    the exception, since what they wrote counts in the order of their markers.
+    Consumers commit the same offsets repeatedly, so most records are never decoded. Transactional records are the
+    exception: they take effect in the order of their markers.
     """
 
     def __init__(self, core: CoordinatorCore) -> None:

@@ -1,4 +1,4 @@
-"""When shards have to be woken: one heap for all of them, one timer on the loop."""
+"""The timers of coordinator shards: one heap for all of them, one timer on the loop."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CoordinatorTimers:
         self._timer_ms = 0
 
     def wake(self, shard: Shard[Any], deadline_ms: int) -> None:
-        """Call `shard.on_time` then, or earlier: it says itself when it wants to be woken again."""
+        """Call `shard.on_time` at `deadline_ms` or earlier; it returns when it has to be called again."""
         queued_ms = self._queued.get(shard)
         if queued_ms is not None and queued_ms <= deadline_ms:
             return
@@ -56,8 +56,8 @@ class CoordinatorTimers:
                 try:
                     shard.on_time(now_ms)
                 except Exception:
-                    # The others must be woken all the same.
-                    log.exception("a coordinator could not act on the time")
+                    # The other shards must still be called.
+                    log.exception("a coordinator's timer failed with an unhandled exception")
         self._set_timer()
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """The coordinators of this broker: one shard for each partition of an internal topic that it leads.
 
-Here keys find their shard, shards are loaded from their logs, and waiting requests become awaitables. What is
-decided is `moldau.coordinator`. Start at `Coordinator.ask`.
+Finds the shard of a key, loads shards from their logs, and turns waiting requests into awaitables. The decisions are
+made in `moldau.coordinator`. Start at `Coordinator.ask`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from moldau.log.partition_log import PartitionLog
     from moldau.protocol.messages import Message
 
-__all__ = ["Coordinator", "Coordinators", "answered"]
+__all__ = ["Coordinator", "Coordinators", "render_reply"]
 
 log = logging.getLogger(__name__)
 
@@ -64,21 +64,21 @@ class Coordinator(Generic[Core]):
         self._coordinators = coordinators
         self._partitions: dict[int, Partition] = {}
         self._obstacle: str | None = None
-        """Why the topic could not be made, the last time it was tried."""
+        """Why the topic could not be created at the last attempt."""
         self._unloaded: set[TopicPartition] = set()
-        """Partitions whose log could not be read, the last time it was tried."""
+        """Partitions whose log could not be read at the last attempt."""
 
     def partition_of(self, key: str) -> int | None:
-        """Which partition looks after `key`; `None` while the topic does not exist."""
+        """The partition that `key` belongs to; `None` while the topic does not exist."""
         topic = self._broker.image.topics.get(self.topic.name)
         return None if topic is None else partition_for(key, len(topic.partitions))
 
     async def ensure_topic(self) -> bool:
-        """Make the topic unless it is there; whether it is afterwards."""
+        """Create the topic if it does not exist; return whether it exists afterwards."""
         if self.topic.name not in self._broker.image.topics:
             obstacle = await create_internal_topic(self._broker, self.topic)
             if obstacle not in (None, self._obstacle):
-                # Clients keep asking; operators are told once.
+                # Clients retry; the failure is logged only once.
                 log.error("%s could not be created: %s", self.topic.name, obstacle)
             self._obstacle = obstacle
         return self.topic.name in self._broker.image.topics
@@ -112,14 +112,14 @@ class Coordinator(Generic[Core]):
         return future
 
     def act(self, decide: Callable[[Core], Outcome]) -> None:
-        """Have every shard decide something that nobody waits for."""
+        """Have every shard make a decision that no request waits for."""
         for shard in self.shards.values():
             shard.act(lambda core, now_ms: decide(core))
 
     def follow(self) -> None:
-        """Have a shard for each partition this broker leads, and for no other."""
+        """Keep a shard for exactly the partitions that this broker leads."""
         topic = self._broker.partitions.topic(self.topic.name)
-        # Of a log that cannot be opened nothing is known: empty answers would reset the groups it looks after.
+        # A log that cannot be opened gets no shard: an empty shard would reset the groups in it.
         usable = [] if topic is None else [one for one in topic.partitions.values() if one.offline_error is None]
         led = {one.index: one for one in usable if one.is_leader}
         for number in [n for n, partition in self._partitions.items() if led.get(n) is not partition]:
@@ -150,7 +150,7 @@ class Coordinator(Generic[Core]):
         return shard, partition
 
     def _between_appends(self, action: Callable[[], None]) -> None:
-        """Where a log ends can be told while nobody appends to it."""
+        """Run `action` while nothing appends, as reading a log's extent requires."""
         self._broker.data_plane.slow_appends.between(action)
 
     def _begin_loading(self, shards: list[tuple[Shard[Core], PartitionLog]]) -> None:
@@ -186,7 +186,7 @@ class Coordinator(Generic[Core]):
             return
         if problem is None:
             try:
-                # Markers of transactions may have come in meanwhile; there is no more than a few.
+                # A few transaction markers may have been appended meanwhile.
                 self._replay(shard, partition_log, extent_of(partition_log), loaded)
             except Exception as error:
                 problem = error
@@ -199,9 +199,9 @@ class Coordinator(Generic[Core]):
             self._give_up(shard, partition_log, problem)
 
     def _load_again(self, shard: Shard[Core], partition_log: PartitionLog, error: Exception) -> None:
-        """Begin anew with an empty core after a while: the disk refused, and the core knows a part of its log only."""
+        """Reload into an empty core after a delay: a disk error left the core with only a part of its log."""
         if partition_log.topic_partition not in self._unloaded:
-            # Operators are told once, not with every attempt.
+            # Logged once, not with every attempt.
             self._unloaded.add(partition_log.topic_partition)
             log.error("%s cannot be loaded, the broker keeps trying: %s", partition_log.topic_partition, error)
 
@@ -215,7 +215,7 @@ class Coordinator(Generic[Core]):
         self._coordinators.loop.call_later(LOAD_RETRY_S, begin_anew)
 
     def _give_up(self, shard: Shard[Core], partition_log: PartitionLog, problem: Exception) -> None:
-        """What cannot be loaded has no coordinator. Acting on a part of it would forget or invent commits."""
+        """A partition that cannot be loaded has no coordinator: a partly loaded one would lose or invent commits."""
         self._drop(shard)
         if isinstance(problem, DamagedLogError) and partition_log.offline_error is None:
             partition_log.take_offline(str(problem), is_damaged=True)
@@ -233,7 +233,7 @@ class Coordinator(Generic[Core]):
         shard.close()
 
     def is_offline(self, key: str) -> bool:
-        """Whether this broker leads the partition of `key`, but cannot use what it holds."""
+        """Whether this broker leads the partition of `key` but cannot read its log."""
         number = self.partition_of(key)
         return number in self._partitions and number not in self.shards
 
@@ -249,7 +249,7 @@ class Coordinators:
         self.loop = loop
         self.is_closed = False
         self._broker = broker
-        # Sessions must not end because somebody sets the clock: time is counted on from when we began.
+        # Sessions must not expire because the wall clock is set: time advances with the monotonic clock.
         self._ahead_ms = broker.clock.now_ms() - broker.clock.monotonic_ms()
         self.timers = CoordinatorTimers(loop, self.now_ms)
         self.groups: Coordinator[GroupCore] = Coordinator(broker, CONSUMER_OFFSETS, self._group_core, self)
@@ -264,12 +264,12 @@ class Coordinators:
         return self._broker.clock.monotonic_ms() + self._ahead_ms
 
     def start(self) -> None:
-        """Take up what the broker leads already."""
+        """Load the shards that the broker already leads."""
         for coordinator in self.by_key_type.values():
             coordinator.follow()
 
     def on_restored(self, topic: str) -> None:
-        """Told when a partition can be used that could not be before."""
+        """Called when a partition is usable again."""
         if self.is_closed:
             return
         for coordinator in self.by_key_type.values():
@@ -277,7 +277,7 @@ class Coordinators:
                 coordinator.follow()
 
     async def on_metadata(self, delta: ImageDelta) -> None:
-        """Told of every change after the broker's partitions follow it."""
+        """Called for every metadata change, after the broker's partitions were updated."""
         changed = {one.topic for one in delta.partitions} | {topic.name for topic in delta.deleted_topics}
         for coordinator in self.by_key_type.values():
             if coordinator.topic.name in changed:
@@ -287,7 +287,7 @@ class Coordinators:
             self.groups.act(lambda core: core.forget_topics(deleted))
 
     def close(self) -> None:
-        """Tell everybody who waits to look for another coordinator."""
+        """Answer all waiting requests with an error that makes clients look for another coordinator."""
         self.is_closed = True
         self.timers.close()
         for coordinator in self.by_key_type.values():
@@ -319,8 +319,8 @@ class Coordinators:
         return self.transactions.new_core()
 
 
-def answered(reply: Any, render: Callable[[Any], Message]) -> Message | Awaitable[Message]:
-    """Render a reply that is there, or one that will be."""
+def render_reply(reply: Any, render: Callable[[Any], Message]) -> Message | Awaitable[Message]:
+    """Render a reply now, or when its future completes."""
     if isinstance(reply, asyncio.Future):
         return _render_later(reply, render)
     return render(reply)

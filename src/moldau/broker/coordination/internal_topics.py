@@ -1,6 +1,6 @@
-"""The topics in which coordinators keep what they know: their settings, and how they come into being.
+"""The internal topics in which coordinators keep their state: their settings and their creation.
 
-They are made when first needed, so a broker without groups never has them. Start at `create_internal_topic`.
+They are created when first needed, so a broker without groups never has them. Start at `create_internal_topic`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["CONSUMER_OFFSETS", "TRANSACTION_STATE", "InternalTopic", "create_int
 
 
 class InternalTopic(NamedTuple):
-    """Under which broker settings a topic is made; each prefix leads to what follows it in Kafka's names."""
+    """The broker settings of an internal topic, by the prefixes of Kafka's setting names."""
 
     name: str
     prefix: str
@@ -66,7 +66,7 @@ TRANSACTION_STATE = InternalTopic(
 
 
 async def create_internal_topic(broker: Broker, topic: InternalTopic) -> str | None:
-    """Make the topic unless it is there; why that was not possible, if it was not."""
+    """Create the topic if it does not exist; return why that failed, or `None`."""
     try:
         (result,) = await broker.controller.create_topics([topic.new(broker.config)])
     except MoldauError as error:

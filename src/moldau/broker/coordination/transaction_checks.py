@@ -1,8 +1,8 @@
-"""Whether a batch that claims to be part of a transaction is: what partition leaders ask the transaction coordinator.
+"""Verifies transactional batches: what partition leaders ask the transaction coordinator (KIP-890).
 
-Older clients have added their partitions before they write, and the leader verifies that; newer ones leave the adding
-to the leader (KIP-890). Either way no transaction can begin in a partition without its coordinator knowing, so none
-is left hanging there. Codes are those a writer understands. Start at `TransactionChecks.check_then`.
+Older clients add their partitions before they write, and the leader verifies that; for newer ones the leader adds them.
+Either way no transaction can begin in a partition without its coordinator knowing, so none is left hanging there. Error
+codes are those that the writer's protocol version understands. Start at `TransactionChecks.check_then`.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class Writer(NamedTuple):
     transactional_id: str
     owner: Owner
     knows_abortable: bool
-    """Whether TRANSACTION_ABORTABLE tells it anything."""
+    """Whether it understands TRANSACTION_ABORTABLE."""
     joins: bool
     """Whether partitions are added for it when it first writes to them."""
 
 
 def check_first_sequence(log: PartitionLog, header: tuple[int, ...], version: int) -> None:
-    """A producer that has its partitions added and is not known in one has to begin with its first sequence there.
+    """Check that a producer whose partitions the leader adds begins with sequence 0 in a partition that is new to it.
 
-    Every end of a transaction leaves its epoch in the partition, so not to be known is to be new.
+    Every end of a transaction leaves the producer's epoch in the partition, so an unknown producer is a new one.
     """
     if version >= FIRST_THAT_JOINS and header[11] and log.producers.get(header[9]) is None:
         raise OutOfOrderSequenceError(f"producer {header[9]} begins with sequence {header[11]}")
@@ -74,7 +74,7 @@ class TransactionChecks:
         self._broker = broker
         self._coordinators = coordinators
         self.failures = 0
-        """Partitions that turned out not to be part of a transaction somebody wrote to them in."""
+        """Batches whose partition was not part of their transaction."""
 
     def check_then(
         self,
@@ -89,7 +89,7 @@ class TransactionChecks:
         True when that is done; false when the coordinator's log has to be waited for, and `then` is called
         afterwards. Append at once: what was true now may not be true later.
         """
-        # A marker may wait for the disk, in front of these batches: then the log is not the one to ask.
+        # A marker may be queued for a slow disk before these batches: then the log's state is out of date.
         is_log_behind = self._broker.data_plane.slow_appends.pending > 0
         unsure = {
             partition.topic_partition: partition
@@ -122,7 +122,7 @@ class TransactionChecks:
     ) -> bool:
         is_over, is_waited_for = False, False
 
-        def joined(code: ErrorCode) -> None:
+        def on_joined(code: ErrorCode) -> None:
             nonlocal is_over
             is_over = True
             if code is ErrorCode.NONE:
@@ -134,7 +134,7 @@ class TransactionChecks:
             if is_waited_for:
                 then()
 
-        self.join_then(writer, unsure.keys(), joined)
+        self.join_then(writer, unsure.keys(), on_joined)
         is_waited_for = not is_over
         return is_over
 
@@ -159,7 +159,7 @@ class TransactionChecks:
         backoff_s = settings.join_backoff_ms / 1000
         give_up_at = loop.time() + settings.join_timeout_ms / 1000
 
-        def added(code: ErrorCode) -> None:
+        def on_added(code: ErrorCode) -> None:
             if code is ErrorCode.CONCURRENT_TRANSACTIONS and loop.time() < give_up_at:
                 loop.call_later(backoff_s, add)
             else:
@@ -167,7 +167,7 @@ class TransactionChecks:
 
         def add() -> None:
             self._coordinators.transactions.add_then(
-                writer.transactional_id, writer.owner, partitions, EPOCH_BUMPED_AT_END, added
+                writer.transactional_id, writer.owner, partitions, EPOCH_BUMPED_AT_END, on_added
             )
 
         add()

@@ -51,7 +51,7 @@ class Markers:
         self._broker = broker
 
     def write(self, topic_partition: TopicPartition, marker: Marker, done: Done, *, may_be_there: bool = False) -> None:
-        """Append a marker, and say so once it is as safe as that partition's records are.
+        """Append a marker, and call `done` once it is as safe as that partition's records are.
 
         A marker that `may_be_there`, from before a crash, is written only where it is missing.
         """
@@ -60,7 +60,7 @@ class Markers:
             is_known = self._broker.image.partition(*topic_partition) is not None
             done(ErrorCode.NOT_LEADER_OR_FOLLOWER if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             return
-        # Batches of the transaction may wait in that line, and the marker has to come after them.
+        # Batches of the transaction may wait in that queue, and the marker has to come after them.
         batch = bytearray()
 
         def append() -> None:
@@ -71,7 +71,7 @@ class Markers:
             batch[:] = _encode_marker(marker, now_ms)
             partition.append(batch, HEADER.unpack_from(batch), now_ms)
 
-        def appended(error: MoldauError | None) -> None:
+        def on_appended(error: MoldauError | None) -> None:
             if error is not None:
                 done(error.code)
                 return
@@ -81,7 +81,7 @@ class Markers:
                 self._tell_group_coordinator(partition.index, marker)
             partition.when_committed(partition.log.log_end_offset, None, done)
 
-        self._broker.data_plane.slow_appends.run(append, appended, MARKER_BYTES)
+        self._broker.data_plane.slow_appends.run(append, on_appended, MARKER_BYTES)
 
     def _tell_group_coordinator(self, index: int, marker: Marker) -> None:
         """Offsets committed in the transaction count from now on, or are forgotten."""
@@ -91,14 +91,14 @@ class Markers:
 
 
 def _is_missing(log: PartitionLog, marker: Marker) -> bool:
-    """Without anything open a marker tells a partition of the producer's epoch only: where that is known too, it has
-    been there, or nobody needs it."""
+    """Without an open transaction a marker only carries the producer's epoch: if the partition knows that too, the
+    marker was already written or is not needed."""
     producer = log.producers.get(marker.producer_id)
     return producer is None or producer.txn_first_offset is not None or producer.producer_epoch < marker.producer_epoch
 
 
 def _check(log: PartitionLog, marker: Marker) -> None:
-    """Refuse what comes from a producer's or a coordinator's past."""
+    """Reject a marker with an old producer epoch or an old coordinator epoch."""
     producer = log.producers.get(marker.producer_id)
     if producer is None:
         return
@@ -115,7 +115,7 @@ def _check(log: PartitionLog, marker: Marker) -> None:
 
 
 def _encode_marker(marker: Marker, now_ms: int) -> bytearray:
-    # Here and not above: record codecs bring the compression libraries, which most brokers start without.
+    # Imported here: record codecs bring the compression libraries, which most brokers start without.
     from moldau.protocol.records import ControlType, end_transaction_marker
 
     return bytearray(

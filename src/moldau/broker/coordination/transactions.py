@@ -197,7 +197,7 @@ class Transactions:
         )
         missing = set(transaction.partitions)
 
-        def written(target: TopicPartition, code: ErrorCode) -> None:
+        def on_written(target: TopicPartition, code: ErrorCode) -> None:
             if code in _SETTLED:
                 missing.discard(target)
                 if not missing:
@@ -212,7 +212,7 @@ class Transactions:
 
         def write(target: TopicPartition) -> None:
             # Always as if it might be there: after a restart nobody knows which were written.
-            self.markers.write(target, marker, partial(written, target), may_be_there=True)
+            self.markers.write(target, marker, partial(on_written, target), may_be_there=True)
 
         for target in sorted(missing):
             write(target)

@@ -54,7 +54,7 @@ class BodyOpening:
             return None
         refused = _open_all(items, now_ms, self._schema_ids)
         if any(item.claims for item in items):
-            self._begin(self._ask_too(_own_batches(items), refused), later)
+            self._begin(self._check_schema_ids(_own_batches(items), refused), later)
             return None
         return refused
 
@@ -68,9 +68,9 @@ class BodyOpening:
         if self._body_threads is None:
             self._body_threads = ThreadPoolExecutor(BODY_THREADS, "moldau-batch-bodies")
         refused = await self._loop.run_in_executor(self._body_threads, _open_all, items, now_ms, self._schema_ids)
-        return await self._ask_too(items, refused)
+        return await self._check_schema_ids(items, refused)
 
-    async def _ask_too(self, items: Sequence[ProduceItem], refused: Refusals) -> Refusals:
+    async def _check_schema_ids(self, items: Sequence[ProduceItem], refused: Refusals) -> Refusals:
         asking = [item for item in items if item.claims]
         if not asking:
             return refused

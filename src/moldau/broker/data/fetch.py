@@ -88,7 +88,7 @@ class Reader:
             if previous is not None and partition is not None and partition not in changed:
                 fetched = previous.fetched[place]
             elif partition is None:
-                fetched = self._missing(topic, wanted)
+                fetched = self._missing_partition(topic, wanted)
             else:
                 try:
                     fetched = self._read_partition(partition, wanted, left, is_first=not result.size)
@@ -104,7 +104,7 @@ class Reader:
                 result.has_to_answer = True
         return result
 
-    def _missing(self, topic: Topic | None, wanted: FetchPartition) -> Fetched:
+    def _missing_partition(self, topic: Topic | None, wanted: FetchPartition) -> Fetched:
         if topic is None and self._version >= FIRST_WITH_TOPIC_IDS:
             return FetchedPartition(wanted.partition, ErrorCode.UNKNOWN_TOPIC_ID)
         return FetchedPartition(wanted.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -183,5 +183,5 @@ def _is_at_hand(log: PartitionLog, offset: int) -> bool:
     if (tail and tail[0] >> 32 <= offset) or log.offline_error is not None:
         return True
     segment = log.segment_of(offset)
-    place = segment.place_to_look(offset)
+    place = segment.search_start(offset)
     return place is not None and is_page_resident(segment.file.fd, place)

@@ -1,7 +1,7 @@
-"""Acknowledged means on disk: many produces share one sync.
+"""Group commit: many produce requests that must be on disk before they are acknowledged share one sync.
 
-While one round of syncs runs in a thread of its own, appends go on and whoever needs the disk lines up for the next
-one; it covers everything appended before it began. The logs of a round are synced side by side, because file systems
+While one round of syncs runs in its thread, appends continue and requests that need a sync wait for the next round,
+which covers everything appended before it began. The logs of a round are synced side by side, because file systems
 commit such syncs together. A sync that fails is fatal and acknowledges nothing; one that could not be tried, because no
 file could be opened, is tried again while those who wait for it wait. Start at `GroupCommit.flush_then`.
 """
@@ -83,7 +83,7 @@ class GroupCommit:
                 self._loop.call_soon_threadsafe(self._finish_round, callbacks)
 
     def _flush_or_give_up(self, logs: set[PartitionLog]) -> bool:
-        """Flush as soon as files can be opened for it; false if that did not come before the end."""
+        """Flush as soon as files can be opened for it; false if the broker stops before that."""
         is_told = False
         while True:
             try:
@@ -115,11 +115,11 @@ class GroupCommit:
             try:
                 callback()
             except Exception:
-                # The others of the round are on disk too, and have to be answered.
+                # The other requests of the round are on disk too, and must be answered.
                 log.exception("an acknowledgement failed")
 
     def close(self) -> None:
-        """Sync for everybody who waits, then end the thread. Nobody may ask for more."""
+        """Sync for all waiting requests, then end the thread. No further calls are allowed."""
         if self._thread is not None:
             if self._waiting:
                 self._begin_round()

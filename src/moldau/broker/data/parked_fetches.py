@@ -62,13 +62,13 @@ class ParkedFetches:
             self._set_timer(deadline)
 
     def mark(self, partition: Partition) -> None:
-        """Something readers wait for has happened to this partition; they look when this turn is over."""
+        """Wake the fetches that wait for this partition, at the end of this turn of the loop."""
         if not self._marked:
             self._loop.call_soon(self._wake)
         self._marked.add(partition)
 
     def leave(self, fetch: ParkedFetch) -> None:
-        """Take a fetch out: answered, expired, or its client is gone."""
+        """Remove a fetch: it was answered, it expired, or its client disconnected."""
         if fetch.retry is None:
             return
         fetch.retry = None

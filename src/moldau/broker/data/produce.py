@@ -1,4 +1,4 @@
-"""Produce, the careful way: any number of partitions, any kind of topic, and every reason to refuse.
+"""Produce, the general path: any number of partitions, any kind of topic, and every reason to reject a batch.
 
 A request becomes items, one for each partition. Items are checked, their bodies opened where the topic wants that
 (`broker.data.batch_bodies`), appended in order, and answered when they are as safe as `acks` asks for. The short
@@ -76,7 +76,7 @@ class ProduceItem:
         self.end_offset = 0
         """One past the batch's last offset, whether it was appended now or is a duplicate."""
         self.error: MoldauError | None = None
-        """Why the log did not take it."""
+        """Why the append failed."""
         self.outcome: ProducedPartition | None = None
 
     def refuse(self, error: MoldauError) -> None:
@@ -218,7 +218,7 @@ class CarefulProduce:
             return self._append_all(connection, call, slot)
         waiting: ReplySlot | None = None
 
-        def checked() -> None:
+        def on_checked() -> None:
             assert waiting is not None
             _complete(waiting, lambda: self._append_all(connection, call, waiting))
 
@@ -227,7 +227,7 @@ class CarefulProduce:
             call.transactional_id.decode(errors="replace"),
             {partition: item.header for partition, item in transactional.items() if partition is not None},
             lambda partition, error: self._refuse(transactional[partition], error, 0),
-            checked,
+            on_checked,
         )
         if is_checked:
             return self._append_all(connection, call, slot)

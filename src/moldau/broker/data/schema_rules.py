@@ -43,13 +43,13 @@ _HEADERS: Final = {"key": "__key_schema_id", "value": "__value_schema_id"}
 
 
 class RegistryUnreachableError(MoldauError):
-    """Whether an id is registered cannot be told now. Producers try again, as they do when a leader moves."""
+    """It cannot be determined now whether an id is registered. Producers retry, as they do when a leader moves."""
 
     code, retriable = ErrorCode.NOT_LEADER_OR_FOLLOWER, True
 
 
 class RegisteredSchema(NamedTuple):
-    """What a registry says of an id; of an unknown one nothing."""
+    """What a registry knows about an id; empty for an unknown one."""
 
     subjects: frozenset[str] = frozenset()
     record_names: frozenset[str] = frozenset()
@@ -102,7 +102,7 @@ class SchemaIds(Protocol):
         ...
 
     def last_known(self, schema_id: SchemaId) -> RegisteredSchema | None:
-        """What was said last, however long ago."""
+        """The last answer, however old."""
         ...
 
     def ask(self, questions: Iterable[Question]) -> Mapping[SchemaId, RegisteredSchema]:
@@ -189,8 +189,8 @@ def look_up(
 def settle(claims: Sequence[SchemaClaims], count: int, schema_ids: SchemaIds) -> None:
     """Ask what has to be asked, which may take long, and give the verdict.
 
-    With the registry out of reach, what it said before is good enough to accept a batch, and records without an id are
-    refused all the same. Only where neither decides has the producer to come again.
+    While the registry is unreachable, its earlier answers are sufficient to accept a batch, and records without an id
+    are still rejected. Only if neither decides, the producer has to retry.
     """
     known, questions = look_up(claims, schema_ids)
     try:

@@ -1,4 +1,4 @@
-"""A thread for changes to logs while the kernel makes writers wait.
+"""A thread that changes logs while the kernel blocks writers.
 
 A `write` usually just copies into the page cache. Once too many pages are dirty, or the disk does not answer, the
 kernel stops whoever writes, and the loop would stop with it. So after one such write all changes to logs go through a
@@ -34,7 +34,7 @@ __all__ = ["LARGE_BYTES", "SlowAppends", "failure_of", "sleeps"]
 log = logging.getLogger(__name__)
 
 SLOW_S: Final = 0.020
-"""A write that takes longer did not just copy."""
+"""A write that takes longer was blocked by the kernel."""
 
 CALM_S: Final = 1.0
 CALM_FACTOR: Final = 10
@@ -68,11 +68,11 @@ class _Job(NamedTuple):
 
 
 def _nothing() -> None:
-    """Nobody has to hear of it."""
+    """The default callback."""
 
 
 def failure_of(append: Callable[[*Ts], None], *args: *Ts) -> MoldauError | None:
-    """Append, and return why that failed; a defect of ours is logged, and its writer is told all the same."""
+    """Append, and return the error if that failed; an unhandled exception is logged and returned as an error too."""
     try:
         append(*args)
     except MoldauError as error:
@@ -84,7 +84,7 @@ def failure_of(append: Callable[[*Ts], None], *args: *Ts) -> MoldauError | None:
 
 
 def sleeps() -> int:
-    """How often this thread has given up the processor of its own accord, as a writer does whom the kernel stops."""
+    """The voluntary context switches of this thread: a writer that the kernel blocks makes one."""
     return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
 
 
@@ -173,7 +173,7 @@ class SlowAppends:
             action()
 
     async def apply(self, action: Callable[[], T]) -> T:
-        """The same for somebody who waits for the result."""
+        """Like `between`, for a caller that awaits the result."""
         if not self._pending and not self._line:
             return action()
         applied: asyncio.Future[T] = self._loop.create_future()
@@ -231,7 +231,7 @@ class SlowAppends:
         self.is_on = False
         self.on_switch(False)
 
-    # --- the line ---------------------------------------------------------------------------------------
+    # --- the queue ---------------------------------------------------------------------------------------
 
     def _hand_over(self, job: _Job) -> None:
         self._in_thread += 1
@@ -254,7 +254,7 @@ class SlowAppends:
             for job in turn:
                 began = perf_counter()
                 with self.activity:
-                    _guarded(job.change)
+                    _run_logging_errors(job.change)
                 ended = perf_counter()
                 slow += ended - began >= SLOW_S
                 slowest_s = max(slowest_s, ended - began)
@@ -272,7 +272,7 @@ class SlowAppends:
         for job in jobs:
             self._pending -= 1
             self._pending_bytes -= job.size
-            _guarded(job.then)
+            _run_logging_errors(job.then)
         self._advance()
         if not self._pending and not self._line:
             self._turn_off_if_calm()
@@ -290,7 +290,7 @@ class SlowAppends:
                 return
             else:
                 self._line.popleft()
-                _guarded(first)
+                _run_logging_errors(first)
 
     # --- ending -----------------------------------------------------------------------------------------
 
@@ -309,8 +309,8 @@ class SlowAppends:
             self._thread = None
 
 
-def _guarded(act: Callable[[], None]) -> None:
-    """Whatever goes wrong with one must not stop the line."""
+def _run_logging_errors(act: Callable[[], None]) -> None:
+    """Run one job; an unhandled exception is logged and does not stop the queue."""
     try:
         act()
     except Exception:

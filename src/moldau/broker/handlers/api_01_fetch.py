@@ -172,7 +172,7 @@ class FetchHandler:
     ) -> ReplySlot:
         slot = call.wait()
 
-        def done(future: asyncio.Future[ReadResult]) -> None:
+        def on_read(future: asyncio.Future[ReadResult]) -> None:
             if future.cancelled() or slot.connection.is_closed:
                 return
             try:
@@ -181,7 +181,7 @@ class FetchHandler:
                 log.exception("a cold read failed")
                 slot.abandon()
 
-        self._cold_reads.run(read).add_done_callback(done)
+        self._cold_reads.run(read).add_done_callback(on_read)
         return slot
 
     # Answering

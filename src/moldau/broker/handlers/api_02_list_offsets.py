@@ -77,20 +77,20 @@ def _partition(request: Message, call: RequestContext, broker: Broker, topic: st
     if wanted.timestamp < 0 and call.api_version < FIRST_VERSION.get(wanted.timestamp, 1 << 15):
         return Message(partition_index=index, error_code=ErrorCode.UNSUPPORTED_VERSION)
     try:
-        timestamp, offset, leader_epoch = _found(partition, wanted.timestamp, _bound(partition, request))
+        timestamp, offset, leader_epoch = _look_up(partition, wanted.timestamp, _visible_end(partition, request))
     except MoldauError as failure:
         return Message(partition_index=index, error_code=failure.code)
     return Message(partition_index=index, error_code=0, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch)
 
 
-def _bound(partition: Partition, request: Message) -> int:
+def _visible_end(partition: Partition, request: Message) -> int:
     """The end as this reader sees it; brokers and debuggers see all of the log."""
     if request.replica_id == DEBUG_REPLICA_ID:
         return partition.log.log_end_offset
     return partition.fetchable_end(request.isolation_level, request.replica_id)
 
 
-def _found(partition: Partition, timestamp: int, bound: int) -> tuple[int, int, int]:
+def _look_up(partition: Partition, timestamp: int, bound: int) -> tuple[int, int, int]:
     """Timestamp, offset and leader epoch; offset -1 where there is nothing to find."""
     log = partition.log
     nothing = (-1, -1, -1)

@@ -50,10 +50,10 @@ async def _answer_after_creating(
         results = await broker.controller.create_topics([NewTopic(name=name) for name in names])
     except MoldauError as error:
         return _answer(request, call, broker, dict.fromkeys(names, error.code))
-    return _answer(request, call, broker, {result.name or "": _after_creating(result) for result in results})
+    return _answer(request, call, broker, {result.name or "": _error_after_creating(result) for result in results})
 
 
-def _after_creating(result: TopicResult) -> ErrorCode:
+def _error_after_creating(result: TopicResult) -> ErrorCode:
     done = result.error in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
     return ErrorCode.LEADER_NOT_AVAILABLE if done else result.error
 
@@ -106,24 +106,26 @@ def _asked_topic(
     topic_id, name = asked.topic_id, asked.name
     if topic_id is not None:
         if call.api_version < FIRST_WITH_ID_LOOKUP:
-            return _failed(name, topic_id, ErrorCode.INVALID_REQUEST)
+            return _topic_error(name, topic_id, ErrorCode.INVALID_REQUEST)
         by_id = image.topic_by_id(topic_id)
-        return _topic(broker, by_id, request, call) if by_id else _failed(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+        return (
+            _topic(broker, by_id, request, call) if by_id else _topic_error(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
+        )
     if name is None:
-        return _failed("", None, ErrorCode.INVALID_REQUEST)
+        return _topic_error("", None, ErrorCode.INVALID_REQUEST)
     if name in created:
-        return _failed(name, None, created[name])
+        return _topic_error(name, None, created[name])
     topic = image.topics.get(name)
     if topic is not None:
         return _topic(broker, topic, request, call)
     try:
         check_topic_name(name)
     except RefusedError as error:
-        return _failed(name, None, error.error)
-    return _failed(name, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _topic_error(name, None, error.error)
+    return _topic_error(name, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def _failed(name: str | None, topic_id: uuid.UUID | None, error: ErrorCode) -> Message:
+def _topic_error(name: str | None, topic_id: uuid.UUID | None, error: ErrorCode) -> Message:
     return Message(
         error_code=error,
         name=name,

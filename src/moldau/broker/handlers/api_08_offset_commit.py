@@ -10,7 +10,7 @@ from collections.abc import Awaitable
 from typing import NamedTuple
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.coordination.coordinators import answered
+from moldau.broker.coordination.coordinators import render_reply
 from moldau.coordinator.group.group_core import CommitRequest
 from moldau.coordinator.group.offsets import OffsetToCommit
 from moldau.core.errors import ErrorCode
@@ -45,7 +45,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message | 
         api_version=call.api_version,
     )
     reply = broker.coordinators.groups.ask(commit.group_id, lambda core, ticket, now: core.commit(commit, ticket, now))
-    return answered(reply, lambda errors: _answer(errors, request, places))
+    return render_reply(reply, lambda errors: _answer(errors, request, places))
 
 
 def _places(

@@ -83,7 +83,7 @@ def _group(reply: FetchOffsetsReply | ErrorCode, group: Message, call: RequestCo
         reply = FetchOffsetsReply(reply)
     if reply.error is not ErrorCode.NONE:
         is_told_once = call.api_version >= FIRST_WITH_ERROR
-        topics = [] if is_told_once else [_failed(topic, reply.error) for topic in group.topics]
+        topics = [] if is_told_once else [_topic_error(topic, reply.error) for topic in group.topics]
         return Message(group_id=group.group_id, topics=topics, error_code=reply.error)
     offsets: dict[str, list[FetchedOffset]] = {}
     for one in reply.offsets:
@@ -97,7 +97,7 @@ def _group(reply: FetchOffsetsReply | ErrorCode, group: Message, call: RequestCo
         topics.append(_topic(name, None if topic is None else topic.topic_id, found))
     if by_id and group.topics is not None:
         unknown = [topic for topic in group.topics if topic.topic_id not in broker.image.topic_names]
-        topics += [_failed(topic, ErrorCode.UNKNOWN_TOPIC_ID) for topic in unknown]
+        topics += [_topic_error(topic, ErrorCode.UNKNOWN_TOPIC_ID) for topic in unknown]
     return Message(group_id=group.group_id, topics=topics, error_code=ErrorCode.NONE)
 
 
@@ -118,7 +118,7 @@ def _topic(name: str, topic_id: UUID | None, offsets: list[FetchedOffset]) -> Me
     )
 
 
-def _failed(topic: Message, error: ErrorCode) -> Message:
+def _topic_error(topic: Message, error: ErrorCode) -> Message:
     return Message(
         name=topic.name,
         topic_id=topic.topic_id,

@@ -41,15 +41,15 @@ def _answer(
 ) -> Message:
     many = call.api_version >= FIRST_WITH_MANY_KEYS
     keys = request.coordinator_keys if many else [request.key]
-    found = [_found(coordinator, key_type, key, call, broker) for key in keys]
+    found = [_coordinator(coordinator, key_type, key, call, broker) for key in keys]
     return Message(coordinators=found) if many else found[0]
 
 
-def _found(
+def _coordinator(
     coordinator: Coordinator[Any] | None, key_type: int, key: str, call: RequestContext, broker: Broker
 ) -> Message:
     if key_type not in (GROUP, TRANSACTION) and (key_type != SHARE or call.api_version < FIRST_WITH_SHARE_KEYS):
-        return _nobody(key, ErrorCode.INVALID_REQUEST, f"Coordinators of type {key_type} are not known.")
+        return _no_coordinator(key, ErrorCode.INVALID_REQUEST, f"Coordinators of type {key_type} are not known.")
     image = broker.image
     number = None if coordinator is None else coordinator.partition_of(key)
     partition = None if coordinator is None or number is None else image.partition(coordinator.topic.name, number)
@@ -66,8 +66,8 @@ def _found(
                     error_code=ErrorCode.NONE,
                     error_message="" if call.api_version >= FIRST_WITH_MANY_KEYS else "NONE",
                 )
-    return _nobody(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
+    return _no_coordinator(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
 
 
-def _nobody(key: str, error: ErrorCode, message: str) -> Message:
+def _no_coordinator(key: str, error: ErrorCode, message: str) -> Message:
     return Message(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)

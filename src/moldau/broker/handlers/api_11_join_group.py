@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.coordination.coordinators import answered
+from moldau.broker.coordination.coordinators import render_reply
 from moldau.coordinator.group.classic.requests import JoinReply, JoinRequest, MemberProtocol
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
@@ -25,7 +25,7 @@ FIRST_TO_SKIP_ASSIGNMENT = 9
 def handle(request: Message, call: RequestContext, broker: Broker) -> Message | Awaitable[Message]:
     join = _join(request, call)
     reply = broker.coordinators.groups.ask(join.group_id, lambda core, ticket, now: core.join(join, ticket, now))
-    return answered(reply, lambda known: _answer(known, join, call.api_version))
+    return render_reply(reply, lambda known: _answer(known, join, call.api_version))
 
 
 def _join(request: Message, call: RequestContext) -> JoinRequest:

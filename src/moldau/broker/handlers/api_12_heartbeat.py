@@ -1,4 +1,4 @@
-"""Heartbeat (12), versions 0-4: a member is alive, and hears whether the group rebalances.
+"""Heartbeat (12), versions 0-4: a member is alive, and learns whether the group rebalances.
 
 v3 static members. Start at `handle`.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.coordination.coordinators import answered
+from moldau.broker.coordination.coordinators import render_reply
 from moldau.coordinator.group.classic.requests import HeartbeatRequest
 from moldau.protocol.messages import Message
 
@@ -20,4 +20,4 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message | 
     reply = broker.coordinators.groups.ask(
         heartbeat.group_id, lambda core, ticket, now: core.heartbeat(heartbeat, ticket, now)
     )
-    return answered(reply, lambda error: Message(error_code=error))
+    return render_reply(reply, lambda error: Message(error_code=error))

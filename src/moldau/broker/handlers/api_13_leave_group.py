@@ -1,4 +1,4 @@
-"""LeaveGroup (13), versions 0-5: members go, and the others share what they had.
+"""LeaveGroup (13), versions 0-5: members leave, and the group rebalances.
 
 v3 many members, by id or instance id; v5 the reason. Start at `handle`.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.coordination.coordinators import answered
+from moldau.broker.coordination.coordinators import render_reply
 from moldau.coordinator.group.classic.requests import LeaveReply, LeavingMember
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
@@ -27,7 +27,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message | 
     reply = broker.coordinators.groups.ask(
         group_id, lambda core, ticket, now: core.leave(group_id, leaving, ticket, now)
     )
-    return answered(reply, lambda known: _answer(known, leaving, call.api_version))
+    return render_reply(reply, lambda known: _answer(known, leaving, call.api_version))
 
 
 def _answer(reply: LeaveReply | ErrorCode, leaving: list[LeavingMember], version: int) -> Message:

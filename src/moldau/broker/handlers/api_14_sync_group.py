@@ -1,4 +1,4 @@
-"""SyncGroup (14), versions 0-5: the leader says who gets what, everybody else hears it.
+"""SyncGroup (14), versions 0-5: the leader sends the assignment, every member receives its own.
 
 v3 static members; v5 protocol type and name, checked and answered. Start at `handle`.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.coordination.coordinators import answered
+from moldau.broker.coordination.coordinators import render_reply
 from moldau.coordinator.group.classic.requests import SyncReply, SyncRequest
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
@@ -32,7 +32,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message | 
         assignments=tuple((one.member_id, one.assignment) for one in request.assignments),
     )
     reply = broker.coordinators.groups.ask(sync.group_id, lambda core, ticket, now: core.sync(sync, ticket, now))
-    return answered(reply, _answer)
+    return render_reply(reply, _answer)
 
 
 def _answer(reply: SyncReply | ErrorCode) -> Message:

@@ -19,11 +19,11 @@ async def handle(request: Message, call: RequestContext, broker: Broker) -> Mess
     if not broker.config.section(TopicSettings).delete_topic_enable:
         knows = call.api_version >= FIRST_KNOWING_DISABLED
         error = ErrorCode.TOPIC_DELETION_DISABLED if knows else ErrorCode.INVALID_REQUEST
-        return _refused(refs, error, "Topics cannot be deleted: delete.topic.enable is false.")
+        return _refuse_all(refs, error, "Topics cannot be deleted: delete.topic.enable is false.")
     try:
         results = await broker.controller.delete_topics(refs)
     except MoldauError as refusal:
-        return _refused(refs, refusal.code, str(refusal))
+        return _refuse_all(refs, refusal.code, str(refusal))
     return Message(responses=[_answer(result) for result in results])
 
 
@@ -33,7 +33,7 @@ def _refs(request: Message, version: int) -> list[TopicRef]:
     return [TopicRef(name) for name in request.topic_names]
 
 
-def _refused(refs: list[TopicRef], error: ErrorCode, message: str) -> Message:
+def _refuse_all(refs: list[TopicRef], error: ErrorCode, message: str) -> Message:
     return Message(
         responses=[
             _answer(TopicResult(name=ref.name, topic_id=ref.topic_id, error=error, message=message)) for ref in refs

@@ -42,13 +42,13 @@ def _delete_all(broker: Broker, request: Message) -> Message:
 
 def _delete(broker: Broker, topic_partition: TopicPartition, offset: int) -> Message:
     try:
-        code, low_watermark = _deleted(broker, topic_partition, offset)
+        code, low_watermark = _delete_up_to(broker, topic_partition, offset)
     except MoldauError as error:
         code, low_watermark = error.code, UNKNOWN_LOW_WATERMARK
     return Message(partition_index=topic_partition.partition, low_watermark=low_watermark, error_code=code)
 
 
-def _deleted(broker: Broker, topic_partition: TopicPartition, offset: int) -> tuple[ErrorCode, int]:
+def _delete_up_to(broker: Broker, topic_partition: TopicPartition, offset: int) -> tuple[ErrorCode, int]:
     partition = broker.partitions.get(topic_partition)
     error = leader_error(partition)
     if error is not None or partition is None:

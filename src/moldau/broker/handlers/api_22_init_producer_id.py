@@ -24,26 +24,26 @@ FIRST_WITH_FENCED = 4
 
 def handle(request: Message, call: RequestContext, broker: Broker) -> Message | Awaitable[Message]:
     if request.transactional_id is None:
-        return _fresh_id(broker)
+        return _new_producer_id(broker)
     if request.transactional_id == "":
-        return _refused(ErrorCode.INVALID_REQUEST)
-    return _owned(request, call, broker)
+        return _error_response(ErrorCode.INVALID_REQUEST)
+    return _take_ownership(request, call, broker)
 
 
-async def _fresh_id(broker: Broker) -> Message:
+async def _new_producer_id(broker: Broker) -> Message:
     try:
         producer_id = await broker.producer_ids.next()
     except MoldauError as error:
-        return _refused(error.code)
+        return _error_response(error.code)
     return Message(error_code=0, producer_id=producer_id, producer_epoch=0)
 
 
-async def _owned(request: Message, call: RequestContext, broker: Broker) -> Message:
+async def _take_ownership(request: Message, call: RequestContext, broker: Broker) -> Message:
     # Here and not above: most producers have no transactional id.
     from moldau.coordinator.transaction.requests import Owner
 
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
-        return _refused(ErrorCode.INVALID_REQUEST)
+        return _error_response(ErrorCode.INVALID_REQUEST)
     expected = None if request.producer_id == NO_PRODUCER_ID else Owner(request.producer_id, request.producer_epoch)
     granted = await broker.coordinators.transactions.init_producer_id(
         request.transactional_id, request.transaction_timeout_ms, expected
@@ -54,5 +54,5 @@ async def _owned(request: Message, call: RequestContext, broker: Broker) -> Mess
     return Message(error_code=error, producer_id=granted.producer_id, producer_epoch=granted.producer_epoch)
 
 
-def _refused(code: ErrorCode) -> Message:
+def _error_response(code: ErrorCode) -> Message:
     return Message(error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH)

@@ -31,27 +31,27 @@ async def handle(request: Message, call: RequestContext, broker: Broker) -> Mess
     if call.api_version >= FIRST_BATCHED:
         return Message(
             error_code=ErrorCode.NONE,
-            results_by_transaction=[await _batched(transaction, broker) for transaction in request.transactions],
+            results_by_transaction=[await _verify_or_add(transaction, broker) for transaction in request.transactions],
         )
     owner = Owner(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
     partitions = _partitions(request.v3_and_below_topics)
-    errors = await _added(request.v3_and_below_transactional_id, owner, partitions, broker, is_newer=False)
+    errors = await _add(request.v3_and_below_transactional_id, owner, partitions, broker, is_newer=False)
     if call.api_version < FIRST_WITH_FENCED:
-        errors = {partition: _older(code) for partition, code in errors.items()}
+        errors = {partition: _code_for_old_clients(code) for partition, code in errors.items()}
     return Message(results_by_topic_v3_and_below=_results(request.v3_and_below_topics, errors))
 
 
-async def _batched(transaction: Message, broker: Broker) -> Message:
+async def _verify_or_add(transaction: Message, broker: Broker) -> Message:
     owner = Owner(transaction.producer_id, transaction.producer_epoch)
     partitions = _partitions(transaction.topics)
     if transaction.verify_only:
         errors = broker.coordinators.transactions.verify(transaction.transactional_id, owner, partitions)
     else:
-        errors = await _added(transaction.transactional_id, owner, partitions, broker, is_newer=True)
+        errors = await _add(transaction.transactional_id, owner, partitions, broker, is_newer=True)
     return Message(transactional_id=transaction.transactional_id, topic_results=_results(transaction.topics, errors))
 
 
-async def _added(
+async def _add(
     transactional_id: str, owner: Owner, partitions: Sequence[TopicPartition], broker: Broker, *, is_newer: bool
 ) -> Errors:
     if not transactional_id:
@@ -68,7 +68,7 @@ async def _added(
     return dict.fromkeys(partitions, code)
 
 
-def _older(code: ErrorCode) -> ErrorCode:
+def _code_for_old_clients(code: ErrorCode) -> ErrorCode:
     return ErrorCode.INVALID_PRODUCER_EPOCH if code is ErrorCode.PRODUCER_FENCED else code
 
 

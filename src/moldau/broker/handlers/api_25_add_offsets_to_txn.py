@@ -20,13 +20,13 @@ FIRST_WITH_FENCED = 2
 
 
 async def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
-    code = await _added(request, broker)
+    code = await _add_group_partition(request, broker)
     if code is ErrorCode.PRODUCER_FENCED and call.api_version < FIRST_WITH_FENCED:
         code = ErrorCode.INVALID_PRODUCER_EPOCH
     return Message(error_code=code)
 
 
-async def _added(request: Message, broker: Broker) -> ErrorCode:
+async def _add_group_partition(request: Message, broker: Broker) -> ErrorCode:
     if not request.transactional_id:
         return ErrorCode.INVALID_REQUEST
     groups = broker.coordinators.groups

@@ -31,7 +31,7 @@ async def _topic(topic: Message, request: Message, broker: Broker) -> Message:
     marker = Marker(
         request.producer_id, request.producer_epoch, request.coordinator_epoch, is_commit=request.transaction_result
     )
-    codes = [await _written(TopicPartition(topic.name, one), marker, broker) for one in topic.partition_indexes]
+    codes = [await _write_marker(TopicPartition(topic.name, one), marker, broker) for one in topic.partition_indexes]
     return Message(
         name=topic.name,
         partitions=[
@@ -41,7 +41,7 @@ async def _topic(topic: Message, request: Message, broker: Broker) -> Message:
     )
 
 
-async def _written(topic_partition: TopicPartition, marker: Marker, broker: Broker) -> ErrorCode:
+async def _write_marker(topic_partition: TopicPartition, marker: Marker, broker: Broker) -> ErrorCode:
     written: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
     broker.coordinators.transactions.markers.write(topic_partition, marker, partial(_resolve, written))
     return await written

@@ -38,10 +38,10 @@ async def handle(request: Message, call: RequestContext, broker: Broker) -> Mess
     errors: Errors = dict.fromkeys(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     offsets = _offsets(request, broker)
     if offsets:
-        codes = await _committed(request, call, offsets, broker)
+        codes = await _commit(request, call, offsets, broker)
         for place, offset in enumerate(offsets):
             code = codes if isinstance(codes, ErrorCode) else codes[place]
-            errors[TopicPartition(offset.topic, offset.partition)] = _told(code, call.api_version)
+            errors[TopicPartition(offset.topic, offset.partition)] = _code_for_version(code, call.api_version)
     return Message(
         topics=[
             Message(
@@ -75,7 +75,7 @@ def _offsets(request: Message, broker: Broker) -> list[OffsetToCommit]:
     ]
 
 
-async def _committed(
+async def _commit(
     request: Message, call: RequestContext, offsets: list[OffsetToCommit], broker: Broker
 ) -> ErrorCode | list[ErrorCode]:
     if not request.group_id:
@@ -84,7 +84,7 @@ async def _committed(
     number = groups.partition_of(request.group_id)
     if number is None:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    code = await _joined(request, call.api_version, TopicPartition(groups.topic.name, number), broker)
+    code = await _join_or_verify(request, call.api_version, TopicPartition(groups.topic.name, number), broker)
     if code is not ErrorCode.NONE:
         return coordinator_error(code)
     has_member = call.api_version >= FIRST_WITH_MEMBERS
@@ -102,7 +102,7 @@ async def _committed(
     return codes
 
 
-async def _joined(request: Message, version: int, partition: TopicPartition, broker: Broker) -> ErrorCode:
+async def _join_or_verify(request: Message, version: int, partition: TopicPartition, broker: Broker) -> ErrorCode:
     """Whether offsets may be written there in this transaction, right now."""
     writer = Writer(
         request.transactional_id,
@@ -129,7 +129,7 @@ def _epoch_error(partition: TopicPartition, owner: Owner, broker: Broker) -> Err
     return ErrorCode.INVALID_PRODUCER_EPOCH if is_behind else ErrorCode.NONE
 
 
-def _told(code: ErrorCode, version: int) -> ErrorCode:
+def _code_for_version(code: ErrorCode, version: int) -> ErrorCode:
     if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < FIRST_WITH_LOADING:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return code

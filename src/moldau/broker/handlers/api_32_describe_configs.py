@@ -27,10 +27,10 @@ __all__ = ["handle"]
 
 
 def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
-    return Message(results=[_described(resource, request, broker) for resource in request.resources])
+    return Message(results=[_describe(resource, request, broker) for resource in request.resources])
 
 
-def _described(resource: Message, request: Message, broker: Broker) -> Message:
+def _describe(resource: Message, request: Message, broker: Broker) -> Message:
     try:
         entries = _entries(resource.resource_type, resource.resource_name, broker)
     except RefusedError as refusal:

@@ -16,13 +16,13 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
         asked = {topic.name: set(topic.partitions) for topic in image.topics.values()}
     else:
         asked = {topic.name: set(topic.partition_indexes) for topic in request.topics}
-    topics = [_moving(image.topics[name], numbers) for name, numbers in asked.items() if name in image.topics]
+    topics = [_reassignments(image.topics[name], numbers) for name, numbers in asked.items() if name in image.topics]
     return Message(
         error_code=ErrorCode.NONE, error_message=None, topics=[topic for topic in topics if topic.partitions]
     )
 
 
-def _moving(topic: TopicImage, numbers: set[int]) -> Message:
+def _reassignments(topic: TopicImage, numbers: set[int]) -> Message:
     return Message(
         name=topic.name,
         partitions=[

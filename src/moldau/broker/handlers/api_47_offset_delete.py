@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.broker.coordination.coordinators import answered
+from moldau.broker.coordination.coordinators import render_reply
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
 
@@ -26,7 +26,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message | 
     reply = broker.coordinators.groups.ask(
         group_id, lambda core, ticket, now: core.delete_offsets(group_id, places, ticket)
     )
-    return answered(reply, lambda errors: _answer(errors, request, places))
+    return render_reply(reply, lambda errors: _answer(errors, request, places))
 
 
 def _answer(errors: list[ErrorCode] | ErrorCode, request: Message, places: list[tuple[str, int]]) -> Message:

@@ -18,9 +18,9 @@ BROKERS, CONTROLLERS = 1, 2
 def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
     endpoint_type = request.endpoint_type if call.api_version >= 1 else BROKERS
     if endpoint_type == CONTROLLERS:
-        return _refused(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This is a broker; controllers are asked elsewhere.")
+        return _error_response(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This is a broker; controllers are asked elsewhere.")
     if endpoint_type != BROKERS:
-        return _refused(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Endpoints of type {endpoint_type} are not known.")
+        return _error_response(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Endpoints of type {endpoint_type} are not known.")
     image = broker.image
     shows_fenced = call.api_version >= 2 and request.include_fenced_brokers
     brokers = [image.brokers[node_id] for node_id in sorted(image.brokers)] if shows_fenced else image.alive_brokers()
@@ -42,7 +42,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
     )
 
 
-def _refused(error: ErrorCode, message: str) -> Message:
+def _error_response(error: ErrorCode, message: str) -> Message:
     return Message(
         error_code=error,
         error_message=message,

@@ -16,10 +16,10 @@ __all__ = ["handle"]
 
 
 def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
-    return Message(transaction_states=[_described(one, broker) for one in request.transactional_ids])
+    return Message(transaction_states=[_describe(one, broker) for one in request.transactional_ids])
 
 
-def _described(transactional_id: str, broker: Broker) -> Message:
+def _describe(transactional_id: str, broker: Broker) -> Message:
     found = broker.coordinators.transactions.find(transactional_id) if transactional_id else ErrorCode.INVALID_REQUEST
     if isinstance(found, ErrorCode):
         return Message(

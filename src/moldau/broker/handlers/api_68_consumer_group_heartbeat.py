@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 
 from moldau.broker.context import Broker, RequestContext
 from moldau.broker.coordination.consumer_groups import offers_consumer_protocol, topic_partitions
-from moldau.broker.coordination.coordinators import answered
+from moldau.broker.coordination.coordinators import render_reply
 from moldau.coordinator.group.consumer.assignment import assignment_of
 from moldau.coordinator.group.consumer.requests import ConsumerHeartbeat, ConsumerHeartbeatReply
 from moldau.core.errors import ErrorCode
@@ -27,7 +27,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message | 
     reply = broker.coordinators.groups.ask(
         heartbeat.group_id, lambda core, ticket, now: core.consumer_heartbeat(heartbeat, ticket, now)
     )
-    return answered(reply, _answer)
+    return render_reply(reply, _answer)
 
 
 def _heartbeat(request: Message, call: RequestContext) -> ConsumerHeartbeat:

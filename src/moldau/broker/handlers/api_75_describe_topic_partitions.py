@@ -30,7 +30,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
         begin = first_partition if name == first_topic else 0
         topic = image.topics.get(name)
         if topic is None:
-            topics.append(_unknown(name))
+            topics.append(_unknown_topic(name))
             continue
         numbers = [number for number in sorted(topic.partitions) if number >= begin]
         topics.append(_topic(broker, topic, numbers[:room], call.listener_name))
@@ -49,7 +49,7 @@ def _page(topics: list[Message], next_cursor: Message | None) -> Message:
     return Message(topics=topics, next_cursor=next_cursor)
 
 
-def _unknown(name: str) -> Message:
+def _unknown_topic(name: str) -> Message:
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         check_topic_name(name)

@@ -1,7 +1,7 @@
 """Broker loggers as a config resource: levels by Kafka's names, changed while the broker runs.
 
 `root` stands for everything under `moldau`. Levels live in the process and are forgotten at a restart,
-as in Kafka. Start at `logger_levels` and `altered_loggers`.
+as in Kafka. Start at `logger_levels` and `levels_to_set`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from moldau.controller.configs import ConfigOp, ConfigOpType
 from moldau.controller.errors import RefusedError
 from moldau.core.errors import ErrorCode
 
-__all__ = ["altered_loggers", "apply_levels", "logger_levels"]
+__all__ = ["apply_levels", "levels_to_set", "logger_levels"]
 
 ROOT = "root"
 OURS = "moldau"
@@ -35,7 +35,7 @@ def logger_levels() -> dict[str, str]:
     return {**levels, ROOT: _level_name(logging.getLogger(OURS).getEffectiveLevel())}
 
 
-def altered_loggers(ops: Sequence[ConfigOp]) -> dict[str, int]:
+def levels_to_set(ops: Sequence[ConfigOp]) -> dict[str, int]:
     """The levels to set; 0 makes a logger follow its parent again. Raises `RefusedError` for the first bad one."""
     known = logger_levels()
     levels = {}

@@ -1,8 +1,8 @@
-"""A thread that notices when the event loop or a disk thread hangs, and says so: in which call, on which file.
+"""The watchdog thread: detects when the event loop or a disk thread hangs, and logs in which call and on which file.
 
-A stalled disk shows nowhere else: whoever is stuck in a system call cannot log, and a loop that is stuck cannot answer
-a scrape. Each thing watched gives one line when it has hung for longer than its patience, a few reminders further and
-further apart, and one line when it goes on. `StallReport` decides the lines, without a clock; `Watchdog` is the thread.
+A stalled disk is visible nowhere else: a thread that is blocked in a system call cannot log, and a blocked loop cannot
+answer a scrape. Each watched activity gives one line when it has hung for longer than its limit, reminders at growing
+intervals, and one line when it continues. `StallReport` decides the lines, without a clock; `Watchdog` is the thread.
 
 What hangs is read from the stack of the stuck thread, so that being watched costs the hot paths nothing.
 """
@@ -49,7 +49,7 @@ class Place(NamedTuple):
 
 
 class StallReport:
-    """What is said of one thing that is watched. Pure: facts and the time in, lines out."""
+    """The log lines about one watched activity. Pure: facts and the time in, lines out."""
 
     def __init__(self, name: str, consequence: str, patience_s: float) -> None:
         self._name = name

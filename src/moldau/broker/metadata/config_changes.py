@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from moldau.broker.context import Broker
-from moldau.broker.health.loggers import altered_loggers, apply_levels
+from moldau.broker.health.loggers import apply_levels, levels_to_set
 from moldau.controller.configs import ConfigResult, ResourceChange
 from moldau.controller.errors import RefusedError
 from moldau.controller.image import ConfigResource, MetadataImage, ResourceType
@@ -52,7 +52,7 @@ def _alter_loggers(change: ResourceChange, broker: Broker, *, validate_only: boo
             raise RefusedError(
                 ErrorCode.INVALID_REQUEST, f"This is broker {broker.node_id}; {change.resource.name!r} is not."
             )
-        levels = altered_loggers(change.ops)
+        levels = levels_to_set(change.ops)
     except RefusedError as refusal:
         return ConfigResult(change.resource, refusal.error, str(refusal))
     if not validate_only:

@@ -90,7 +90,7 @@ class MetadataPublisher:
         return partition_log.topic_id == topic_id
 
     def _take_up_missing(self, image: MetadataImage) -> None:
-        """Logs that the metadata places here and that were here are offline, rather than made anew without a word."""
+        """Logs that are assigned to this broker but are missing go offline, instead of being recreated silently."""
         wanted = []
         for topic_partition, topic_id in self._broker.logs.missing().items():
             topic = image.topics.get(topic_partition.topic)
@@ -133,7 +133,7 @@ class MetadataPublisher:
                 turn_ends = time.monotonic() + TURN_S
 
     async def _delete_logs(self, delta: ImageDelta) -> None:
-        """First of all: a new topic may have a deleted one's name."""
+        """Delete logs first: a new topic may have the name of a deleted one."""
         for topic in delta.deleted_topics:
             dropped = await self._between_appends(partial(self._broker.partitions.drop, topic.name))
             if dropped:
@@ -158,7 +158,7 @@ class MetadataPublisher:
                 return  # what is missing is tried once more on the way to being offline
 
     def _follow(self, name: str, image: MetadataImage) -> None:
-        """One topic that cannot be taken up must not keep the others from being served."""
+        """Follow one topic; if that fails, the other topics are still served."""
         try:
             self._broker.partitions.follow(name, image.topics.get(name))
         except MoldauError as error:

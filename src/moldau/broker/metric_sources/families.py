@@ -1,4 +1,4 @@
-"""Short ways to say a family, shared by all sources."""
+"""Constructors of metric families, shared by all sources."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def families(broker: Broker, parts: Parts) -> Iterator[Family]:
         yield from _connections(parts.server)
 
 
-def _named(broker: Broker) -> list[tuple[str, RequestStats]]:
+def _stats_by_name(broker: Broker) -> list[tuple[str, RequestStats]]:
     """Fetches stand under their own name and under who fetches, as in Kafka; there are no followers yet."""
     found = [(ApiKey(key).display_name, stats) for key, stats in sorted(broker.stats.requests.items())]
     fetches = broker.stats.requests.get(ApiKey.FETCH)
@@ -36,7 +36,7 @@ def _named(broker: Broker) -> list[tuple[str, RequestStats]]:
 
 
 def _requests(broker: Broker) -> Iterator[Family]:
-    named = _named(broker)
+    named = _stats_by_name(broker)
     yield Family(
         REQUESTS,
         "RequestsPerSec",

@@ -27,11 +27,11 @@ LOG_GAUGES: tuple[tuple[str, Callable[[PartitionLog], float], str], ...] = (
 
 PARTITION_GAUGES: tuple[tuple[str, Callable[[Partition], float], str], ...] = (
     ("UnderReplicated", lambda one: len(one.isr) < len(one.replicas), "Fewer in-sync replicas than replicas."),
-    ("UnderMinIsr", lambda one: len(one.isr) < _least(one), "Refuses acks=all."),
-    ("AtMinIsr", lambda one: len(one.isr) == _least(one), "Cannot lose another replica."),
+    ("UnderMinIsr", lambda one: len(one.isr) < _min_isr(one), "Refuses acks=all."),
+    ("AtMinIsr", lambda one: len(one.isr) == _min_isr(one), "Cannot lose another replica."),
     ("InSyncReplicasCount", lambda one: len(one.isr), "In-sync replicas."),
     ("ReplicasCount", lambda one: len(one.replicas), "Replicas."),
-    ("LastStableOffsetLag", lambda one: _undecided(one.log), "Records that wait for a transaction to end."),
+    ("LastStableOffsetLag", lambda one: _stable_offset_lag(one.log), "Records that wait for a transaction to end."),
 )
 
 
@@ -55,11 +55,11 @@ def _tags(partition: Partition) -> Tags:
     return (("topic", partition.topic.name), ("partition", str(partition.index)))
 
 
-def _least(partition: Partition) -> int:
+def _min_isr(partition: Partition) -> int:
     return min(partition.topic.config.min_insync_replicas, len(partition.replicas))
 
 
-def _undecided(log: PartitionLog) -> int:
+def _stable_offset_lag(log: PartitionLog) -> int:
     """How far the last stable offset is behind the high watermark; a log whose producers nobody asked for has none."""
     return 0 if log.loaded_producers is None else log.high_watermark - log.last_stable_offset
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from moldau.cli.console.formatter import Formatter, Message
-from moldau.log.dump.dump_coordinators import Decoded, decoded
+from moldau.log.dump.dump_coordinators import Decoded, decode_record
 from moldau.log.dump.dump_metadata import json_text
 from moldau.protocol.coordinator_records import GROUP_KEYS, TRANSACTION_KEYS, RecordKey
 from moldau.protocol.record_schemas import MalformedRecordError
@@ -49,10 +49,10 @@ def coordinator_formatter(name: str) -> Formatter:
 
 def _line(key: bytes, value: bytes | None, known: Mapping[int, type[RecordKey]]) -> dict[str, Any]:
     try:
-        found = decoded(key, value, known)
+        found = decode_record(key, value, known)
     except MalformedRecordError:
         # A value from a newer release: its key can still be read.
-        found = decoded(key, None, known)
+        found = decode_record(key, None, known)
         version = int.from_bytes((value or b"")[:2], "big", signed=True)
         return {"key": _key(found), "value": {"version": version, "data": "unknown"}}
     shown = None if found is None or found.value is None else {"version": found.version, "data": found.value}

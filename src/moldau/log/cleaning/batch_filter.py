@@ -1,7 +1,7 @@
 """What compaction leaves of a batch: all, some records, an empty header, or nothing.
 
-Pure: bytes in, bytes out. Offsets, order, sequences and the codec never change; an untouched batch comes back
-as the very bytes that went in. Start at `BatchFilter.filtered`.
+Pure: bytes in, bytes out. Offsets, order, sequences and the codec never change; a batch that loses nothing is returned
+as the same bytes. Start at `BatchFilter.filter_batch`.
 """
 
 from __future__ import annotations
@@ -29,48 +29,48 @@ __all__ = ["BatchFilter", "LastOfProducer", "marker_type"]
 
 
 class LastOfProducer(NamedTuple):
-    """Where a live producer's state rests in the log; the batch there stays, if only as a header."""
+    """A live producer's last batch in the log: it is kept, if only as an empty header."""
 
     epoch: int
     last_data_offset: int | None
-    """`None` for a producer of which only markers are known."""
+    """`None` for a producer that wrote only markers."""
 
 
 @dataclass(slots=True)
 class BatchFilter:
-    """The rules of one round over one log."""
+    """The rules of one cleaning round over one log."""
 
     newest: OffsetMap
     end_offset: int
-    """Records from here on are not in the map; all of them stay."""
+    """Records from here on are not in the map and are all kept."""
     upper_bound: int
-    """Where the cleanable part of the log ends: the batch before it stays, so that the end remains visible."""
+    """Where the cleanable part of the log ends. The batch before it is kept, so that the log end does not move."""
     now_ms: int
     delete_retention_ms: int
     producers: Mapping[int, LastOfProducer] = field(default_factory=dict)
     transactions: CleanedTransactions = field(default_factory=CleanedTransactions)
     levels: Mapping[int, int] = field(default_factory=dict)
-    """Compression level by codec, for batches that lose records."""
+    """Compression level by codec, for batches that are rewritten."""
     records_read: int = 0
     records_kept: int = 0
 
-    def filtered(self, header: BatchHeader, batch: memoryview) -> bytes | memoryview | None:
-        """Return what is to be written in place of `batch`, or `None`."""
+    def filter_batch(self, header: BatchHeader, batch: memoryview) -> bytes | memoryview | None:
+        """Return the bytes to write in place of `batch`; `None` drops it."""
         self.records_read += header.records_count
         marker = marker_type(header, batch) if header.is_control else None
         is_removable = self.transactions.is_removable(header, marker)
         if header.base_offset >= self.end_offset:
             return self._whole(header, batch)
         if header.is_control:
-            return self._filtered_control(header, batch, is_removable)
+            return self._filter_control_batch(header, batch, is_removable)
         if is_removable or header.records_count == 0:
             return self._without_records(header)
-        return self._filtered_data(header, batch)
+        return self._filter_data_batch(header, batch)
 
-    def _filtered_control(
+    def _filter_control_batch(
         self, header: BatchHeader, batch: memoryview, is_removable: bool
     ) -> bytes | memoryview | None:
-        """A marker without data waits for a horizon of its own before it goes, as a tombstone does."""
+        """A marker without data gets a delete horizon and is removed after it, like a tombstone."""
         if header.records_count == 0:
             return self._without_records(header)
         horizon_ms = header.delete_horizon_ms
@@ -81,7 +81,7 @@ class BatchFilter:
         body = unpacked_body(batch, header)
         return self._rewrite(header, body, list(record_spans(body, header)), self._horizon_from_now())
 
-    def _filtered_data(self, header: BatchHeader, batch: memoryview) -> bytes | memoryview | None:
+    def _filter_data_batch(self, header: BatchHeader, batch: memoryview) -> bytes | memoryview | None:
         body = unpacked_body(batch, header)
         horizon_ms = header.delete_horizon_ms
         tombstones_stay = horizon_ms is None or self.now_ms < horizon_ms
@@ -109,7 +109,7 @@ class BatchFilter:
         return batch
 
     def _without_records(self, header: BatchHeader) -> bytes | None:
-        """An empty batch where its header still tells something, else nothing."""
+        """An empty batch if its header is still needed, else `None`."""
         if not self._header_must_stay(header):
             return None
         emptied = header._replace(
@@ -130,8 +130,8 @@ class BatchFilter:
         return header.is_control and header.producer_epoch == last.epoch
 
     def _rewrite(self, header: BatchHeader, body: bytes, kept: Sequence[RecordSpan], horizon_ms: int | None) -> bytes:
-        """The batch with only `kept` in it. The base timestamp stays, and with it the records' bytes, unless a
-        delete horizon takes its place."""
+        """The batch with only the records `kept`. Their bytes are unchanged unless a delete horizon replaces the base
+        timestamp."""
         self.records_kept += len(kept)
         attributes, base_timestamp = header.attributes, header.base_timestamp
         if horizon_ms is None or header.delete_horizon_ms == horizon_ms:
@@ -158,7 +158,7 @@ def marker_type(header: BatchHeader, batch: memoryview) -> int | None:
 
 
 def _assemble(header: BatchHeader, body: bytes) -> bytes:
-    """Join header and body with the length and CRC that follow from them."""
+    """Join header and body, with length and CRC recomputed."""
     batch = bytearray(BATCH_OVERHEAD + len(body))
     HEADER.pack_into(batch, 0, *header._replace(batch_length=len(batch) - LOG_OVERHEAD, crc=0))
     batch[BATCH_OVERHEAD:] = body

@@ -1,7 +1,7 @@
-"""Transactions as the cleaner meets them: whose records may go, and when their marker may follow.
+"""Transactions during cleaning: whose records may be removed, and when their marker may be.
 
-A marker is removable once a pass meets no batch of its transaction any more, so markers always outlive their
-data by at least one round. Start at `CleanedTransactions.is_removable`.
+A marker is removable once a pass finds no batch of its transaction, so a marker always outlives its data by at least
+one round. Start at `CleanedTransactions.is_removable`.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class CleanedTransactions:
         self._seen_aborting: set[int] = set()
         self._seen_committing: set[int] = set()
         self.kept_aborted: list[AbortedRange] = []
-        """Aborted transactions whose marker stays, for the index of the cleaned segment; the caller takes them out."""
+        """Aborted transactions whose marker is kept, for the index of the cleaned segment; the caller empties it."""
 
     def expect(self, aborted: Iterable[AbortedRange]) -> None:
-        """Tell which transactions of the batches to come were aborted."""
+        """Add the aborted transactions of the batches that follow."""
         for entry in aborted:
             heapq.heappush(self._coming, entry)
 
     def is_removable(self, header: BatchHeader, marker: int | None) -> bool:
-        """Whether all records of this batch may go as far as transactions are concerned.
+        """Whether transactions allow to remove all records of this batch.
 
         `marker` is the type of a control batch's record, `None` where the batch has lost it.
         """

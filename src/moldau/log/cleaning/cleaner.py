@@ -1,7 +1,7 @@
-"""The cleaner: round by round, it finds the dirtiest compacted log and has it cleaned.
+"""The log cleaner: each round picks the dirtiest compacted log and cleans it.
 
-Thin: `log.cleaning.compaction` decides, `log.cleaning.cleaning_round` has it done by a process of its own and swaps the
-result in. Runs in threads of its own, which mostly wait. Start at `Cleaner.run_once`.
+Thin: `log.cleaning.compaction` decides, `log.cleaning.cleaning_round` runs the work in a separate process and swaps the
+result in. The cleaner's threads mostly wait for that process. Start at `Cleaner.run_once`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from moldau.core.config.sections import setting
 from moldau.core.errors import MoldauError
 from moldau.core.ids import INT64_MAX, TopicPartition
 from moldau.log.cleaning.cleaner_checkpoints import CleanerCheckpoints
-from moldau.log.cleaning.cleaning_errors import CleaningFailedError, CleaningStoppedError
 from moldau.log.cleaning.compaction import CleanableLog, SegmentFacts, cleanable_log, cleanable_range, dirtiest
-from moldau.log.errors import StorageError
+from moldau.log.errors import CleaningFailedError, CleaningStoppedError, StorageError
 from moldau.log.files import Files
 from moldau.log.partition_log import PartitionLog
 from moldau.log.segments.segment import Segment
@@ -50,7 +49,7 @@ class CleanerSettings:
 
 @dataclass(frozen=True, slots=True)
 class LastRound:
-    """What the latest round over a partition took."""
+    """Figures of the latest round over a partition."""
 
     bytes_read: int
     bytes_written: int
@@ -59,7 +58,7 @@ class LastRound:
 
 
 class Cleaner:
-    """Cleans the compacted ones among `logs()`. Metrics are plain attributes, read from any thread."""
+    """Cleans the compacted logs among `logs()`. Metrics are plain attributes, read from any thread."""
 
     def __init__(
         self,
@@ -71,8 +70,8 @@ class Cleaner:
         clock: Clock | None = None,
         make_worker: Callable[[], CleanerWorker] | None = None,
     ) -> None:
-        """`hand_over` takes a swap to the thread that also deletes segments, so that the two never meet; without
-        it the cleaner's own thread swaps."""
+        """`hand_over` runs a swap in the thread that also deletes segments, so that the two never overlap; without it
+        the cleaner's own thread swaps."""
         self._logs = logs
         self._hand_over = hand_over
         self._settings = settings
@@ -83,28 +82,28 @@ class Cleaner:
         self._threads: list[threading.Thread] = []
         self._make_worker = make_worker or _new_worker
         self._workers: dict[int, CleanerWorker] = {}
-        """By thread; there only while that thread has work."""
+        """By thread; present only while that thread has work."""
         self._checkpoints = CleanerCheckpoints(self._files)
         self._in_progress: set[TopicPartition] = set()
         self._last_looked_ms: int | None = None
         self.uncleanable: dict[TopicPartition, str] = {}
-        """Partitions left alone until the next start, each with the reason."""
+        """Partitions that are not cleaned until the next start, each with the reason."""
         self.last_rounds: dict[TopicPartition, LastRound] = {}
         self.rounds = 0
         self.max_dirty_percent = 0
         self.max_compaction_delay_secs = 0
 
-    # --- life -------------------------------------------------------------------------------------------
+    # --- lifecycle -------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to clean in the background."""
+        """Start cleaning in the background."""
         for number in range(max(0, self._settings().threads)):
             thread = threading.Thread(target=self._run, name=f"log-cleaner-{number}", daemon=True)
             self._threads.append(thread)
             thread.start()
 
     def stop(self) -> None:
-        """End at once: a round under way is given up, which costs nothing but its work."""
+        """Stop at once. A running round is abandoned; only its work is lost."""
         with self._lock:
             self._stopping.set()
             workers = list(self._workers.values())
@@ -116,7 +115,7 @@ class Cleaner:
     def _run(self) -> None:
         while not self._stopping.is_set():
             if not self.run_once(self._clock.now_ms()):
-                # Nothing is due: an idle broker should not pay for an idle process.
+                # Nothing is due: an idle broker should not keep an idle process.
                 self.release_worker()
                 self._stopping.wait(self._settings().backoff_ms / 1000)
         self.release_worker()
@@ -131,7 +130,7 @@ class Cleaner:
             return self._workers[number]
 
     def release_worker(self) -> None:
-        """End the process that cleaned for this thread, if there is one."""
+        """Stop the process that cleaned for this thread, if there is one."""
         with self._lock:
             worker = self._workers.pop(threading.get_ident(), None)
         if worker is not None:
@@ -144,7 +143,7 @@ class Cleaner:
         try:
             chosen = self._take_dirtiest(now_ms)
         except OSError as error:
-            log.warning("cannot tell which log to clean, will try again: %s", error)
+            log.warning("cannot determine which log to clean, will retry: %s", error)
             return False
         if chosen is None:
             return False
@@ -187,22 +186,24 @@ class Cleaner:
             return logs[found.partition], found
 
     def _measure_or_skip(self, target: PartitionLog, now_ms: int) -> CleanableLog | None:
-        """Look at one log; one that cannot be looked at must not keep the others waiting."""
+        """Measure one log. A log that cannot be read is skipped, so that the others are still cleaned."""
         try:
             return self._measure(target, now_ms)
         except (MoldauError, OSError) as error:
-            log.warning("%s: cannot tell how dirty the log is: %s", target.topic_partition, error)
+            log.warning("%s: cannot determine how dirty the log is: %s", target.topic_partition, error)
             return None
 
     def _measure(self, target: PartitionLog, now_ms: int) -> CleanableLog:
         config, segments = target.config, target.segments
-        facts = [_facts(segment, config.min_compaction_lag_ms, config.max_compaction_lag_ms) for segment in segments]
+        facts = [
+            _segment_facts(segment, config.min_compaction_lag_ms, config.max_compaction_lag_ms) for segment in segments
+        ]
         span = cleanable_range(
             facts,
             checkpoint=self._checkpoints.offset_of(target),
             log_start_offset=target.log_start_offset,
             log_end_offset=target.log_end_offset,
-            # A log with one segment has nothing to clean; its producers need not be loaded to say so.
+            # A log with one segment has nothing to clean: skip loading its producer state.
             last_stable_offset=_stable_offset(target) if len(segments) > 1 else target.log_start_offset,
             min_compaction_lag_ms=config.min_compaction_lag_ms,
             now_ms=now_ms,
@@ -210,7 +211,7 @@ class Cleaner:
         return cleanable_log(target.topic_partition, facts, span, config, now_ms=now_ms)
 
     def _clean(self, target: PartitionLog, found: CleanableLog, now_ms: int) -> None:
-        # Here and not above: a broker without compacted topics never needs it.
+        # Imported here: a broker without compacted topics never needs it.
         from moldau.log.cleaning.cleaning_round import CleaningRound
 
         started = time.monotonic()
@@ -220,15 +221,15 @@ class Cleaner:
             settings=self._settings(),
             files=self._files,
             clock=self._clock,
-            exclusively=self._run_elsewhere,
+            exclusively=self._run_in_deleting_thread,
         )
         result = cleaning.run(self._worker(), now_ms)
         with self._lock:
             self._checkpoints.save(target, result.end_offset)
             self._note_round(target, result, cleaning.groups, time.monotonic() - started)
 
-    def _run_elsewhere(self, job: Callable[[], None]) -> None:
-        """Have `job` done by the thread that owns deletions, and wait for it."""
+    def _run_in_deleting_thread(self, job: Callable[[], None]) -> None:
+        """Run `job` in the thread that deletes segments, and wait for it."""
         if self._hand_over is None:
             job()
             return
@@ -248,15 +249,15 @@ class Cleaner:
         outcome.result()
 
     def _give_up(self, target: PartitionLog, error: Exception) -> None:
-        """Some failures pass by themselves, the others would come back with every round."""
+        """Retry transient failures; others would recur in every round, so the partition is marked uncleanable."""
         partition = target.topic_partition
-        is_passing = isinstance(error, OSError | StorageError) or (
-            isinstance(error, CleaningFailedError) and error.is_passing
+        is_transient = isinstance(error, OSError | StorageError) or (
+            isinstance(error, CleaningFailedError) and error.is_transient
         )
         if target.is_closed:
-            log.info("%s: cleaning given up, the log is closed", partition)
-        elif is_passing:
-            log.warning("%s: cleaning given up, will try again: %s", partition, error)
+            log.info("%s: cleaning stopped, the log is closed", partition)
+        elif is_transient:
+            log.warning("%s: cleaning failed, will retry: %s", partition, error)
         else:
             self.uncleanable[partition] = str(error)
             log.error("%s: marked uncleanable until the next start: %s", partition, error)
@@ -299,7 +300,7 @@ class Cleaner:
 
     @property
     def cleaner_recopy_percent(self) -> int:
-        """Bytes written for every hundred read, over the latest rounds."""
+        """Bytes written per hundred bytes read, over the latest rounds."""
         read = sum(done.bytes_read for done in self._latest())
         return int(100 * sum(done.bytes_written for done in self._latest()) / max(1, read))
 
@@ -313,7 +314,7 @@ class Cleaner:
         return len(self._uncleanable_in(log_dir))
 
     def uncleanable_bytes(self, log_dir: str) -> int:
-        """Bytes of closed segments that stay uncleaned in this log directory."""
+        """Bytes of closed segments of uncleanable partitions in this log directory."""
         return sum(segment.size for each in self._uncleanable_in(log_dir) for segment in each.segments[:-1])
 
     def _uncleanable_in(self, log_dir: str) -> list[PartitionLog]:
@@ -328,8 +329,8 @@ def _is_cleanable(target: PartitionLog) -> bool:
     return target.config.is_compacted and not target.is_closed and target.offline_error is None
 
 
-def _facts(segment: Segment, min_lag_ms: int, max_lag_ms: int) -> SegmentFacts:
-    """Timestamps only where a lag makes them matter: they may cost a read of the disk."""
+def _segment_facts(segment: Segment, min_lag_ms: int, max_lag_ms: int) -> SegmentFacts:
+    """Timestamps are filled in only where a compaction lag needs them, since they may cost a disk read."""
     first_ms = newest_ms = -1
     if max_lag_ms < INT64_MAX and segment.size:
         first_ms = next((header.max_timestamp for _, header in segment.headers()), -1)
@@ -339,9 +340,9 @@ def _facts(segment: Segment, min_lag_ms: int, max_lag_ms: int) -> SegmentFacts:
 
 
 def _stable_offset(target: PartitionLog) -> int:
-    """The last stable offset, while the loop thread goes on appending.
+    """The last stable offset, read while the loop thread appends.
 
-    Looking at the open transactions just as one ends may fail; a moment later it does not.
+    Reading the open transactions while one of them ends may fail, so it is retried.
     """
     for _ in range(10):
         try:

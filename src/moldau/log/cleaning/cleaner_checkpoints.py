@@ -1,7 +1,7 @@
 """How far each compacted log is clean: `cleaner-offset-checkpoint`, one file per log directory.
 
-An entry speaks for one log only: a topic deleted and made anew under the same name must not inherit it, or the
-cleaner would take its first records for clean. Start at `CleanerCheckpoints.note_logs`.
+An entry belongs to one log: a topic that was deleted and recreated under the same name must not inherit it, or the
+cleaner would treat its first records as clean. Start at `CleanerCheckpoints.note_logs`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class CleanerCheckpoints:
         self._known: Mapping[TopicPartition, PartitionLog] | None = None
 
     def note_logs(self, logs: Mapping[TopicPartition, PartitionLog]) -> list[TopicPartition]:
-        """Hear which logs there are now; returns those that are gone since the last time, or replaced.
+        """Set the current logs; returns those that were removed or replaced since the last call.
 
-        The first time the files are loaded, and entries without a log dropped. A directory that holds its first
-        log only later begins with nothing.
+        The first call loads the files and drops entries without a log. A directory that gets its first log later
+        starts without entries.
         """
         if self._known is None:
             for log_dir in {_log_dir(each) for each in logs.values()}:
@@ -41,7 +41,7 @@ class CleanerCheckpoints:
         return gone
 
     def offset_of(self, log: PartitionLog) -> int | None:
-        """Where the next round begins; `None` for a log never cleaned."""
+        """The offset where the next round starts; `None` for a log never cleaned."""
         return self._offsets.get(_log_dir(log), {}).get(log.topic_partition)
 
     def save(self, log: PartitionLog, offset: int) -> None:

@@ -1,8 +1,8 @@
-"""The process that does the cleaner's heavy work, so that the broker never shares its interpreter with it.
+"""The separate process that does the cleaner's CPU-heavy work, so that it never blocks the broker's interpreter.
 
-Reads jobs as lines of JSON, answers with lines of JSON: one for each group that is ready, then the result or
-the failure. Lives as long as its standard input is open. Run as `python -m moldau.log.cleaning.cleaner_process`;
-`log.cleaning.cleaner` is the only one who does. Start at `serve`.
+Reads jobs as lines of JSON and answers with lines of JSON: one for each finished group, then the result or the
+failure. Exits when its standard input is closed. Run as `python -m moldau.log.cleaning.cleaner_process`, only by
+`log.cleaning.cleaner_worker`. Start at `serve`.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ NICENESS = 10
 
 
 def serve(jobs: Iterable[str], output: TextIO) -> None:
-    """Work off `jobs` one after the other. A failed job is reported, and the next one taken."""
+    """Run `jobs` one after the other. A failed job is reported, and the next one is run."""
 
-    def say(line: str) -> None:
+    def write_line(line: str) -> None:
         output.write(line + "\n")
         output.flush()
 
     def report(group: CleanedGroup) -> None:
-        say(group.to_json())
+        write_line(group.to_json())
 
     for line in jobs:
         try:
-            say(clean(CleaningJob.from_json(line), report).to_json())
+            write_line(clean(CleaningJob.from_json(line), report).to_json())
         except FileNotFoundError as error:
-            say(_failure("gone", f"{error.filename} is gone"))
+            write_line(_failure("gone", f"{error.filename} is gone"))
         except MoldauError as error:
-            say(_failure("damaged", str(error)))
+            write_line(_failure("damaged", str(error)))
         except OSError as error:
-            say(_failure("disk", str(error)))
+            write_line(_failure("disk", str(error)))
         except Exception as error:
-            say(_failure("unexpected", repr(error)))
+            write_line(_failure("unexpected", repr(error)))
 
 
 def _failure(kind: str, message: str) -> str:
@@ -52,9 +52,9 @@ def _failure(kind: str, message: str) -> str:
 
 
 def _lines_until_closed(stream: TextIO) -> Iterable[str]:
-    """The stream's lines, read by a thread of their own: the end of input ends the process even in mid-job.
+    """The stream's lines, read by a separate thread, so that the end of input ends the process even during a job.
 
-    A broker that was killed takes its cleaner with it; a survivor would write into the files of the next one.
+    The cleaner must die with a killed broker: otherwise it would write into the files of the next one.
     """
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
 

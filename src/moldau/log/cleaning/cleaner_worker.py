@@ -1,6 +1,6 @@
-"""The broker's end of the cleaning process: start it when there is work, speak with it, let it go.
+"""The broker's side of the cleaning process: start it when there is work, exchange messages, stop it.
 
-Blocking, for the cleaner's own thread; `close` may come from another one and ends whatever is under way.
+Blocking, for the cleaner's own thread. `close` may be called from another thread and ends a running job.
 What the process does is `log.cleaning.cleaner_process`. Start at `CleanerWorker.run`.
 """
 
@@ -17,8 +17,8 @@ from typing import Any
 
 import moldau
 from moldau.core.errors import MoldauError
-from moldau.log.cleaning.cleaning_errors import CleaningFailedError, CleaningStoppedError
 from moldau.log.cleaning.cleaning_job import CleanedGroup, CleaningJob, CleaningResult
+from moldau.log.errors import CleaningFailedError, CleaningStoppedError
 
 __all__ = ["CleanerWorker"]
 
@@ -30,16 +30,16 @@ class CleanerWorker:
         self._is_closed = False
 
     def run(self, job: CleaningJob, on_group: Callable[[CleanedGroup], None]) -> CleaningResult:
-        """Have `job` done. `on_group` hears of every group that is ready, while the process goes on with the next.
+        """Run `job` in the process. `on_group` is called for every finished group while the process continues.
 
-        When `on_group` raises, the process is ended and the error passed on.
+        When `on_group` raises, the process is stopped and the error is raised here.
         """
         process = self._start_process()
         try:
             return self._converse(process, job, on_group)
         except (BrokenPipeError, ConnectionError) as error:
             self.release()
-            raise self._ending(process) from error
+            raise self._error_for_ended(process) from error
         except BaseException:
             self.release()
             raise
@@ -60,10 +60,10 @@ class CleanerWorker:
                 return CleaningResult(**answer["done"])
             else:
                 raise CleaningFailedError(**answer["failed"])
-        raise self._ending(process)
+        raise self._error_for_ended(process)
 
     def release(self) -> None:
-        """End the process, if there is one; the next job starts another."""
+        """Stop the process, if there is one; the next job starts a new one."""
         with self._lock:
             process, self._process = self._process, None
         if process is not None:
@@ -74,7 +74,7 @@ class CleanerWorker:
                     _close_quietly(stream)
 
     def close(self) -> None:
-        """End for good: a job under way raises `CleaningStoppedError` in the thread that waits for it."""
+        """Stop for good: a running job raises `CleaningStoppedError` in the thread that waits for it."""
         with self._lock:
             self._is_closed = True
             if self._process is not None:
@@ -95,26 +95,26 @@ class CleanerWorker:
                     stdout=subprocess.PIPE,
                     text=True,
                     env=_environment(),
-                    # Ctrl-C in the broker's terminal is the broker's to handle.
+                    # Ctrl-C in the broker's terminal must reach the broker only.
                     start_new_session=True,
                 )
             return self._process
 
-    def _ending(self, process: subprocess.Popen[str]) -> MoldauError:
+    def _error_for_ended(self, process: subprocess.Popen[str]) -> MoldauError:
         if self._is_closed:
             return CleaningStoppedError("the cleaner is stopped")
         return CleaningFailedError("died", f"the cleaning process ended with status {process.wait()}")
 
 
 def _environment() -> dict[str, str]:
-    """The child imports the same moldau as we do, installed or not."""
+    """An environment in which the child imports the same moldau as this process, installed or not."""
     here = str(Path(moldau.__file__).parent.parent)
     paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def _close_quietly(stream: Any) -> None:
-    """A pipe whose reader is dead may refuse its last bytes; nobody wants them any more."""
+    """Close a pipe. Flushing its last bytes fails when the reader is dead, which does not matter any more."""
     try:
         stream.close()
     except OSError:

@@ -1,6 +1,6 @@
-"""One round of cleaning as a message: what the broker asks of its cleaning process, and what comes back.
+"""The messages between the broker and its cleaning process: a job, finished groups, and the result.
 
-Plain data and its JSON, one object a line; nothing is ever unpickled. Start at `CleaningJob`.
+Plain data and its JSON, one object per line; nothing is ever unpickled. Start at `CleaningJob`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleaningJob:
-    """Everything the work needs to know, so that it asks nobody while it runs."""
+    """Everything one cleaning round needs; the process asks the broker for nothing else."""
 
     directory: str
     sources: tuple[Source, ...]
@@ -58,14 +58,14 @@ class CleaningJob:
 
 @dataclass(frozen=True, slots=True)
 class CleanedGroup:
-    """Segments of which one cleaned one lies ready, synced, under the suffix `.cleaned`."""
+    """Segments that were cleaned into one, which is complete and synced under the suffix `.cleaned`."""
 
     base_offsets: tuple[int, ...]
-    """Of the segments it replaces, in order; it is named after the first."""
+    """Base offsets of the segments it replaces, in order; it is named after the first."""
     bytes_read: int
     bytes_written: int
     is_unchanged: bool
-    """One segment that lost nothing: no file was left, there is nothing to swap."""
+    """The group is one segment that lost no records: no file was written, there is nothing to swap."""
 
     def to_json(self) -> str:
         return json.dumps({"group": asdict(self)}, separators=(",", ":"))
@@ -73,7 +73,7 @@ class CleanedGroup:
 
 @dataclass(frozen=True, slots=True)
 class CleaningResult:
-    """A finished round: everything below `end_offset` is clean now."""
+    """A finished round: everything below `end_offset` is now clean."""
 
     end_offset: int
     keys: int

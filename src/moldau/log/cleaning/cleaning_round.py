@@ -1,7 +1,7 @@
-"""One round over one log: the job put together, done by the worker, and its results swapped in.
+"""One cleaning round over one log: builds the job, has the worker run it, and swaps the results in.
 
-Imported when the first log is due, since it brings much that an idle broker does without. `log.cleaning.cleaner` says
-which log and when. Start at `CleaningRound.run`.
+Imported when the first log is due, since an idle broker does not need its imports. `log.cleaning.cleaner` decides which
+log and when. Start at `CleaningRound.run`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from moldau.core.clock import Clock
 from moldau.log.cleaning.batch_filter import LastOfProducer
 from moldau.log.cleaning.cleaned_transactions import AbortedRange
 from moldau.log.cleaning.cleaner_worker import CleanerWorker
-from moldau.log.cleaning.cleaning_errors import CleaningFailedError
 from moldau.log.cleaning.cleaning_job import CleanedGroup, CleaningJob, CleaningResult, Source
 from moldau.log.cleaning.compaction import CleanableRange
 from moldau.log.cleaning.segment_cleaner import CLEANED_SUFFIX
+from moldau.log.errors import CleaningFailedError
 from moldau.log.files import Files
 from moldau.log.partition_log import PartitionLog
 from moldau.log.segments.segment import Segment
@@ -38,11 +38,11 @@ class CleaningRound:
     files: Files
     clock: Clock
     exclusively: Callable[[Callable[[], None]], None]
-    """Runs a swap where no segment is being deleted meanwhile."""
+    """Runs a swap in the thread that deletes segments, so that no segment is deleted meanwhile."""
     groups: list[CleanedGroup] = field(default_factory=list)
 
     def run(self, worker: CleanerWorker, now_ms: int) -> CleaningResult:
-        """Clean and swap. Whatever ends the round early leaves the log as it was, or with some groups cleaned."""
+        """Clean and swap. A round that ends early leaves the log unchanged, or with some groups cleaned."""
         segments = {segment.base_offset: segment for segment in self.target.segments[:-1]}
         self._drop_leftovers()
 
@@ -93,7 +93,7 @@ class CleaningRound:
         if target.is_closed or any(segment not in target.segments for segment in replaced):
             raise CleaningFailedError("gone", "the log lost segments that were being cleaned")
         for segment in replaced:
-            # Open before their names change, so that no reader is caught between two names.
+            # Open the files before they are renamed, so that no reader looks for an old name.
             _ = segment.file, segment.offset_index, segment.time_index, segment.txn_index
         base_offset = replaced[0].base_offset
         size = self.files.size(f"{target.directory}/{base_offset:020d}.log{CLEANED_SUFFIX}")
@@ -101,7 +101,7 @@ class CleaningRound:
         target.replace_segments(cleaned, replaced, self.clock.now_ms())
 
     def _drop_leftovers(self) -> None:
-        """Cleaned files of a round that was given up; a start would remove them too."""
+        """Remove the cleaned files of an abandoned round; the next start would remove them too."""
         directory = self.target.directory
         try:
             for name in self.files.names(directory):

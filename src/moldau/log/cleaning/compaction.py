@@ -1,7 +1,7 @@
 """Compaction: which log to clean, how far, and which segments to merge.
 
-Decisions only, about whole segments; what becomes of a record is `log.cleaning.batch_filter`, `log.cleaning.cleaner`
-carries it all out, `log.retention` is the other policy. Start at `cleanable_range` and `dirtiest`.
+Decisions only, about whole segments: `log.cleaning.batch_filter` decides about records, `log.cleaning.cleaner` executes
+the decisions, `log.retention` is the other policy. Start at `cleanable_range` and `dirtiest`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_RELATIVE_OFFSET = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class SegmentFacts:
-    """What the decisions need to know of a segment."""
+    """What the decisions need to know about a segment."""
 
     base_offset: int
     size_in_bytes: int
@@ -39,24 +39,24 @@ class SegmentFacts:
 
 @dataclass(frozen=True, slots=True)
 class CleanableRange:
-    """Offsets one round may look at for duplicates, the upper one excluded."""
+    """The offsets that one round may search for duplicates; the upper bound is exclusive."""
 
     first_dirty_offset: int
     first_uncleanable_offset: int
     is_reset: bool = False
-    """The checkpoint did not fit the log, as after a truncation: cleaning starts over at the log's start."""
+    """The checkpoint does not match the log, as after a truncation: cleaning restarts at the log start."""
 
 
 @dataclass(frozen=True, slots=True)
 class CleanableLog:
-    """One partition as the choice of the next log sees it."""
+    """One partition as a candidate for the next round."""
 
     partition: TopicPartition
     range: CleanableRange
     clean_bytes: int
     cleanable_bytes: int
     overdue_ms: int
-    """How far the oldest dirty record is past `max.compaction.lag.ms`; 0 while it is not."""
+    """How long the oldest dirty record has exceeded `max.compaction.lag.ms`; 0 while it has not."""
     min_cleanable_dirty_ratio: float
 
     @property
@@ -81,10 +81,10 @@ def cleanable_range(
     min_compaction_lag_ms: int,
     now_ms: int,
 ) -> CleanableRange:
-    """Bound the next round: from the checkpoint up to what may not be touched yet.
+    """The range of the next round: from the checkpoint up to the first offset that may not be cleaned yet.
 
-    The last segment is the active one and never cleaned. Nothing at or above the last stable offset is,
-    since its transaction may still abort or its batch be truncated.
+    The active segment is never cleaned. Neither is anything at or above the last stable offset, since its transaction
+    may still abort or its batch may be truncated.
     """
     first_dirty = log_start_offset if checkpoint is None else checkpoint
     is_reset = not log_start_offset <= first_dirty <= log_end_offset
@@ -108,7 +108,7 @@ def cleanable_log(
     *,
     now_ms: int,
 ) -> CleanableLog:
-    """Weigh one log. A segment that the first dirty offset falls into counts as dirty."""
+    """Measure one log. The segment that contains the first dirty offset counts as dirty."""
     closed = segments[:-1]
     dirty = _overlapping(closed, span.first_dirty_offset, span.first_uncleanable_offset)
     first_dirty_base = dirty[0].base_offset if dirty else span.first_dirty_offset
@@ -123,7 +123,7 @@ def cleanable_log(
 
 
 def dirtiest(logs: Iterable[CleanableLog]) -> CleanableLog | None:
-    """The log to clean next: overdue ones first, then the highest share of dirty bytes."""
+    """The log to clean next: overdue logs first, then the one with the highest share of dirty bytes."""
     due = [log for log in logs if log.is_due]
     return max(due, key=lambda log: (log.overdue_ms > 0, log.dirty_ratio), default=None)
 
@@ -131,10 +131,10 @@ def dirtiest(logs: Iterable[CleanableLog]) -> CleanableLog | None:
 def segment_groups(
     segments: Sequence[SegmentFacts], *, max_bytes: int, max_index_bytes: int, end_offset: int
 ) -> list[list[SegmentFacts]]:
-    """Put neighbours together that fit into one segment, so that cleaned logs do not fall to crumbs.
+    """Group neighbours that fit into one segment, so that cleaning does not leave many tiny segments.
 
-    `end_offset` is where the last segment's offsets end. A group spans fewer than 2^31 offsets, which is what
-    an index entry can tell apart.
+    `end_offset` is where the last segment's offsets end. A group spans fewer than 2^31 offsets, because index entries
+    store relative offsets in 32 bits.
     """
     groups: list[list[SegmentFacts]] = []
     size = index_bytes = 0
@@ -156,7 +156,7 @@ def segment_groups(
 
 
 def _overlapping(closed: Sequence[SegmentFacts], start: int, end: int) -> list[SegmentFacts]:
-    """The segments that hold offsets of [start, end), the first of which may begin before `start`."""
+    """The segments with offsets in [start, end); the first one may begin before `start`."""
     if start >= end:
         return []
     first = max((i for i, segment in enumerate(closed) if segment.base_offset <= start), default=0)

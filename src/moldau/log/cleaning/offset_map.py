@@ -1,8 +1,8 @@
-"""The newest offset of each key in the dirty part of a log: the memory of one cleaning round.
+"""The offset map of one cleaning round: the newest offset of each key in the dirty part of a log.
 
-Two forms with one meaning. A dictionary is two to five times as fast and takes about 140 bytes a key; packed
-slots take 24, so that a given budget holds six times the keys and a round that would not fit one form fits the
-other. Long keys are told by a 16-byte digest, as Kafka's cleaner does. Start at `offset_map_for`.
+Two implementations. A dictionary is two to five times as fast and takes about 140 bytes per key; packed slots take 24
+bytes, so the same budget holds six times as many keys. Long keys are represented by a 16-byte digest, as in Kafka's
+cleaner. Start at `offset_map_for`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["DictOffsetMap", "OffsetMap", "PackedOffsetMap", "offset_map_for"]
 DICT_BYTES_PER_KEY: Final = 150
 SLOT: Final = struct.Struct(">16sq")
 LOAD_FACTOR: Final = 0.75
-"""Probing is what a fuller table pays with: beyond this it costs more than another round would."""
+"""In a fuller table probing costs more than another cleaning round would."""
 
 DIGEST_BYTES: Final = 16
 _EMPTY: Final = bytes(DIGEST_BYTES)
@@ -31,14 +31,14 @@ class OffsetMap(Protocol):
     def __len__(self) -> int: ...
 
     def put(self, key: bytes, offset: int) -> bool:
-        """Remember `offset` for `key`; false, and nothing changed, when a new key finds no room."""
+        """Store `offset` for `key`; returns false, and changes nothing, when there is no room for a new key."""
 
     def get(self, key: bytes) -> int:
         """The newest offset of `key`, or -1."""
 
 
 def offset_map_for(records: int, budget_bytes: int, slots_load_factor: float = LOAD_FACTOR) -> OffsetMap:
-    """Choose for at most `records` different keys within `budget_bytes`; there is always room for one key."""
+    """The faster map that holds `records` different keys within `budget_bytes`; every map holds at least one key."""
     if records * DICT_BYTES_PER_KEY <= budget_bytes:
         return DictOffsetMap(max(1, records))
     slots = min(budget_bytes // SLOT.size, int(records / slots_load_factor) + 1)
@@ -68,7 +68,7 @@ class DictOffsetMap:
 
 
 class PackedOffsetMap:
-    """Digest and offset side by side in one block of memory; a taken slot sends the search to the next one."""
+    """An open-addressing hash table with linear probing: digest and offset side by side in one block of memory."""
 
     def __init__(self, slots: int, load_factor: float = LOAD_FACTOR) -> None:
         self.capacity = min(slots - 1, max(1, int(slots * load_factor)))
@@ -97,7 +97,7 @@ class PackedOffsetMap:
         return found
 
     def _find(self, digest: bytes) -> int:
-        """Where `digest` is, or the free slot where it would go; one is always free."""
+        """The slot of `digest`, or the free slot where it would go; at least one slot is always free."""
         table, end = self._table, self._slots * SLOT.size
         position = int.from_bytes(digest[:8], "big") % self._slots * SLOT.size
         while True:
@@ -110,6 +110,6 @@ class PackedOffsetMap:
 
 
 def _digest(key: bytes) -> bytes:
-    """Zero marks a free slot, so the one key in 2^128 with that digest gets another."""
+    """The key's digest. Zero marks a free slot, so a digest of zero is replaced."""
     digest = blake2b(key, digest_size=DIGEST_BYTES).digest()
     return digest if digest != _EMPTY else b"\x01" * DIGEST_BYTES

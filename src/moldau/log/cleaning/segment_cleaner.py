@@ -1,8 +1,8 @@
-"""Cleaning closed segments: read twice, write once.
+"""Cleaning closed segments: two passes of reading, one of writing.
 
-The first pass remembers the newest offset of every key in the dirty part, the second copies what survives
-into `.cleaned` files beside the originals, which it leaves alone: swapping them in is for `log.cleaning.cleaner`.
-Slow on purpose (`Throttle`) and heavy on the processor, so it runs in a process of its own. Start at `clean`.
+The first pass records the newest offset of every key in the dirty part, the second copies what survives into `.cleaned`
+files beside the originals. The originals are not changed: `log.cleaning.cleaning_round` swaps the new files in.
+Throttled (`Throttle`) and CPU-heavy, so it runs in a separate process. Start at `clean`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ WRITE_BYTES = 1024 * 1024
 
 
 def clean(job: CleaningJob, report: Callable[[CleanedGroup], None], *, files: Files | None = None) -> CleaningResult:
-    """Do one round. `report` hears of every group as soon as its files are on disk.
+    """Run one round. `report` is called for every group as soon as its files are on disk.
 
-    Raises `InvalidRecordError` for a batch that does not check: a damaged batch must not get a fresh CRC.
+    Raises `InvalidRecordError` for a damaged batch: it must not be rewritten with a valid CRC.
     """
     files = files or Files()
     throttle = Throttle(job.io_max_bytes_per_second)
@@ -63,7 +63,7 @@ def clean(job: CleaningJob, report: Callable[[CleanedGroup], None], *, files: Fi
 
 
 class Throttle:
-    """Keeps reads and writes together below a rate, by sleeping off what came too early."""
+    """Limits the combined rate of reads and writes by sleeping."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Throttle:
         self._started = clock()
         self._moved = 0
 
-    def moved(self, size: int) -> None:
+    def maybe_throttle(self, size: int) -> None:
         self._moved += size
         ahead = self._moved / self._rate - (self._clock() - self._started)
         if ahead > 0:
@@ -85,23 +85,23 @@ class Throttle:
 
 
 class _NewestOffsets:
-    """The first pass: fill the map until the dirty part ends or the map is full."""
+    """The first pass: fills the map until the dirty part ends or the map is full."""
 
     def __init__(self, job: CleaningJob, files: Files, throttle: Throttle) -> None:
         self._job, self._files, self._throttle = job, files, throttle
         self._transactions = CleanedTransactions()
         self._transactions.expect(entry for entry in job.aborted if entry.last_offset >= job.first_dirty_offset)
-        self._dirty = _dirty(job)
+        self._dirty_sources = _dirty_sources(job)
         self.newest: OffsetMap = offset_map_for(self._count_records(), job.dedupe_buffer_bytes)
         self.end_offset = job.first_dirty_offset
         self.bytes_read = 0
 
     def run(self) -> None:
-        for header, batch in _batches(self._dirty, self._job.directory, self._files):
+        for header, batch in _batches(self._dirty_sources, self._job.directory, self._files):
             if header.base_offset >= self._job.upper_bound:
                 break
             self.bytes_read += len(batch)
-            self._throttle.moved(len(batch))
+            self._throttle.maybe_throttle(len(batch))
             if not self._take(header, batch):
                 return
         self.end_offset = self._job.upper_bound
@@ -120,15 +120,15 @@ class _NewestOffsets:
         return True
 
     def _count_records(self) -> int:
-        """An upper bound of the keys there are, from the headers alone; it sizes the map."""
+        """An upper bound for the number of keys, from the headers alone; it sizes the map."""
         count = 0
-        for source in self._dirty:
+        for source in self._dirty_sources:
             segment = _segment(source, self._job.directory, self._files)
             count += sum(header.records_count for _, header in segment.headers())
         return count
 
 
-def _dirty(job: CleaningJob) -> list[Source]:
+def _dirty_sources(job: CleaningJob) -> list[Source]:
     first = max((i for i, s in enumerate(job.sources) if s.base_offset <= job.first_dirty_offset), default=0)
     return [source for source in job.sources[first:] if source.base_offset < job.upper_bound]
 
@@ -149,11 +149,11 @@ def _clean_group(
     bytes_read, is_unchanged = 0, len(group) == 1
     for header, batch in _batches(group, job.directory, files):
         bytes_read += len(batch)
-        left = rules.filtered(header, batch)
+        left = rules.filter_batch(header, batch)
         is_unchanged = is_unchanged and left is batch
         if left is not None:
             output.append(left)
-        throttle.moved(len(batch) + (len(left) if left is not None else 0))
+        throttle.maybe_throttle(len(batch) + (len(left) if left is not None else 0))
     aborted, rules.transactions.kept_aborted = rules.transactions.kept_aborted, []
     if is_unchanged:
         output.discard()
@@ -168,7 +168,7 @@ def _clean_group(
 
 
 class _Output:
-    """A cleaned segment being written: batches gathered into large writes, indexes kept as they go."""
+    """A cleaned segment being written: batches are collected into large writes, indexes are built along the way."""
 
     def __init__(self, job: CleaningJob, base_offset: int, files: Files) -> None:
         self._files, self._interval_bytes = files, job.index_interval_bytes
@@ -186,7 +186,7 @@ class _Output:
             self._write()
 
     def finish(self, *, modified_ms: int) -> None:
-        """Put log and indexes on disk; the age is the newest source's, which retention by age looks at."""
+        """Sync log and indexes to disk. The file gets the newest source's modification time, which retention uses."""
         self._write()
         self.segment.is_index_saved = False
         self.segment.save_indexes(is_last=True, sync=True)
@@ -222,7 +222,7 @@ def _batches(sources: Sequence[Source], directory: str, files: Files) -> Iterato
             if header.magic != MAGIC or crc_of(batch) != header.crc:
                 raise InvalidRecordError(f"{segment.path('.log')}: the batch at position {position} fails its CRC")
             if header.base_offset < next_offset or header.last_offset_delta < 0:
-                # The base offset lies before what the CRC covers.
+                # The CRC does not cover the base offset.
                 raise InvalidRecordError(
                     f"{segment.path('.log')}: offset {header.base_offset} at position {position}, "
                     f"where {next_offset} or later was due"

@@ -5,8 +5,8 @@
     orders 0 1200           topic, partition, offset
     orders 1 993
 
-A checkpoint that does not read as that is ignored with an error: everything in it can be found again, at
-the price of a longer recovery. Start at `load_checkpoint`.
+A corrupt checkpoint is ignored with an error: everything in it can be rebuilt by a longer recovery. Start at
+`load_checkpoint`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 
 
 def parse_checkpoint(text: str) -> dict[TopicPartition, int]:
-    """Read a checkpoint; raises `ValueError` with the reason when it is not one."""
+    """Parse a checkpoint; raises `ValueError` with the reason when it is corrupt."""
     lines = text.splitlines()
     if len(lines) < 2:
         raise ValueError("fewer than two lines")
@@ -77,13 +77,13 @@ def save_checkpoint(files: Files, path: str, offsets: Mapping[TopicPartition, in
 
 
 def save_clean_shutdown(files: Files, directory: str, broker_epoch: int) -> None:
-    """Leave the marker that spares the next start its recovery; the last write of a shutdown."""
+    """Write the marker that lets the next start skip recovery; the last write of a shutdown."""
     content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
     files.atomic_write(os.path.join(directory, CLEAN_SHUTDOWN), content.encode())
 
 
 def take_clean_shutdown(files: Files, directory: str) -> bool:
-    """Whether the last run ended cleanly. The marker is removed for good: it speaks for one start only."""
+    """Whether the last run ended cleanly. The marker is removed and synced: it is valid for one start only."""
     path = os.path.join(directory, CLEAN_SHUTDOWN)
     if not files.exists(path):
         return False

@@ -1,7 +1,7 @@
 """One entry of `log.dirs`: its lock, its checkpoints and its manifest.
 
-Which partitions there are is for `log.manager`, which passes them in. What cannot be written is logged and tried again
-with the next round. Start at `LogDirectory.load`.
+`log.manager` knows the partitions and passes them in. A failed write is logged and retried in the next round. Start
+at `LogDirectory.load`.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = ["LogDirectory"]
 log = logging.getLogger("moldau.log")
 
 _LEAST_ROOM_BYTES: Final = 1024 * 1024
-"""With less than this a directory counts as full where there is another to choose."""
+"""A directory with less free space than this is chosen for new partitions only if there is no other."""
 
 
 class LogDirectory:
-    """What has to be told of partitions, its methods are given: all logs whose folders are in here."""
+    """Methods that need the partitions take them as an argument: all logs whose folders are in this directory."""
 
     def __init__(self, path: str, files: Files) -> None:
         self.path = os.path.abspath(path)
@@ -50,7 +50,7 @@ class LogDirectory:
         self._saved: dict[str, dict[TopicPartition, int]] = {}
 
     def lock(self) -> None:
-        """Make the directory ours alone; raises `StartupError` while another broker has it."""
+        """Take the exclusive lock; raises `StartupError` while another broker holds it."""
         if self._lock is not None:
             return
         try:
@@ -100,21 +100,21 @@ class LogDirectory:
         self._save(HIGH_WATERMARKS, {each.topic_partition: each.high_watermark for each in logs})
 
     def _lower_recovery_points(self, logs: Sequence[PartitionLog]) -> bool:
-        """Have no recovery point on disk above that of a log which was cut: the next start would miss records there."""
+        """Save lowered recovery points of truncated logs: the next start would otherwise not check their records."""
         saved = self._saved.get(RECOVERY_POINTS, {})
         if all(each.recovery_point >= saved.get(each.topic_partition, 0) for each in logs):
             return True
         return self._save(RECOVERY_POINTS, _recovery_points(logs))
 
     def _save(self, name: str, offsets: dict[TopicPartition, int]) -> bool:
-        """Write a checkpoint unless it says the same as before; return whether it is on disk."""
+        """Write a checkpoint if its content changed; return whether it is on disk."""
         if self._saved.get(name) == offsets:
             return True
         path = os.path.join(self.path, name)
         try:
             save_checkpoint(self.files, path, offsets)
         except OSError as error:
-            log.error("cannot write %s, will try again: %s", path, error)
+            log.error("cannot write %s, will retry: %s", path, error)
             return False
         self._saved[name] = offsets
         return True
@@ -124,21 +124,21 @@ class LogDirectory:
     def save_first_manifest(
         self, logs: Sequence[PartitionLog], metadata: MetadataMark, missing: Mapping[TopicPartition, PartitionEntry]
     ) -> None:
-        """Save the manifest after a start; it goes on asking for partitions that are `missing`."""
+        """Save the manifest after a start; it still lists the partitions that are `missing`."""
         if self._lower_recovery_points(logs):
             try:
                 self.manifest.save(logs, metadata, missing=missing)
             except OSError as error:
-                log.error("cannot write %s, will try again: %s", self.manifest.path, error)
+                log.error("cannot write %s, will retry: %s", self.manifest.path, error)
 
     def save_manifest(self, logs: Sequence[PartitionLog], metadata: MetadataMark) -> bool:
-        """Save the manifest; return whether files that it does not list may go away."""
+        """Save the manifest; return whether files that it does not list may be deleted."""
         return self._lower_recovery_points(logs) and self.manifest.save_or_withdraw(logs, metadata)
 
     def end_in_order(self, logs: Sequence[PartitionLog], metadata: MetadataMark, broker_epoch: int) -> None:
-        """Save the last manifest, with the sizes of all files, and leave the clean-shutdown marker.
+        """Save the final manifest, with the sizes of all files, and write the clean-shutdown marker.
 
-        Without that manifest the next start compares with what the last round wrote.
+        If the manifest cannot be written, the next start compares with the one of the last round.
         """
         try:
             self.manifest.save(logs, metadata, is_stopped=True)
@@ -151,5 +151,5 @@ class LogDirectory:
 
 
 def _recovery_points(logs: Iterable[PartitionLog]) -> dict[TopicPartition, int]:
-    """Without its recovery point, a partition is recovered by the next start even after a clean end."""
+    """Recovery points of all logs except those that need recovery: without one, the next start recovers the log."""
     return {each.topic_partition: each.recovery_point for each in logs if not each.needs_recovery}

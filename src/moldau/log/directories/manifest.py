@@ -5,24 +5,24 @@
     orders 0 Xb3…kQ 5210 0:1048 2000:990:34:9ae1f00c 5000:77 5fe2c3d1
     end
 
-A line per partition with records on disk: topic, partition, topic id, the offset up to which the log reaches, its
-segments, a checksum of the line. A segment is `base offset:size`, followed by size and CRC-32C of its `.txnindex`
-where there is one, or by `?` where that is not known; without a size, the segment has to be there and no more.
+A line per partition with records on disk: topic, partition, topic id, the end offset of the log, its segments, a
+checksum of the line. A segment is `base offset:size`, followed by size and CRC-32C of its `.txnindex` if there is one,
+or by `?` if that is unknown. A segment without a size only has to exist.
 
-No crash may look like a loss. Four rules see to that:
+A crash must never look like a loss. Four rules ensure that:
 
-1. A manifest lists only what is on disk for sure: segments below the recovery point, whose files, indexes and
-   directory entries are synced. It may lag behind, so rolls write it later and never wait for it.
-2. A file goes away, or is replaced by a shorter one, only after a manifest that does not ask for it is on disk
-   (`log.directories.manifest_keeper`). Where a full disk does not take one, the manifest is removed instead.
-3. A partition's folder goes only after the deletion of its topic is committed in the metadata. Whether a missing
-   folder is a loss is asked of the metadata, by topic id.
-4. Another broker (Apache Kafka, an older moldau) does not know the file, so it may be out of date. Every start of any
-   broker takes a new epoch of the metadata quorum, and ours is in the manifest right after it is in `quorum-state`. An
-   epoch above the manifest's belongs to somebody else, and then nothing is compared (`Manifest.is_outdated`). A crash
-   of our own between the two files has the same effect, for one start.
+1. A manifest lists only what is certainly on disk: segments below the recovery point, whose files, indexes and
+   directory entries are synced. It may lag behind, so a roll does not wait for it.
+2. A file is deleted, or replaced by a shorter one, only after a manifest that does not list it is on disk
+   (`log.directories.manifest_keeper`). If a full disk prevents that, the manifest is removed instead.
+3. A partition's folder is deleted only after the deletion of its topic is committed in the metadata. The metadata
+   decides, by topic id, whether a missing folder is a loss.
+4. Another broker (Apache Kafka, an older moldau) does not update the file, so it may be out of date. Every start of any
+   broker takes a new epoch of the metadata quorum, and ours is written to the manifest right after `quorum-state`. A
+   newer epoch than the manifest's means that another broker ran, and then nothing is compared
+   (`Manifest.is_outdated`). A crash of ours between the two writes has the same effect, for one start.
 
-A reader that removes a partition's line accepts that partition as it is; without the file, everything is accepted.
+An operator who removes a partition's line accepts that partition as it is; without the file, everything is accepted.
 Pure: text in, findings out. Start at `loss`.
 """
 
@@ -73,7 +73,7 @@ NO_TXN_INDEX: Final = TxnMark()
 class SegmentEntry(NamedTuple):
     base_offset: int
     size: int | None = None
-    """`None`: the segment is still appended to, and only has to be there."""
+    """`None`: the segment is still appended to, and only has to exist."""
     txn_mark: TxnMark | None = NO_TXN_INDEX
     """`None`: not known."""
 
@@ -103,14 +103,16 @@ class SegmentEntry(NamedTuple):
 class PartitionEntry:
     topic_id: uuid.UUID | None
     end_offset: int
-    """Everything below it is on disk, save what was deleted."""
+    """Everything below it is on disk, except what was deleted."""
     segments: tuple[SegmentEntry, ...]
 
     def render(self, topic_partition: TopicPartition) -> str:
         """The partition's line, with its checksum."""
         topic_id = _NO_ID if self.topic_id is None else render_uuid(self.topic_id)
         segments = " ".join(segment.render() for segment in self.segments)
-        return _signed(f"{topic_partition.topic} {topic_partition.partition} {topic_id} {self.end_offset} {segments}")
+        return _with_checksum(
+            f"{topic_partition.topic} {topic_partition.partition} {topic_id} {self.end_offset} {segments}"
+        )
 
     @classmethod
     def parse(cls, fields: Sequence[str]) -> PartitionEntry:
@@ -125,26 +127,26 @@ class PartitionEntry:
 @dataclass(frozen=True, slots=True)
 class Manifest:
     is_stopped: bool = False
-    """Written by an orderly shutdown: files are exactly as listed."""
+    """Written by a clean shutdown: files are exactly as listed."""
     metadata_epoch: int = -1
     metadata_end_offset: int = 0
     partitions: Mapping[TopicPartition, PartitionEntry] = field(default_factory=dict)
     damaged_lines: int = 0
 
     def is_outdated(self, metadata_epoch: int) -> bool:
-        """Whether another broker has run on these files since, going by the quorum's epoch found at start."""
+        """Whether another broker has run on these files since, according to the quorum's epoch found at start."""
         return metadata_epoch > self.metadata_epoch
 
 
 def render_manifest(lines: Iterable[str], *, is_stopped: bool, metadata_epoch: int, metadata_end_offset: int) -> str:
     """The file's text, from rendered lines of partitions."""
     state = _STOPPED if is_stopped else _RUNNING
-    broker = _signed(f"broker {state} {metadata_epoch} {metadata_end_offset}")
+    broker = _with_checksum(f"broker {state} {metadata_epoch} {metadata_end_offset}")
     return "\n".join([_FIRST_LINE, broker, *lines, _LAST_LINE, ""])
 
 
 def parse_manifest(text: str) -> Manifest:
-    """Read a manifest; raises `ValueError` where it cannot be used. Damaged lines of partitions are left out."""
+    """Parse a manifest; raises `ValueError` if it cannot be used. Damaged partition lines are skipped."""
     lines = text.splitlines()
     if len(lines) < 3 or lines[0] != _FIRST_LINE or lines[-1] != _LAST_LINE:
         raise ValueError("it does not begin and end as a manifest does")
@@ -161,7 +163,7 @@ def parse_manifest(text: str) -> Manifest:
     return Manifest(state == _STOPPED, int(epoch), int(end_offset), partitions, damaged)
 
 
-def _signed(line: str) -> str:
+def _with_checksum(line: str) -> str:
     return f"{line} {crc32c(line.encode()):08x}"
 
 
@@ -175,10 +177,10 @@ def _check_line(line: str) -> list[str]:
 def loss(
     entry: PartitionEntry, found: Mapping[int, int], *, is_exact: bool = False, log_start_offset: int = 0
 ) -> str | None:
-    """What of a partition is missing, in words; `None` when nothing is.
+    """A message that says what of a partition is missing; `None` when nothing is.
 
-    `found` are the sizes of its segments by base offset, `is_exact` says that nobody was to write since the manifest
-    was. Segments that lie wholly below `log_start_offset` are not asked for: their records were deleted.
+    `found` are the sizes of its segments by base offset. `is_exact` says that nothing was written since the manifest.
+    Segments entirely below `log_start_offset` are not required: their records were deleted.
     """
     ends = [segment.base_offset for segment in entry.segments[1:]] + [entry.end_offset]
     for segment, end_offset in zip(entry.segments, ends, strict=True):

@@ -1,9 +1,9 @@
-"""Keeping a log directory's manifest in step with its partitions, and on disk before files go away.
+"""Keeps a log directory's manifest up to date, and on disk before files are deleted.
 
-`log.directories.manifest` says what the file means and why a crash never looks like a loss. The maintenance thread
-saves it in rounds; segments that retention lets go wait in their log (`PartitionLog.retire_leaving`) until that is
-done. Lines are rendered again only where a log's segments have changed, so a round over thousands of quiet partitions
-costs little. Start at `ManifestKeeper.save`.
+`log.directories.manifest` describes the file and why a crash never looks like a loss. The maintenance thread saves it
+in rounds; segments that retention deletes wait in their log (`PartitionLog.retire_leaving`) until that is done. Lines
+are rendered again only for logs whose segments have changed, so a round over thousands of idle partitions is cheap.
+Start at `ManifestKeeper.save`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class MetadataMark(NamedTuple):
 
 
 class _Line(NamedTuple):
-    """A rendered line, and all that it was made from."""
+    """A rendered line, and everything it was rendered from."""
 
     log: PartitionLog
     segments: tuple[Segment, ...]
@@ -58,13 +58,13 @@ class ManifestKeeper:
     def __init__(self, files: Files, directory: str) -> None:
         self.path = os.path.join(directory, MANIFEST)
         self.recorded: Manifest | None = None
-        """What the last run left; `None` without a usable file."""
+        """The last run's manifest; `None` without a usable file."""
         self._files = files
         self._directory = directory
         self._is_loaded = False
         self._lines: dict[TopicPartition, _Line] = {}
         self._saved: str | None = None
-        """What is on disk for sure; `None` when nobody knows."""
+        """What is certainly on disk; `None` when that is unknown."""
         self._lock = threading.Lock()
 
     def load(self) -> None:
@@ -90,9 +90,9 @@ class ManifestKeeper:
         missing: Mapping[TopicPartition, PartitionEntry] | None = None,
         is_stopped: bool = False,
     ) -> None:
-        """Have the manifest on disk that says what is there now; raises `OSError` where that fails.
+        """Write the manifest of the current files; raises `OSError` if that fails.
 
-        `missing` are partitions without a folder, which are still asked for.
+        `missing` are partitions without a folder, which stay listed.
         """
         with self._lock:
             lines = [entry.render(partition) for partition, entry in (missing or {}).items()]
@@ -124,22 +124,22 @@ class ManifestKeeper:
         return known.text
 
     def withdraw(self) -> None:
-        """Take the manifest off the disk: then no file has to be there."""
+        """Remove the manifest: then no file is required to exist."""
         with self._lock:
             self._saved = None
             self._files.unlink(self.path)
             self._files.sync_directory(self._directory)
 
     def save_or_withdraw(self, logs: Iterable[PartitionLog], metadata: MetadataMark) -> bool:
-        """Save; return whether files that the new manifest does not list may go away.
+        """Save; return whether files that the new manifest does not list may be deleted.
 
-        Files have to go in order to make room, so a full disk loses its manifest for a while.
+        On a full disk, files must be deleted to make room, so the manifest is removed for a while.
         """
         try:
             self.save(logs, metadata)
         except OSError as error:
             if error.errno not in _FULL_DISK:
-                log.error("cannot write %s, will try again: %s", self.path, error)
+                log.error("cannot write %s, will retry: %s", self.path, error)
                 return False
             return self._withdraw_for(error)
         return True
@@ -148,7 +148,7 @@ class ManifestKeeper:
         try:
             self.withdraw()
         except OSError as unlink_error:
-            log.error("cannot remove %s, will try again: %s", self.path, unlink_error)
+            log.error("cannot remove %s, will retry: %s", self.path, unlink_error)
             return False
         log.error(
             "%s was removed until it can be written again, so lost files would go unnoticed: %s", self.path, error
@@ -157,7 +157,7 @@ class ManifestKeeper:
 
 
 def entry_of(each: PartitionLog, *, is_stopped: bool = False) -> PartitionEntry | None:
-    """What of a log is on disk for sure; `None` while that is nothing."""
+    """The part of a log that is certainly on disk; `None` while that is nothing."""
     segments, withheld = each.segments, each.withheld
     if is_stopped and not each.needs_recovery and each.recovery_point >= each.log_end_offset:
         if segments[0].base_offset == each.log_end_offset:
@@ -175,7 +175,7 @@ def entry_of(each: PartitionLog, *, is_stopped: bool = False) -> PartitionEntry 
 
 
 def _offline_entry(each: PartitionLog) -> PartitionEntry | None:
-    """What a log has to have to come back: whoever restarts a broker has not accepted a loss."""
+    """The entry of an offline log, unchanged: restarting a broker does not accept a loss."""
     if each.recorded is not None:
         return each.recorded
     entry = entry_of(each)
@@ -183,9 +183,9 @@ def _offline_entry(each: PartitionLog) -> PartitionEntry | None:
 
 
 def _safe_extent(each: PartitionLog, segments: tuple[Segment, ...]) -> tuple[int, bool]:
-    """How many leading segments are closed and wholly below the recovery point, and whether it lies in the next.
+    """How many leading segments are closed and entirely below the recovery point, and whether it lies in the next.
 
-    Nothing of a new partition counts before its directory is synced, which the first flush does.
+    A new partition counts only after its directory is synced, which the first flush does.
     """
     recovery_point = each.recovery_point
     count = len(segments) - 1

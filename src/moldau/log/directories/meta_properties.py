@@ -34,7 +34,7 @@ class MetaProperties:
 
     @classmethod
     def parse(cls, text: str) -> MetaProperties:
-        """Read the file's text; raises `ValueError` with the reason."""
+        """Parse the file's text; raises `ValueError` with the reason."""
         fields = parse_properties(text)
         version = fields.get("version", "0")
         if version != "1":
@@ -48,7 +48,7 @@ class MetaProperties:
 
 
 def load_meta_properties(files: Files, directory: str) -> MetaProperties | None:
-    """Load a directory's file; `None` while it is not formatted, `StartupError` when it cannot be used."""
+    """Load a directory's file; `None` if the directory is not formatted, `StartupError` if the file is unusable."""
     path = os.path.join(directory, META_FILE)
     try:
         return MetaProperties.parse(files.read_file(path).decode())
@@ -61,7 +61,7 @@ def load_meta_properties(files: Files, directory: str) -> MetaProperties | None:
 
 
 def save_meta_properties(files: Files, directory: str, cluster_id: str, node_id: int) -> MetaProperties:
-    """Format a directory: make it if need be, and give it an id of its own."""
+    """Format a directory: create it if needed, and give it a new id."""
     properties = MetaProperties(cluster_id, node_id, random_uuid())
     files.make_directory(directory)
     files.atomic_write(os.path.join(directory, META_FILE), properties.render().encode())
@@ -69,7 +69,7 @@ def save_meta_properties(files: Files, directory: str, cluster_id: str, node_id:
 
 
 def check_agreement(by_directory: Mapping[str, MetaProperties], node_id: int) -> str:
-    """Make sure that all directories are this node's and of one cluster; return the cluster id."""
+    """Check that all directories belong to this node and to one cluster; return the cluster id."""
     cluster_ids = {properties.cluster_id: directory for directory, properties in by_directory.items()}
     if len(cluster_ids) > 1:
         facts = ", ".join(f"{directory} belongs to {cluster_id}" for cluster_id, directory in cluster_ids.items())

@@ -1,7 +1,7 @@
-"""What the files of a log hold, as text, in the words of Kafka's dump tool.
+"""The contents of a log's files as text, in the output format of Kafka's dump tool.
 
-Lines out, nothing printed here: `cli.dump_log` does. Batches are `log.dump.dump_batches`, the two position indexes
-`log.dump.dump_indexes`; the small files are read below. Start at `dump_file`.
+Yields lines; `cli.dump_log` prints them. Batches are in `log.dump.dump_batches`, offset and time indexes in
+`log.dump.dump_indexes`; the other files are read below. Start at `dump_file`.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class DumpOptions:
     """Show every record and not only batches."""
     skips_record_metadata: bool = False
     verifies_only: bool = False
-    """Compare indexes with the log, and say nothing of entries that fit."""
+    """Compare indexes with the log, and do not print entries that match."""
     checks_sanity_only: bool = False
-    """Look at an index as a starting broker does: sizes and order only."""
+    """Check an index as a starting broker does: sizes and order only."""
     max_message_bytes: int = 5 * 1024 * 1024
     max_bytes: int = NO_LIMIT
     text_of: RecordText = field(default=plain_text)
 
 
 def dump_file(path: str, options: DumpOptions, problems: Problems) -> Iterator[str]:
-    """The lines for one file, chosen by its name; what does not fit together goes to `problems`.
+    """The lines for one file, by the type its name says; inconsistencies go to `problems`.
 
-    Raises `DumpError`, possibly after some lines, where a file cannot be read any further.
+    Raises `DumpError`, possibly after some lines, when a file cannot be read any further.
     """
     name = os.path.basename(path)
     suffix = os.path.splitext(name)[1]
@@ -127,7 +127,7 @@ def _producer_line(entry: tuple[int, ...]) -> str:
 
 
 def _dump_offset_checkpoint(path: Path, problems: Problems) -> Iterator[str]:
-    """Kafka's tool has no words for the text files; ours are those of its other lines."""
+    """Kafka's tool does not dump the text files; these lines follow the format of its other lines."""
     try:
         offsets = parse_checkpoint(path.read_text("utf-8"))
     except ValueError as error:

@@ -1,6 +1,6 @@
 """Batches and records as text: segments, metadata snapshots, anything made of record batches.
 
-Reads as Kafka's tool does: up to the first batch that is not whole, saying how many bytes are left.
+Reads as Kafka's tool does: up to the first incomplete batch, reporting how many bytes are left.
 Start at `dump_batches`.
 """
 
@@ -22,18 +22,18 @@ __all__ = ["DumpError", "RecordText", "batches_from", "dump_batches", "plain_tex
 
 HEADER_UP_TO_MAGIC: Final = 17
 SMALLEST_RECORD: Final = 14
-"""Of the oldest format: a length below it is no length at all."""
+"""The record overhead of the oldest format: a smaller length is invalid."""
 NO_LIMIT: Final = 2**31 - 1
 DECOMPRESSED_LIMIT: Final = 2**31 - 1
 
 SNAPSHOT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 RecordText = Callable[[int, Record], tuple[str | None, str | None]]
-"""Offset and record to the text of its key and of its payload; `None` leaves the word out."""
+"""Maps offset and record to the text of its key and of its payload; `None` omits that field."""
 
 
 class DumpError(MoldauError):
-    """A file that cannot be dumped any further; the message says why and where."""
+    """A file cannot be dumped any further; the message says why and where."""
 
 
 def plain_text(offset: int, record: Record) -> tuple[str | None, str | None]:
@@ -76,7 +76,7 @@ def dump_batches(
 
 
 def batches_from(path: Path, position: int, end: int) -> Iterator[tuple[int, BatchHeader, bytes]]:
-    """Every whole batch in [position, end) with where it begins; raises `DumpError` for a length that cannot be."""
+    """Every complete batch in [position, end) with its position; raises `DumpError` for an invalid length."""
     with path.open("rb") as file:
         file.seek(position)
         while end - position > HEADER_UP_TO_MAGIC:
@@ -182,7 +182,7 @@ _KRAFT_WORDS: Final[dict[int, str]] = {
 
 
 def _kraft_json(kind: int, value: bytes) -> str:
-    # Here and not above: a dump of data topics needs none of the metadata schemas.
+    # Imported here: a dump of data topics needs none of the metadata schemas.
     from moldau.log.dump.dump_metadata import control_record_json
 
     return control_record_json(ControlType(kind), value)

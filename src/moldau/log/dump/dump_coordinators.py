@@ -1,6 +1,6 @@
 """Records of `__consumer_offsets` and `__transaction_state` as JSON, spelled as Kafka's own tools spell them.
 
-For kafka-dump-log, and for the console consumer's formatters. Start at `offsets_text` and `decoded`.
+For kafka-dump-log, and for the console consumer's formatters. Start at `offsets_text` and `decode_record`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from moldau.protocol.coordinator_records import (
 from moldau.protocol.record_schemas import MalformedRecordError
 from moldau.protocol.records import Record
 
-__all__ = ["Decoded", "decoded", "offsets_text", "transactions_text"]
+__all__ = ["Decoded", "decode_record", "offsets_text", "transactions_text"]
 
 DELETED: Final = "<DELETE>"
 _INT16: Final = struct.Struct(">h")
@@ -37,7 +37,7 @@ _LONG_NAMES: Final = {
 
 
 class Decoded(NamedTuple):
-    """One record; `version` and `value` are `None` where it deletes what its key names."""
+    """One record; `version` and `value` are `None` for a tombstone."""
 
     type: int
     key: dict[str, Any]
@@ -46,12 +46,12 @@ class Decoded(NamedTuple):
 
     @property
     def value(self) -> dict[str, Any] | None:
-        """The value's fields, with what members say to each other left in base64."""
+        """The value's fields; the members' protocol metadata stays in base64."""
         return None if self.content is None or self.version is None else _value_json(self.content, self.version)
 
 
-def decoded(key: bytes, value: bytes | None, known: Mapping[int, type[RecordKey]]) -> Decoded | None:
-    """Read a record; `None` for a key of an unknown type. Raises `MalformedRecordError`."""
+def decode_record(key: bytes, value: bytes | None, known: Mapping[int, type[RecordKey]]) -> Decoded | None:
+    """Decode a record; `None` for a key of an unknown type. Raises `MalformedRecordError`."""
     found = decode_key(key, known)
     if found is None:
         return None
@@ -74,7 +74,7 @@ def _text(offset: int, record: Record, known: Mapping[int, type[RecordKey]]) -> 
     if record.key is None:
         return None, f"Error at {offset}, skipping. The record has no key"
     try:
-        found = decoded(record.key, record.value, known)
+        found = decode_record(record.key, record.value, known)
     except MoldauError as error:
         return None, f"Error at {offset}, skipping. {error}"
     if found is None:
@@ -83,7 +83,7 @@ def _text(offset: int, record: Record, known: Mapping[int, type[RecordKey]]) -> 
     key = json_text({"type": str(found.type), "data": found.key})
     if found.content is None:
         return key, DELETED
-    value = _members_in_words(found.content, found.value or {})
+    value = _with_decoded_members(found.content, found.value or {})
     return key, json_text({"version": str(found.version), "data": value})
 
 
@@ -94,16 +94,16 @@ def _value_json(content: RecordValue, version: int) -> dict[str, Any]:
     return shown
 
 
-def _members_in_words(content: RecordValue, shown: dict[str, Any]) -> dict[str, Any]:
-    """Subscriptions and assignments of consumers, which the broker itself never reads."""
+def _with_decoded_members(content: RecordValue, shown: dict[str, Any]) -> dict[str, Any]:
+    """Decode the consumers' subscriptions and assignments, which the broker itself never reads."""
     if isinstance(content, GroupMetadataValue) and content.protocol_type == "consumer":
         for member, raw in zip(shown["members"], content.members, strict=True):
-            member["subscription"] = _words(decode_subscription, raw.subscription, member["subscription"])
-            member["assignment"] = _words(decode_assignment, raw.assignment, member["assignment"])
+            member["subscription"] = _decode_or_default(decode_subscription, raw.subscription, member["subscription"])
+            member["assignment"] = _decode_or_default(decode_assignment, raw.assignment, member["assignment"])
     return shown
 
 
-def _words(decode: Callable[[bytes], tuple[int, Any]], data: bytes, otherwise: Any) -> Any:
+def _decode_or_default(decode: Callable[[bytes], tuple[int, Any]], data: bytes, otherwise: Any) -> Any:
     try:
         version, content = decode(data)
     except MalformedRecordError:

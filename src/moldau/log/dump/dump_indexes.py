@@ -1,4 +1,4 @@
-"""Offset and time indexes as text, each entry held against the log it points into.
+"""Offset and time indexes as text, each entry compared with the log it points into.
 
 Start at `dump_offset_index`.
 """
@@ -103,7 +103,7 @@ def _first_batch(log_path: Path, position: int, max_message_bytes: int) -> Batch
 
 
 def _used_entries(entries: list[tuple[int, int]], base_offset: int, *, offset_field: int) -> Iterator[tuple[int, int]]:
-    """A file that was still being written has zeroes behind its last entry."""
+    """The entries before the zeroes that a file which was still being written has at its end."""
     for index, entry in enumerate(entries):
         if index and entry[offset_field] == base_offset:
             return

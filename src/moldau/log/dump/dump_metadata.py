@@ -27,7 +27,7 @@ LEADER_CHANGE_WITH_DIRECTORIES: Final = 1
 
 
 def metadata_text(offset: int, record: Record) -> tuple[str | None, str | None]:
-    """The payload of a metadata record; keys it has none."""
+    """The payload of a metadata record; it has no key."""
     value = record.value or b""
     try:
         decoded = decode_metadata_record(value)
@@ -51,7 +51,7 @@ def control_record_json(kind: ControlType, value: bytes) -> str:
 
 
 def record_json(record: Any, version: int) -> dict[str, Any]:
-    """The fields of a record that its version has."""
+    """The fields of a record that exist in its version."""
     shown = {}
     for field in dataclasses.fields(record):
         wire, value = field.metadata["wire"], getattr(record, field.name)
@@ -72,7 +72,7 @@ def _value_json(value: Any, version: int, *, is_id: bool) -> Any:
         return record_json(value, version)
     if value is None and is_id:
         return NO_ID
-    return _plain(value)
+    return _json_value(value)
 
 
 def _message_json(message: Any) -> dict[str, Any]:
@@ -85,11 +85,11 @@ def _message_json(message: Any) -> dict[str, Any]:
         elif value is None and name.endswith("directory_id"):
             shown[_camel(name)] = NO_ID
         else:
-            shown[_camel(name)] = _plain(value)
+            shown[_camel(name)] = _json_value(value)
     return shown
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, UUID):
         return render_uuid(value)
     if isinstance(value, bytes):

@@ -1,4 +1,4 @@
-"""What a dump finds that does not fit together, kept until the files are through. Start at `Problems.lines`."""
+"""Inconsistencies that a dump finds, collected until all files are read. Start at `Problems.lines`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Pairs = dict[str, list[tuple[int, int]]]
 
 @dataclass(slots=True)
 class Problems:
-    """Findings by file; each a pair of numbers that should agree and do not."""
+    """Findings by file; each is a pair of numbers that should agree and do not."""
 
     on_note: Callable[[str], None] = lambda line: None
-    """Hears at once what concerns a whole file."""
+    """Called at once with problems that concern a whole file."""
     index_mismatches: Pairs = field(default_factory=dict)
     timestamp_mismatches: Pairs = field(default_factory=dict)
     timestamps_out_of_order: Pairs = field(default_factory=dict)
@@ -26,7 +26,7 @@ class Problems:
         self.on_note(line)
 
     def lines(self) -> Iterator[str]:
-        """Everything found, in the words and order of Kafka's tool."""
+        """Everything found, in the format and order of Kafka's tool."""
         for path, pairs in self.index_mismatches.items():
             yield f"Mismatches in :{path}"
             for indexed, logged in sorted(dict(pairs).items(), reverse=True):

@@ -121,7 +121,7 @@ class SegmentCheck:
         if not self._window.cover(position, BATCH_OVERHEAD):
             return f"{self._size - position} bytes are too few for a batch"
         header = BatchHeader.at(self._window.view, position - self._window.start)
-        return self._implausible(header, position) or f"the batch of offset {header.base_offset} fails its checksum"
+        return self._header_problem(header, position) or f"the batch of offset {header.base_offset} fails its checksum"
 
     def _is_legacy(self, header: BatchHeader, position: int) -> bool:
         """Whether an intact message of magic 0 or 1 lies here: their CRC-32 follows the length."""
@@ -136,7 +136,7 @@ class SegmentCheck:
         message = self._window.view[within : within + size]
         return zlib.crc32(message[_MAGIC_OFFSET:]) == int.from_bytes(message[LOG_OVERHEAD:_MAGIC_OFFSET], "big")
 
-    def _implausible(self, header: BatchHeader, position: int) -> str | None:
+    def _header_problem(self, header: BatchHeader, position: int) -> str | None:
         if header.magic != MAGIC:
             if self._is_legacy(header, position):
                 self.is_legacy = True

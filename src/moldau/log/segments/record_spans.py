@@ -48,12 +48,12 @@ def record_spans(body: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
                 position += 1
                 size = size & 0x7F | byte << 7
                 if byte > 0x7F:
-                    size, position = _varint(body, start)
+                    size, position = _decode_varint(body, start)
             end = position + (size >> 1)
             stamp = body[position + 1]
             position += 2
             if stamp > 0x7F:
-                stamp, position = _varint(body, position - 1)
+                stamp, position = _decode_varint(body, position - 1)
             after_timestamp = position
             delta = body[position]
             position += 1
@@ -62,11 +62,11 @@ def record_spans(body: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
                 position += 1
                 delta = delta & 0x7F | byte << 7
                 if byte > 0x7F:
-                    delta, position = _varint(body, after_timestamp)
+                    delta, position = _decode_varint(body, after_timestamp)
             key_size = body[position]
             position += 1
             if key_size > 0x7F:
-                key_size, position = _varint(body, position - 1)
+                key_size, position = _decode_varint(body, position - 1)
             if key_size & 1:
                 key = None
             else:
@@ -74,27 +74,27 @@ def record_spans(body: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
                 position += key_size >> 1
                 key = body[key_start:position]
             if size & 1 or end > body_end or position >= end:
-                raise _damaged(header, f"a record at byte {start} whose lengths contradict each other")
+                raise _damage_error(header, f"a record at byte {start} whose lengths contradict each other")
             has_value = body[position] != 1
             position = end
             stamp_delta = (stamp >> 1) ^ -(stamp & 1)
             yield start, after_timestamp, end, stamp_delta, (delta >> 1) ^ -(delta & 1), key, has_value
     except IndexError:
-        raise _damaged(header, "the last record is cut short") from None
+        raise _damage_error(header, "the last record is cut short") from None
     if position != body_end:
-        raise _damaged(header, f"{body_end - position} bytes off after {header.records_count} records")
+        raise _damage_error(header, f"{body_end - position} bytes off after {header.records_count} records")
 
 
 def with_timestamp_delta(body: bytes, span: RecordSpan, timestamp_delta: int) -> bytes:
     """The same record with another timestamp delta, for a batch whose base timestamp changed."""
     start, after_timestamp, end, *_ = span
-    attributes_at = _varint(body, start)[1]
-    stamped = body[attributes_at : attributes_at + 1] + _encoded(timestamp_delta)
+    attributes_at = _decode_varint(body, start)[1]
+    stamped = body[attributes_at : attributes_at + 1] + _encode_varint(timestamp_delta)
     rest = body[after_timestamp:end]
-    return _encoded(len(stamped) + len(rest)) + stamped + rest
+    return _encode_varint(len(stamped) + len(rest)) + stamped + rest
 
 
-def _varint(body: bytes, position: int) -> tuple[int, int]:
+def _decode_varint(body: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = body[position]
@@ -107,7 +107,7 @@ def _varint(body: bytes, position: int) -> tuple[int, int]:
             raise InvalidRecordError(f"a varint without end at byte {position}")
 
 
-def _encoded(value: int) -> bytes:
+def _encode_varint(value: int) -> bytes:
     zigzag = value << 1 if value >= 0 else ~(value << 1)
     output = bytearray()
     while zigzag > 0x7F:
@@ -117,5 +117,5 @@ def _encoded(value: int) -> bytes:
     return bytes(output)
 
 
-def _damaged(header: BatchHeader, why: str) -> InvalidRecordError:
+def _damage_error(header: BatchHeader, why: str) -> InvalidRecordError:
     return InvalidRecordError(f"the batch at offset {header.base_offset} is damaged: {why}")

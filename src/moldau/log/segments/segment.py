@@ -446,7 +446,7 @@ class Segment:
                 return position
         return None
 
-    def place_to_look(self, offset: int) -> int | None:
+    def search_start(self, offset: int) -> int | None:
         """Where `find` would begin to read for `offset`; `None` while the index is still on disk.
 
         Costs no disk access, so that a caller who must not wait can find out what `find` would cost.
@@ -469,7 +469,7 @@ class Segment:
                 return position
         return self.size
 
-    def cut(self, position: int, limit: int, end: int, *, at_least_one_batch: bool) -> int:
+    def slice_end(self, position: int, limit: int, end: int, *, at_least_one_batch: bool) -> int:
         """Where to stop so that [position, stop) holds whole batches and at most `limit` bytes.
 
         An indexed boundary will do, even if a few more batches would have fitted: no disk read.

@@ -12,11 +12,11 @@ import pytest
 from moldau.core.ids import TopicPartition
 from moldau.log.cleaning.cleaner import Cleaner, CleanerSettings
 from moldau.log.cleaning.cleaner_worker import CleanerWorker
-from moldau.log.cleaning.cleaning_errors import CleaningFailedError
 from moldau.log.cleaning.cleaning_job import CleanedGroup, CleaningJob, CleaningResult
 from moldau.log.cleaning.segment_cleaner import clean
 from moldau.log.config import LogConfig
 from moldau.log.directories.checkpoints import CLEANER_OFFSETS, load_checkpoint
+from moldau.log.errors import CleaningFailedError
 from moldau.log.files import Files
 from moldau.log.partition_log import PartitionLog
 from moldau.log.recovery.loading import create_log, open_log

@@ -17,9 +17,9 @@ import pytest
 import moldau
 from moldau.log.cleaning.cleaner_process import serve
 from moldau.log.cleaning.cleaner_worker import CleanerWorker
-from moldau.log.cleaning.cleaning_errors import CleaningFailedError, CleaningStoppedError
 from moldau.log.cleaning.cleaning_job import CleaningJob, Source
 from moldau.log.cleaning.segment_cleaner import Throttle
+from moldau.log.errors import CleaningFailedError, CleaningStoppedError
 from moldau.protocol.records import Record, encode_batch
 
 
@@ -97,7 +97,7 @@ def test_a_process_that_dies_fails_its_job_only(tmp_path: Path) -> None:
         with pytest.raises(CleaningFailedError) as failure:
             worker.run(slow, lambda group: None)
         assert failure.value.kind == "died"
-        assert failure.value.is_passing
+        assert failure.value.is_transient
         assert worker.run(job_over(tmp_path), lambda group: None).end_offset == 2
     finally:
         worker.release()
@@ -148,8 +148,8 @@ def test_the_throttle_sleeps_off_what_came_too_early() -> None:
         now[0] += seconds
 
     throttle = Throttle(1_000.0, clock=lambda: now[0], sleep=sleep)
-    throttle.moved(500)
+    throttle.maybe_throttle(500)
     now[0] += 2
-    throttle.moved(1_000)
-    throttle.moved(2_000)
+    throttle.maybe_throttle(1_000)
+    throttle.maybe_throttle(2_000)
     assert naps == [0.5, 1.0]
