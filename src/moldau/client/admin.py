@@ -1,7 +1,7 @@
-"""The cluster's administration, as plain calls that answer with values or raise.
+"""Cluster administration through librdkafka's admin client: blocking calls that return values or raise.
 
-Over librdkafka's admin client, whose futures are waited for here so that its log lines come out and
-Ctrl-C works meanwhile. What it cannot ask is in `client.wire`. Start at `Admin`.
+While a call waits for its futures, librdkafka's log lines are reported and Ctrl-C works. Requests that librdkafka does
+not offer are in `client.wire_admin`. Start at `Admin`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,9 @@ from moldau.client.waiting import BlockingCall, GivenUpError, never, served
 from moldau.core.errors import ErrorCode, InvalidConfigError
 from moldau.core.ids import TopicPartition
 
-if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
-
-    from moldau.client.wire import WireClient
-
 __all__ = [
     "CONFIG_SOURCES",
+    "SCRAM_MECHANISMS",
     "Admin",
     "ClusterDescription",
     "ConfigEntry",
@@ -34,7 +30,15 @@ __all__ = [
     "Node",
     "PartitionDescription",
     "TopicDescription",
+    "alter_scram_credentials",
+    "describe_scram_credentials",
 ]
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+    from moldau.client.wire import WireClient
+
 
 DEFAULT_TIMEOUT_MS = 60_000
 POLL_S = 0.05
@@ -271,8 +275,7 @@ class Admin:
 
     def wire(self, node_id: int | None = None) -> WireClient:
         """A connection for what librdkafka cannot ask: to the given broker, or to any."""
-        from moldau.client.wire import WireClient
-        from moldau.client.wire_security import wire_security
+        from moldau.client.wire import WireClient, wire_security
 
         if self._nodes is None:
             self._nodes = self.describe_cluster().nodes
@@ -430,3 +433,38 @@ def _config_entry(found: Any) -> ConfigEntry:
 
 def _source(source: Any) -> str:
     return CONFIG_SOURCES.get(getattr(source, "value", source), "UNKNOWN")
+
+
+SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+def describe_scram_credentials(admin: Admin, users: Sequence[str]) -> dict[str, list[tuple[str, int]]]:
+    """Mechanism and iterations by user; all users when none are named."""
+    futures = admin.client.describe_user_scram_credentials(list(users) or None, request_timeout=admin.timeout_s)
+    found = admin.wait_for_all(futures) if isinstance(futures, dict) else admin.wait_for(futures)
+    return {
+        user: [(info.mechanism.name.replace("_", "-"), info.iterations) for info in description.scram_credential_infos]
+        for user, description in found.items()
+    }
+
+
+def alter_scram_credentials(
+    admin: Admin, user: str, passwords: Mapping[str, tuple[str, int]], dropped: Sequence[str]
+) -> None:
+    """Set a password with its iterations per mechanism, and remove mechanisms."""
+    from confluent_kafka.admin import (
+        ScramCredentialInfo,
+        ScramMechanism,
+        UserScramCredentialAlteration,
+        UserScramCredentialDeletion,
+        UserScramCredentialUpsertion,
+    )
+
+    changes: list[UserScramCredentialAlteration] = [
+        UserScramCredentialUpsertion(
+            user, ScramCredentialInfo(ScramMechanism[mechanism.replace("-", "_")], iterations), password.encode()
+        )
+        for mechanism, (password, iterations) in passwords.items()
+    ]
+    changes += [UserScramCredentialDeletion(user, ScramMechanism[name.replace("-", "_")]) for name in dropped]
+    admin.wait_for_all(admin.client.alter_user_scram_credentials(changes, request_timeout=admin.timeout_s))

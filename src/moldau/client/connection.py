@@ -1,22 +1,26 @@
 """librdkafka clients built from Java properties.
 
-Every tool gets its producer, consumer or admin client here, so that properties are translated and
-errors in them are worded in one place; what clients log is `client.connection_log`. Start at `build`.
+Every tool and every class of the toolkit builds its producer, consumer or admin client here, so that properties are
+translated (`client.properties.translation`) and errors in them reported in one place. `rendered_properties` turns the
+properties of an application, of any plain type, into text. Log lines of clients are in `client.connection_log`. Start
+at `build`.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from moldau.client.connection_log import CONNECTED_DEBUG, ConnectionLog, Report
-from moldau.client.properties import Kind, Translated, translate
+from moldau.client.properties.translation import Kind, Translated, translate
 from moldau.core.errors import InvalidConfigError
 from moldau.core.properties import parse_properties
 
-__all__ = ["Report", "build", "load_properties", "normalize_servers"]
+__all__ = ["Report", "build", "load_properties", "log_report", "normalize_servers", "rendered_properties"]
+
 
 Client = TypeVar("Client")
 _ALIASES = {
@@ -104,3 +108,29 @@ def _with_known_names(complaint: str) -> str:
     for name, known in _ALIASES.items():
         complaint = complaint.replace(f'"{name}"', f'"{known}"').replace(f"`{name}`", f"`{known}`")
     return complaint
+
+
+logger = logging.getLogger("moldau.client")
+
+
+def log_report(level: str, text: str) -> None:
+    """Where librdkafka's complaints go unless the application wants them elsewhere: the logger `moldau.client`."""
+    logger.log(logging.ERROR if level == "ERROR" else logging.WARNING, "%s", text)
+
+
+def rendered_properties(servers: str | None, properties: Mapping[str, object] | None) -> dict[str, str]:
+    """Properties as text, with a checked `bootstrap.servers`; `servers` wins over what the properties say.
+
+    Raises `InvalidConfigError` where no server is named or a value is not plain.
+    """
+    rendered = {key: _rendered(key, value) for key, value in (properties or {}).items() if value is not None}
+    rendered["bootstrap.servers"] = normalize_servers(servers or rendered.get("bootstrap.servers", ""))
+    return rendered
+
+
+def _rendered(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise InvalidConfigError(f"{key} must be text, a number or a truth value, not {type(value).__name__}")

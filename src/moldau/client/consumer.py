@@ -1,7 +1,7 @@
 """The consumer: typed records, Java's rules for automatic commits, and seeking whenever it is wanted.
 
 Fetching, groups and rebalancing are librdkafka's. Offsets kept elsewhere are `client.offset_store`, threads
-`client.listeners`. Start at `Consumer.subscribe` and `Consumer.poll`.
+`client.listeners.app`. Start at `Consumer.subscribe` and `Consumer.poll`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import finalize
 
-from moldau.client.connection import Report, build
+from moldau.client.connection import Report, build, log_report, rendered_properties
 from moldau.client.connection_log import ConnectionLog
-from moldau.client.consumer_errors import passes_by_itself
-from moldau.client.errors import ClientError, SchemaRegistryError, SerializationError, client_error, noted_on
-from moldau.client.given_properties import log_report, rendered_properties
+from moldau.client.errors import (
+    ClientError,
+    SchemaRegistryError,
+    SerializationError,
+    client_error,
+    noted_on,
+    passes_by_itself,
+)
 from moldau.client.rebalancing import RebalanceListener, Rebalancing
 from moldau.client.records import Record
 from moldau.client.serialization import PartReader, without_serde_settings

@@ -1,7 +1,8 @@
-"""What can go wrong on the way to a cluster, as one family of errors.
+"""Errors of all clients, as one family of exceptions.
 
-librdkafka reports broker errors by Kafka's codes and its own troubles by negative ones; both become
-a `ClientError` here, so that callers never look at the library's types. Start at `client_error`.
+librdkafka reports broker errors by Kafka's codes and its own failures by negative ones. Both become a `ClientError`
+here, so that callers never see the library's types. Start at `client_error`; `passes_by_itself` says which consumer
+errors librdkafka recovers from without the application.
 """
 
 from __future__ import annotations
@@ -13,9 +14,6 @@ from typing import TYPE_CHECKING
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.serdes.schema_source import SchemaSourceError
 
-if TYPE_CHECKING:
-    from confluent_kafka import KafkaError
-
 __all__ = [
     "ClientError",
     "FencedError",
@@ -26,7 +24,11 @@ __all__ = [
     "error_name",
     "java_exception_prefix",
     "noted_on",
+    "passes_by_itself",
 ]
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
 
 
 class ClientError(MoldauError):
@@ -149,3 +151,36 @@ def java_exception_prefix(error: MoldauError) -> str:
         return ""
     kind = _JAVA_NAMES.get(code) or "".join(word.capitalize() for word in code.name.split("_")) + "Exception"
     return f"org.apache.kafka.common.errors.{kind}: "
+
+
+_PASSING = frozenset(
+    {
+        "_ALL_BROKERS_DOWN",
+        "_TRANSPORT",
+        "_RESOLVE",
+        "_TIMED_OUT",
+        "_PARTITION_EOF",
+        # Fallen out of the group; the next poll joins again.
+        "_MAX_POLL_EXCEEDED",
+        # A subscription is a wish: the topic may come to exist.
+        "_UNKNOWN_TOPIC",
+        "_UNKNOWN_PARTITION",
+        "UNKNOWN_TOPIC_OR_PART",
+        "UNKNOWN_TOPIC_ID",
+        "LEADER_NOT_AVAILABLE",
+        "NOT_LEADER_FOR_PARTITION",
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "COORDINATOR_NOT_AVAILABLE",
+        "NOT_COORDINATOR",
+        "REBALANCE_IN_PROGRESS",
+        "ILLEGAL_GENERATION",
+        "UNKNOWN_MEMBER_ID",
+        "REQUEST_TIMED_OUT",
+        "NETWORK_EXCEPTION",
+    }
+)
+
+
+def passes_by_itself(error: KafkaError) -> bool:
+    """Whether librdkafka goes on trying and will succeed once the cluster is well again."""
+    return not error.fatal() and (error.retriable() or error.name() in _PASSING)

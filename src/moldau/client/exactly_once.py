@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from moldau.client.connection import Report
+from moldau.client.connection import Report, log_report
 from moldau.client.consumer import Consumer
 from moldau.client.errors import ClientError, noted_on
-from moldau.client.given_properties import log_report
 from moldau.client.producer import Producer
 from moldau.client.rebalancing import RebalanceListener
 from moldau.client.records import ProducerRecord, Record

@@ -15,12 +15,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import finalize
 
-from moldau.client.connection import Report, build
+from moldau.client.connection import Report, build, log_report, rendered_properties
 from moldau.client.connection_log import ConnectionLog
 from moldau.client.errors import ClientError, UnreachableError, client_error, noted_on
-from moldau.client.given_properties import log_report, rendered_properties
-from moldau.client.partition_counts import PartitionCounts
-from moldau.client.partitioners import Partitioner, checked_partition
+from moldau.client.partitioners import PartitionCounts, Partitioner, checked_partition
 from moldau.client.records import Delivery, Headers, ProducerRecord
 from moldau.client.serialization import PartWriter, without_serde_settings
 from moldau.client.transactions import Transactions

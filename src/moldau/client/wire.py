@@ -1,8 +1,9 @@
 """A small request client: one connection to one broker, one request at a time, any API.
 
-For what librdkafka does not offer (log dirs, api versions, producers, …) and for tests that ask a broker
-directly. No retries, no metadata, no pooling: the caller picks the broker. What happens before the first request is
-a list of steps: connect, TLS, SASL login. Start at `WireClient.send` and `opening_steps`.
+For APIs that librdkafka does not offer (log dirs, api versions, producers, …) and for tests that talk to a broker
+directly. No retries, no metadata, no pooling: the caller picks the broker. Opening a connection is a list of steps:
+connect, TLS, SASL login; `wire_security` takes the last two from a client's properties. Start at `WireClient.send` and
+`opening_steps`.
 
     with WireClient("localhost", 9092) as client:
         cluster = client.send(ApiKey.DESCRIBE_CLUSTER, Message())
@@ -12,12 +13,14 @@ from __future__ import annotations
 
 import socket
 import ssl
+import tempfile
 import time
-from collections.abc import Callable
-from typing import Final, Self
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, Self
 
 from moldau.client.errors import ClientError, UnreachableError
-from moldau.core.errors import ErrorCode
+from moldau.client.properties.security import security_settings
+from moldau.core.errors import ErrorCode, InvalidConfigError
 from moldau.protocol.api import (
     ApiKey,
     MalformedResponseError,
@@ -33,8 +36,10 @@ from moldau.protocol.negotiation import (
     decode_api_versions,
 )
 from moldau.protocol.sasl_login import FIRST_HANDSHAKE_VERSION, AuthenticationError, SaslMechanism, sasl_login
+from moldau.security.sasl import mechanism_named
 
-__all__ = ["WireClient", "opening_steps"]
+__all__ = ["WireClient", "WireSecurity", "opening_steps", "wire_security"]
+
 
 _MAX_RESPONSE_BYTES: Final = 1 << 30
 _PIECE: Final = 1 << 20
@@ -207,3 +212,57 @@ def opening_steps(tls: ssl.SSLContext | None, mechanism: SaslMechanism | None) -
     if mechanism is not None:
         steps.append(lambda client: client.log_in(mechanism))
     return steps
+
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class WireSecurity(NamedTuple):
+    """What one connection needs; a mechanism serves one login only."""
+
+    tls: ssl.SSLContext | None = None
+    mechanism: SaslMechanism | None = None
+
+
+def wire_security(properties: Mapping[str, str]) -> WireSecurity:
+    """By `security.protocol` and its companions; raises `InvalidConfigError` for what cannot be done."""
+    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+    if protocol not in PROTOCOLS:
+        raise InvalidConfigError(f"security.protocol={protocol} is none of {', '.join(PROTOCOLS)}")
+    if protocol == "PLAINTEXT":
+        return WireSecurity()
+    settings = {**properties, **security_settings(properties)[0]}
+    return WireSecurity(
+        tls=_tls_context(settings) if protocol.endswith("SSL") else None,
+        mechanism=_mechanism(settings) if protocol.startswith("SASL") else None,
+    )
+
+
+def _mechanism(settings: Mapping[str, str]) -> SaslMechanism:
+    name = settings.get("sasl.mechanism") or settings.get("sasl.mechanisms") or "GSSAPI"
+    username, password = settings.get("sasl.username"), settings.get("sasl.password")
+    if username is None or password is None:
+        raise InvalidConfigError(
+            f"sasl.mechanism={name} needs a user and a password: set sasl.jaas.config, for example "
+            'org.apache.kafka.common.security.plain.PlainLoginModule required username="..." password="...";'
+        )
+    return mechanism_named(name, username, password)
+
+
+def _tls_context(settings: Mapping[str, str]) -> ssl.SSLContext:
+    """Authorities from the trust store, else the system's; the client's own certificate where there is one."""
+    try:
+        context = ssl.create_default_context(cafile=settings.get("ssl.ca.location"), cadata=settings.get("ssl.ca.pem"))
+        context.check_hostname = settings.get("ssl.endpoint.identification.algorithm") != "none"
+        password = settings.get("ssl.key.password")
+        if location := settings.get("ssl.certificate.location"):
+            context.load_cert_chain(location, settings.get("ssl.key.location"), password)
+        elif key := settings.get("ssl.key.pem"):
+            # Python reads certificates from files only; this one belongs to us alone and is gone at once.
+            with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+                file.write(f"{key}\n{settings.get('ssl.certificate.pem', '')}\n")
+                file.flush()
+                context.load_cert_chain(file.name, password=password)
+    except OSError as error:
+        raise InvalidConfigError(f"the TLS files of the client's properties cannot be used: {error}") from None
+    return context

@@ -16,7 +16,7 @@ from tests.unit.client.test_keystores import KEY_STORE
 from tests.unit.http.servers import Running, app_of, serving
 from websockets.sync.client import connect
 
-from moldau.client.keystores import private_key_pem
+from moldau.client.properties.keystores import private_key_pem
 from moldau.core.errors import InvalidConfigError
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint, WebSocketEndpoint

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from moldau.client.admin import Admin
 from moldau.client.connection import build
-from moldau.client.errors import ClientError, FencedError, UnreachableError, client_error
-from moldau.client.outages import Outage, report_to
-from moldau.client.topic_log import (
+from moldau.client.coordination.outages import Outage, report_to
+from moldau.client.coordination.topic_log import (
     LogReader,
     LogRecord,
     LogWrite,
@@ -30,6 +29,7 @@ from moldau.client.topic_log import (
     TopicLogTimeoutError,
     WriteOutcome,
 )
+from moldau.client.errors import ClientError, FencedError, UnreachableError, client_error
 from moldau.client.transactions import Transactions
 from moldau.core.errors import ErrorCode, StartupError
 

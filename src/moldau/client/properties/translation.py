@@ -2,7 +2,7 @@
 
 Property files and the tools' `--property` options are written for the Java clients. Most keys mean the
 same to librdkafka and pass through; the rest are renamed, re-valued, kept for the tool itself
-(`Translated.own`), or named in a warning. Security keys are `client.security_properties`.
+(`Translated.own`), or named in a warning. Security keys are `client.properties.security`.
 Start at `translate`.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from moldau.client.security_properties import SECURITY_KEYS, security_settings
+from moldau.client.properties.security import SECURITY_KEYS, security_settings
 from moldau.core.errors import InvalidConfigError
 
 __all__ = ["CONSUMER_DEFAULTS", "PRODUCER_DEFAULTS", "Kind", "Translated", "translate"]

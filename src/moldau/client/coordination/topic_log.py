@@ -1,13 +1,13 @@
-"""A compacted topic as the memory of a service: replayed before the service starts, and reading its own writes.
+"""A compacted topic as the storage of a service: replayed before the service starts, and reading its own writes.
 
 The service gives an `apply` callback, which gets every record in the order of its partition, those of other writers
 and its own alike: nothing else changes the service's state. `append` returns when the record was stored by all in-sync
-replicas and has been applied here. While brokers are away the state stays as it was, writes are refused in time, and
-reading goes on by itself when they are back. Connect, ksql and the schema registry keep what they know in such topics.
+replicas and has been applied here. While brokers are unreachable the state stays as it was, writes fail with a timeout,
+and reading resumes by itself when they are back. Made for Connect, ksql and the schema registry.
 
 Two threads wait for brokers, one reading and one writing; `apply` and everything else run on the event loop that
-called `start`. The topic itself is behind `LogTopic`: `client.compacted_topic` has the real one, tests bring one of
-their own. Start at `TopicLog`.
+called `start`. The topic itself is behind `LogTopic`: the real one is `client.coordination.compacted_topic`, tests use
+a fake. Start at `TopicLog`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
+from moldau.client.coordination.outages import Outage, log_while_waiting
 from moldau.client.errors import ClientError, FencedError, UnreachableError
-from moldau.client.outages import Outage, log_while_waiting
 from moldau.client.waiting import in_daemon_thread, join_thread
 
 __all__ = [

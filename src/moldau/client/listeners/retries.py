@@ -1,7 +1,7 @@
 """Retries and dead letters: where a record goes when its listener fails, and what its headers then tell.
 
 A failed record moves on to a retry topic, so that those behind it need not wait; each retry topic has one delay.
-After the last attempt it moves to the dead-letter topic. Decisions and headers only: `client.listener_workers` carries
+After the last attempt it moves to the dead-letter topic. Decisions and headers only: `client.listeners.workers` carries
 them out. Start at `RetryPolicy` and `Failure`.
 """
 

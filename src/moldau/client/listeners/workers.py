@@ -16,10 +16,10 @@ from typing import Any, Generic, TypeVar
 from moldau.client.connection import Report
 from moldau.client.consumer import Consumer
 from moldau.client.errors import ClientError, FencedError, SchemaRegistryError
+from moldau.client.listeners.retries import Failure, Origin, RetryPolicy, due_ms, failure_headers, failure_of, next_stop
 from moldau.client.producer import Producer
 from moldau.client.rebalancing import RebalanceListener
 from moldau.client.records import Record
-from moldau.client.retries import Failure, Origin, RetryPolicy, due_ms, failure_headers, failure_of, next_stop
 from moldau.client.serialization import PartReader
 from moldau.client.waiting import GivenUpError
 from moldau.core.ids import TopicPartition

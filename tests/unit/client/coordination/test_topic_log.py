@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.unit.client.fake_topic import FakeTopic
+from tests.unit.client.coordination.fake_topic import FakeTopic
 
+from moldau.client.coordination.topic_log import LogRecord, LogWrite, TopicLog, TopicLogError, TopicLogTimeoutError
 from moldau.client.errors import ClientError, FencedError
-from moldau.client.topic_log import LogRecord, LogWrite, TopicLog, TopicLogError, TopicLogTimeoutError
 
 MARKER = b"noop"
 LONG_MS = 30_000

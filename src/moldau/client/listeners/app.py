@@ -1,7 +1,7 @@
 """Listeners: functions that are called for every record of a topic, with everything around them taken care of.
 
 Threads and consumers, commits, retries with backoff, dead letters, and an orderly end on SIGTERM. What a thread does
-is `client.listener_workers`, where failed records go `client.retries`. Start at `ListenerApp`.
+is `client.listeners.workers`, where failed records go `client.listeners.retries`. Start at `ListenerApp`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from types import FrameType, TracebackType
 from typing import Literal, TypeVar
 
 from moldau.client.admin import Admin
-from moldau.client.connection import Report
+from moldau.client.connection import Report, log_report, rendered_properties
 from moldau.client.errors import ClientError, UnreachableError, noted_on
-from moldau.client.given_properties import log_report, rendered_properties
-from moldau.client.listener_workers import Handler, Worker, WorkerPlan
+from moldau.client.listeners.retries import RetryPolicy
+from moldau.client.listeners.workers import Handler, Worker, WorkerPlan
 from moldau.client.producer import Producer
-from moldau.client.retries import RetryPolicy
 from moldau.client.serialization import PartReader
 from moldau.client.waiting import GivenUpError
 from moldau.core.errors import ErrorCode, InvalidConfigError
