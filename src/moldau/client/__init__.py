@@ -1,8 +1,9 @@
-"""The way to a cluster, as any stranger has it: librdkafka with Java's properties, and `wire` for the rest.
+"""Kafka clients: librdkafka configured with Java's properties, and `wire` for requests that librdkafka lacks.
 
 For applications, a toolkit: `Producer` and `Consumer` with typed records, `ListenerApp` for functions that are called
 per record, `ExactlyOnce` for transactions, `SqliteOffsetStore` for offsets kept with the results. docs/clients.md shows
-each in a few lines. Names are imported when first used, because the command-line tools live here too and start often.
+each in a few lines. Names are imported when first used, because the command-line tools import this package too and must
+start fast.
 """
 
 from __future__ import annotations

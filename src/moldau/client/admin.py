@@ -92,7 +92,7 @@ class ConfigEntry:
     name: str
     value: str | None
     source: str
-    """Kafka's name of the level that decides, such as `DYNAMIC_TOPIC_CONFIG`."""
+    """Kafka's name of the level that the value comes from, such as `DYNAMIC_TOPIC_CONFIG`."""
     is_sensitive: bool
     is_read_only: bool
     synonyms: tuple[ConfigSynonym, ...] = field(default=())
@@ -101,7 +101,7 @@ class ConfigEntry:
 class Admin:
     """One connection to a cluster. `report` receives the client's own log lines.
 
-    Every call waits for its answer, for `timeout_ms` at most; as soon as `is_over()`, it raises `GivenUpError`.
+    Every call blocks until its response, for `timeout_ms` at most; once `is_over()` is true, it raises `GivenUpError`.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class Admin:
     def list_offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """The offset for a timestamp or one of Kafka's special values (-1 latest, -2 earliest, ...) per partition.
 
-        -1 means that no record is that young. Partitions that fail raise a `ClientError`.
+        -1 means that no record is that new. Partitions that fail raise a `ClientError`.
         """
         return {partition: _must(answer) for partition, answer in self.try_list_offsets(wanted).items()}
 
@@ -236,7 +236,7 @@ class Admin:
         answers = self._listed_offsets(wanted)
         stale = [place for place, answer in answers.items() if _is_of_another_epoch(answer)]
         if stale:
-            # A leader that was restarted has another epoch, which librdkafka learns of with its topic.
+            # A restarted leader has a new epoch, which librdkafka learns from the topic's metadata.
             self._metadata()
             answers |= self._listed_offsets({place: wanted[place] for place in stale})
         return answers
@@ -274,7 +274,7 @@ class Admin:
     # Other requests
 
     def wire(self, node_id: int | None = None) -> WireClient:
-        """A connection for what librdkafka cannot ask: to the given broker, or to any."""
+        """A connection for requests that librdkafka does not offer: to the given broker, or to any."""
         from moldau.client.wire import WireClient, wire_security
 
         if self._nodes is None:
@@ -316,7 +316,7 @@ class Admin:
             time.sleep(POLL_S)
 
     def _serve(self) -> None:
-        """While waiting: let log lines out, and give up where the program is to end."""
+        """While waiting: poll for log lines, and give up once the program is ending."""
         served(self.client.poll, 0)
         if self._is_over():
             raise GivenUpError("the program ended before a broker answered")
@@ -334,7 +334,7 @@ class Admin:
     def _by_partition(
         self, futures: Mapping[Any, Future[Any]], read: Callable[[Any], int]
     ) -> dict[TopicPartition, int | ClientError]:
-        """What each partition was answered, or its error."""
+        """Each partition's result, or its error."""
         answers: dict[TopicPartition, int | ClientError] = {}
         for key, future in futures.items():
             partition = TopicPartition(key.topic, key.partition)

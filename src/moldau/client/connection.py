@@ -32,13 +32,13 @@ _ALIASES = {
     "max.in.flight": "max.in.flight.requests.per.connection",
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
 }
-"""Names that librdkafka puts in place of the ones it was given, and the ones people know."""
+"""librdkafka's canonical names of properties, as they occur in its errors, and the names that users know."""
 
 _UNKNOWN_KEY = re.compile(r'No such configuration property: "([^"]+)"')
 
 
 def load_properties(location: str) -> dict[str, str]:
-    """Read a client properties file; raises `InvalidConfigError` in one line when that cannot be done."""
+    """Read a client properties file; raises `InvalidConfigError` when that fails."""
     try:
         return parse_properties(Path(location).read_text())
     except OSError as error:
@@ -48,7 +48,7 @@ def load_properties(location: str) -> dict[str, str]:
 
 
 def normalize_servers(servers: str) -> str:
-    """A bootstrap list without blanks and chroots; the any-address 0.0.0.0 stands for this machine.
+    """A bootstrap list without blanks and chroots; the wildcard address 0.0.0.0 becomes 127.0.0.1.
 
     Raises `InvalidConfigError` where an entry is not `host:port`.
     """
@@ -77,15 +77,15 @@ def build(
     title: str,
     extra: Mapping[str, Any] | None = None,
 ) -> tuple[Client, Translated]:
-    """Make a client; properties that librdkafka does not know are named in a warning and left out.
+    """Create a client; properties that librdkafka does not know are ignored with a warning.
 
-    `extra` holds librdkafka settings that go past the translation, such as callbacks.
+    `extra` holds librdkafka settings that are not translated, such as callbacks.
     """
     from confluent_kafka import KafkaException
 
     translated = translate(properties, kind)
     if translated.settings.get("group.id") == "":
-        # librdkafka's binding takes the whole process down over this.
+        # librdkafka's Python binding crashes the process for an empty group.id.
         raise InvalidConfigError("group.id must not be empty")
     for warning in translated.warnings:
         report("WARN", warning)
@@ -96,39 +96,39 @@ def build(
         try:
             return factory(settings), translated
         except KafkaException as error:
-            complaint = error.args[0].str()
-            unknown = _UNKNOWN_KEY.search(complaint)
+            message = error.args[0].str()
+            unknown = _UNKNOWN_KEY.search(message)
             if unknown is None or unknown.group(1) not in settings:
-                raise InvalidConfigError(_with_known_names(complaint)) from None
+                raise InvalidConfigError(_with_known_names(message)) from None
             report("WARN", f"{unknown.group(1)} has no counterpart here and is left out")
             del settings[unknown.group(1)]
 
 
-def _with_known_names(complaint: str) -> str:
+def _with_known_names(message: str) -> str:
     for name, known in _ALIASES.items():
-        complaint = complaint.replace(f'"{name}"', f'"{known}"').replace(f"`{name}`", f"`{known}`")
-    return complaint
+        message = message.replace(f'"{name}"', f'"{known}"').replace(f"`{name}`", f"`{known}`")
+    return message
 
 
 logger = logging.getLogger("moldau.client")
 
 
 def log_report(level: str, text: str) -> None:
-    """Where librdkafka's complaints go unless the application wants them elsewhere: the logger `moldau.client`."""
+    """The default `report` of the toolkit: librdkafka's log lines go to the logger `moldau.client`."""
     logger.log(logging.ERROR if level == "ERROR" else logging.WARNING, "%s", text)
 
 
 def rendered_properties(servers: str | None, properties: Mapping[str, object] | None) -> dict[str, str]:
-    """Properties as text, with a checked `bootstrap.servers`; `servers` wins over what the properties say.
+    """Properties as text, with a checked `bootstrap.servers`; `servers` overrides the one in the properties.
 
     Raises `InvalidConfigError` where no server is named or a value is not plain.
     """
-    rendered = {key: _rendered(key, value) for key, value in (properties or {}).items() if value is not None}
+    rendered = {key: _render(key, value) for key, value in (properties or {}).items() if value is not None}
     rendered["bootstrap.servers"] = normalize_servers(servers or rendered.get("bootstrap.servers", ""))
     return rendered
 
 
-def _rendered(key: str, value: object) -> str:
+def _render(key: str, value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | int | float):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class ClientError(MoldauError):
-    """A request was answered with an error; `error_code` is Kafka's, or `None` for a trouble on our side."""
+    """A request was answered with an error; `error_code` is Kafka's, or `None` for a failure on our side."""
 
     is_retriable: bool = False
     """The same call may succeed when made again."""
@@ -49,13 +49,13 @@ class UnreachableError(ClientError):
 
 
 class FencedError(ClientError):
-    """Another client took this one's place (its transactional id, or its static membership): this one must end."""
+    """Another client took over this one's transactional id or static membership: this one must be closed."""
 
 
 class SerializationError(ClientError):
     """A key or a value could not be turned into bytes, or back; `__cause__` is what the serde raised.
 
-    `partition` and `offset` tell the record where one was being read, and are -1 where one was to be sent.
+    `partition` and `offset` identify a record that was read; both are -1 for one that was to be sent.
     """
 
     def __init__(self, message: str, topic: str, part: str, partition: int = -1, offset: int = -1) -> None:
@@ -76,14 +76,14 @@ class SerializationError(ClientError):
 
 
 class SchemaRegistryError(ClientError, SchemaSourceError):
-    """The schema registry cannot be asked, or does not accept a schema. No record is to blame."""
+    """The schema registry cannot be reached, or rejects a schema. The record itself may be fine."""
 
 
 @contextmanager
 def noted_on(first: BaseException | None, doing: str) -> Iterator[None]:
-    """For ends of `with` blocks: a `ClientError` in here becomes a note on the error under way, if there is one.
+    """For `__exit__`: a `ClientError` raised inside becomes a note on `first`, if there is a first error.
 
-    The first error is the one to be seen: what fails after it is mostly its consequence.
+    The first error is the one to report: later ones are mostly its consequences.
     """
     try:
         yield
@@ -98,7 +98,7 @@ _FENCED = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "FE
 
 
 def client_error(error: KafkaError, *, about: str = "") -> ClientError:
-    """Translate librdkafka's error; `about` names the subject where the broker's text does not."""
+    """Translate librdkafka's error; `about` names the topic, group or the like that the broker's text lacks."""
     text = error.str()
     if error.name() in _UNREACHABLE:
         return _with_flags(UnreachableError(f"{about}: {text}" if about else text), error)
@@ -115,7 +115,7 @@ def _with_flags(translated: ClientError, error: KafkaError) -> ClientError:
 
 
 def error_name(error: KafkaError) -> str:
-    """Kafka's name of an error; librdkafka shortens some, and has its own for troubles on our side."""
+    """Kafka's name of an error; librdkafka shortens some, and has its own for local errors."""
     code = _kafka_code(error)
     return code.name if code is not None else error.name()
 
@@ -143,7 +143,7 @@ _JAVA_NAMES = {
 
 
 def java_exception_prefix(error: MoldauError) -> str:
-    """`<class a Java client would have thrown>: `, which scripts look for; empty for what no broker said."""
+    """`<class a Java client would have thrown>: `, which scripts look for; empty for errors without a broker's code."""
     if isinstance(error, UnreachableError):
         return "org.apache.kafka.common.errors.TimeoutException: "
     code = error.error_code if isinstance(error, ClientError) else None
@@ -160,9 +160,9 @@ _PASSING = frozenset(
         "_RESOLVE",
         "_TIMED_OUT",
         "_PARTITION_EOF",
-        # Fallen out of the group; the next poll joins again.
+        # Removed from the group; the next poll joins again.
         "_MAX_POLL_EXCEEDED",
-        # A subscription is a wish: the topic may come to exist.
+        # The topic of a subscription may be created later.
         "_UNKNOWN_TOPIC",
         "_UNKNOWN_PARTITION",
         "UNKNOWN_TOPIC_OR_PART",
@@ -182,5 +182,5 @@ _PASSING = frozenset(
 
 
 def passes_by_itself(error: KafkaError) -> bool:
-    """Whether librdkafka goes on trying and will succeed once the cluster is well again."""
+    """Whether librdkafka retries by itself and will succeed once the cluster has recovered."""
     return not error.fatal() and (error.retriable() or error.name() in _PASSING)

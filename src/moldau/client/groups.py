@@ -57,10 +57,10 @@ Answer = TypeVar("Answer")
 class GroupListing:
     group_id: str
     type: str
-    """`Classic`, `Consumer`, `Share` or `Streams`; empty where the broker is too old to tell."""
+    """`Classic`, `Consumer`, `Share` or `Streams`; empty for brokers too old to report it."""
     state: str
     protocol: str
-    """What members agreed to speak, such as `consumer` or `connect`; empty for a group that only keeps offsets."""
+    """The members' protocol type, such as `consumer` or `connect`; empty for a group that only keeps offsets."""
 
     @property
     def is_consumer_group(self) -> bool:
@@ -77,7 +77,7 @@ class GroupMember:
     target: tuple[TopicPartition, ...] = ()
     epoch: int | None = None
     is_upgraded: bool | None = None
-    """Whether a member of a consumer-protocol group speaks that protocol, and not still the classic one."""
+    """Whether a member of a consumer-protocol group uses that protocol, rather than still the classic one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class Groups:
         return list(found.values())
 
     def listings_with_offsets(self) -> list[tuple[GroupListing, dict[TopicPartition, int] | None]]:
-        """All groups, each with what it has committed; `None` where its coordinator does not tell.
+        """All groups, each with its committed offsets; `None` where its coordinator does not return them.
 
         A few requests to each broker, however many groups there are: a broker lists those that it coordinates.
         """
@@ -136,14 +136,14 @@ class Groups:
             raise
 
     def delete(self, group_ids: Sequence[str]) -> dict[str, ClientError | None]:
-        """Delete groups with their offsets; each one's error, or `None` where it went well."""
+        """Delete groups with their offsets; each one's error, or `None` on success."""
         futures = self._admin.client.delete_consumer_groups(list(group_ids), request_timeout=self._admin.timeout_s)
         return {group_id: self._outcome(future) for group_id, future in futures.items()}
 
     # Offsets
 
     def committed(self, group_id: str) -> dict[TopicPartition, CommittedOffset]:
-        """What a group has committed; empty for a group that does not exist."""
+        """The group's committed offsets; empty for a group that does not exist."""
         from confluent_kafka import ConsumerGroupTopicPartitions
 
         futures = self._admin.client.list_consumer_group_offsets(
@@ -183,10 +183,10 @@ class Groups:
     def delete_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ClientError | None]:
-        """Forget offsets; each partition's error, or `None`. Raises where the whole request is refused."""
+        """Forget offsets; each partition's error, or `None`. Raises where the whole request is rejected."""
         return self._patiently(lambda: self._delete_offsets(group_id, list(partitions)))
 
-    # How
+    # Internals
 
     def _describe(self, group_id: str) -> GroupDescription:
         coordinator = self._coordinator(group_id)
@@ -267,7 +267,7 @@ def _describe_classic(client: WireClient, group_id: str, coordinator: Node) -> G
             client_id=member.client_id,
             host=member.client_host,
             instance_id=member.group_instance_id,
-            assignment=_assigned(group.protocol_type, member.member_assignment),
+            assignment=_assigned_partitions(group.protocol_type, member.member_assignment),
         )
         for member in group.members
     )
@@ -280,8 +280,8 @@ def _describe_classic(client: WireClient, group_id: str, coordinator: Node) -> G
     )
 
 
-def _assigned(protocol: str, assignment: bytes) -> tuple[TopicPartition, ...]:
-    """The partitions of a consumer; nothing while a rebalance is under way, or for members that are no consumers."""
+def _assigned_partitions(protocol: str, assignment: bytes) -> tuple[TopicPartition, ...]:
+    """The partitions of a consumer; empty during a rebalance, or for members that are not consumers."""
     if protocol != "consumer" or not assignment:
         return ()
     try:
@@ -337,24 +337,24 @@ def _error(code: int) -> ClientError | None:
 
 FOREVER_MS = 100 * 365 * 24 * 3600 * 1000
 VERSION_WITH_RETENTION = 4
-"""The last version of OffsetCommit that says how long an offset is kept."""
+"""The last version of OffsetCommit with a retention time."""
 
 VERSION_FOR_ONE_GROUP = 7
-"""The last version of OffsetFetch that asks for one group."""
+"""The last version of OffsetFetch for a single group."""
 
 VERSION_FOR_MANY_GROUPS = 9
-"""The last version of OffsetFetch that names topics; those from 8 on ask for many groups at once."""
+"""The last version of OffsetFetch that uses topic names; from 8 on, a request may name many groups."""
 
 GROUPS_PER_REQUEST = 100
 RESET = "reset"
-"""The metadata of offsets that a reset has set, and no run has replaced since."""
+"""The metadata of offsets that were set by a reset and not committed since."""
 
 
 def commit_for_good(admin: Admin, group_id: str, offsets: Mapping[TopicPartition, int], *, metadata: str = "") -> None:
     """Commit offsets of a group without members so that they never expire.
 
-    Brokers forget the offsets of such a group after a week. An old version of the request says how long to keep an
-    offset; brokers of today still take it. Raises `ClientError` where the broker refuses.
+    Brokers expire the offsets of such a group after a week (`offsets.retention.minutes`). An old version of the request
+    carries its own retention time, which brokers still accept. Raises `ClientError` where the broker rejects it.
     """
     topics: dict[str, list[Message]] = {}
     for at, offset in offsets.items():
@@ -376,7 +376,7 @@ def commit_for_good(admin: Admin, group_id: str, offsets: Mapping[TopicPartition
 
 
 def committed_by_group(client: WireClient, group_ids: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:
-    """What groups have committed, asked of their coordinator, many in one request; without those that it refuses."""
+    """The committed offsets of groups with one coordinator, many in one request; groups that fail are left out."""
     version = min(VERSION_FOR_MANY_GROUPS, client.version_for(ApiKey.OFFSET_FETCH))
     if version <= VERSION_FOR_ONE_GROUP:
         answers = {group_id: _fetch_for_one_group(client, group_id, version) for group_id in group_ids}
@@ -403,7 +403,7 @@ def _positions(answer: Any) -> dict[TopicPartition, int]:
 
 
 def is_reset(admin: Admin, group_id: str, partitions: Iterable[TopicPartition]) -> bool:
-    """Whether offsets of a group are as a reset has left them: at least one, and all that there are."""
+    """Whether a group has committed offsets, and all of them were set by a reset."""
     topics: dict[str, list[int]] = {}
     for at in partitions:
         topics.setdefault(at.topic, []).append(at.partition)
@@ -422,10 +422,10 @@ def is_reset(admin: Admin, group_id: str, partitions: Iterable[TopicPartition]) 
 
 
 def remove_static_member(admin: Admin, group_id: str, instance_id: str, member_id: str = "") -> None:
-    """Take a static member out of its group, which it does not leave by itself when it closes.
+    """Remove a static member from its group, since static members do not leave when they close.
 
-    With a `member_id` only that one: raises `ClientError` where another process has its place by now. Without, whoever
-    has the place; one that lives comes back at once. A member that is gone already is no error.
+    With a `member_id`, only that member: raises `ClientError` where another process has taken over the instance id.
+    Without one, whichever member has the instance id; if it is alive, it rejoins. A missing member is no error.
     """
     member = Message(member_id=member_id, group_instance_id=instance_id, reason="closed")
     with admin.wire(_coordinator(admin, group_id)) as client:
@@ -436,9 +436,9 @@ def remove_static_member(admin: Admin, group_id: str, instance_id: str, member_i
 
 
 def remove_members(admin: Admin, group_id: str, members: Iterable[tuple[str, str | None]]) -> None:
-    """Take members out of their group, each by its id or, where it has one, by the name of its instance.
+    """Remove members from their group, each by its member id or, for static members, by its instance id.
 
-    One that lives comes back at once. A member that is gone already is no error.
+    A member that is alive rejoins. A missing member is no error.
     """
     leaving = [
         Message(member_id="" if instance_id else member_id, group_instance_id=instance_id, reason="removed")

@@ -28,7 +28,7 @@ class Partitioner(Protocol):
             return 0 if key == "OurBigKey" else 1 + hashed_partition(key_bytes, partition_count - 1)
 
     Called on the thread that sends. The answer is a number from 0 to `partition_count` - 1, or `None` to leave
-    this record to the default. An exception refuses the record: `Producer.send` raises it.
+    this record to the default. An exception rejects the record: `Producer.send` raises it.
     """
 
     def __call__(  # noqa: PLR0917, the order is Java's and callers use it
@@ -53,7 +53,7 @@ def hashed_partition(key_bytes: bytes, partition_count: int) -> int:
 
 
 def checked_partition(topic: str, chosen: int | None, partition_count: int) -> int:
-    """What the partitioner said, as librdkafka takes it; raises `ClientError` for a partition that does not exist."""
+    """The partitioner's choice, as librdkafka expects it; raises `ClientError` for a partition that does not exist."""
     if chosen is None:
         return -1
     if isinstance(chosen, bool) or not isinstance(chosen, int):
@@ -77,7 +77,7 @@ class PartitionCounts:
         self._known: dict[str, tuple[int, float]] = {}
 
     def of(self, topic: str) -> int:
-        """The count, at least 1; raises `ClientError` where the topic does not come to exist within `max.block.ms`."""
+        """The count, at least 1; raises `ClientError` where the topic does not exist within `max.block.ms`."""
         count, asked_at = self._known.get(topic, (0, 0.0))
         if count and time.monotonic() < asked_at + REFRESH_S:
             return count

@@ -46,7 +46,7 @@ _PIECE: Final = 1 << 20
 
 
 class WireClient:
-    """A connection that asks and waits. Not for several threads at once."""
+    """A blocking connection to one broker. Not thread-safe."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class WireClient:
         tls: ssl.SSLContext | None = None,
         mechanism: SaslMechanism | None = None,
     ) -> None:
-        """Connect, by TLS and with a SASL login where given; `timeout` in seconds holds for each step and request."""
+        """Connect, with TLS and a SASL login where given; `timeout`, in seconds, applies to each step and request."""
         self.host, self.port = host, port
         self.address = f"{host}:{port}"
         self.session_lifetime_ms = 0
-        """After which a login has to be repeated, on a new connection; 0 for never."""
+        """Time after which the login expires and a new connection is needed; 0 for never."""
         self._timeout = timeout
         self._client_id = client_id
         self._correlation_id = 0
@@ -92,7 +92,7 @@ class WireClient:
             raise UnreachableError(f"cannot connect to {self.address} by TLS: {error}") from None
 
     def log_in(self, mechanism: SaslMechanism) -> None:
-        """Raises `ClientError` with Kafka's code where the broker refuses."""
+        """Raises `ClientError` with Kafka's code where the broker rejects the login."""
         self.version_for(ApiKey.SASL_HANDSHAKE, at_least=FIRST_HANDSHAKE_VERSION)
         login = sasl_login(mechanism)
         try:
@@ -114,14 +114,14 @@ class WireClient:
         self._socket.close()
 
     def interrupt(self) -> None:
-        """From another thread: whoever waits for an answer here gets an `UnreachableError` instead."""
+        """From another thread: a request that waits for its response raises `UnreachableError`."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
-            pass  # nobody was connected any more
+            pass  # the connection was closed already
 
     def api_versions(self) -> dict[int, tuple[int, int]]:
-        """What the broker announces: API key to lowest and highest version. Asked once per connection."""
+        """The broker's API keys with lowest and highest version. Requested once per connection."""
         return dict(self._offered_apis().ranges)
 
     def _offered_apis(self) -> OfferedApis:
@@ -136,9 +136,9 @@ class WireClient:
         return self._offered
 
     def send(self, api_key: int, request: Message, version: int | None = None) -> Message:
-        """Ask, and return the answer; `version` is the highest both sides know unless given.
+        """Send a request and return the response; `version` defaults to the highest that both sides know.
 
-        Errors within the answer are the caller's to judge. Trouble on the way is a `ClientError`.
+        Error codes inside the response are left to the caller. Connection failures raise `ClientError`.
         """
         chosen = self.version_for(api_key) if version is None else version
         frame = self._exchange(api_key, chosen, request)
@@ -146,7 +146,7 @@ class WireClient:
         return decode_response(api_key, chosen, memoryview(frame)[position:])
 
     def send_unanswered(self, api_key: int, request: Message, version: int | None = None) -> None:
-        """Send a request that is not answered: a produce with acks=0."""
+        """Send a request without a response: a produce with acks=0."""
         self._send_frame(api_key, self.version_for(api_key) if version is None else version, request)
 
     def version_for(self, api_key: int, *, at_least: int = 0) -> int:
@@ -187,7 +187,7 @@ class WireClient:
             raise UnreachableError(f"cannot send to {self.address}: {error}") from None
 
     def _receive(self, size: int, deadline: float) -> bytes:
-        """Receive exactly `size` bytes, making room only for what has come."""
+        """Receive exactly `size` bytes, allocating memory only for what has arrived."""
         received = bytearray()
         while len(received) < size:
             left = deadline - time.monotonic()
@@ -205,7 +205,7 @@ Step = Callable[[WireClient], None]
 
 
 def opening_steps(tls: ssl.SSLContext | None, mechanism: SaslMechanism | None) -> list[Step]:
-    """What a connection goes through before its first request: a `security.protocol` says which of them."""
+    """The steps that open a connection, as `security.protocol` requires them."""
     steps: list[Step] = [WireClient.connect]
     if tls is not None:
         steps.append(lambda client: client.wrap_tls(tls))
@@ -218,14 +218,14 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class WireSecurity(NamedTuple):
-    """What one connection needs; a mechanism serves one login only."""
+    """TLS context and SASL mechanism of one connection; a mechanism serves one login only."""
 
     tls: ssl.SSLContext | None = None
     mechanism: SaslMechanism | None = None
 
 
 def wire_security(properties: Mapping[str, str]) -> WireSecurity:
-    """By `security.protocol` and its companions; raises `InvalidConfigError` for what cannot be done."""
+    """From `security.protocol` and the related keys; raises `InvalidConfigError` for unusable settings."""
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
         raise InvalidConfigError(f"security.protocol={protocol} is none of {', '.join(PROTOCOLS)}")
@@ -250,7 +250,7 @@ def _mechanism(settings: Mapping[str, str]) -> SaslMechanism:
 
 
 def _tls_context(settings: Mapping[str, str]) -> ssl.SSLContext:
-    """Authorities from the trust store, else the system's; the client's own certificate where there is one."""
+    """Trusts the CAs of the trust store, else the system's; presents the client's certificate where there is one."""
     try:
         context = ssl.create_default_context(cafile=settings.get("ssl.ca.location"), cadata=settings.get("ssl.ca.pem"))
         context.check_hostname = settings.get("ssl.endpoint.identification.algorithm") != "none"
@@ -258,7 +258,7 @@ def _tls_context(settings: Mapping[str, str]) -> ssl.SSLContext:
         if location := settings.get("ssl.certificate.location"):
             context.load_cert_chain(location, settings.get("ssl.key.location"), password)
         elif key := settings.get("ssl.key.pem"):
-            # Python reads certificates from files only; this one belongs to us alone and is gone at once.
+            # Python reads certificates from files only; this one is private and deleted at once.
             with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
                 file.write(f"{key}\n{settings.get('ssl.certificate.pem', '')}\n")
                 file.flush()

@@ -55,7 +55,7 @@ SET, DELETE = 0, 1
 
 
 class ResourceKind(IntEnum):
-    """What a config belongs to, by Kafka's numbers."""
+    """Kafka's numbers of config resource types."""
 
     TOPIC = 2
     BROKER = 4
@@ -65,7 +65,7 @@ class ResourceKind(IntEnum):
 
 
 def raise_for(error_code: int, message: str | None = None, *, about: str = "") -> None:
-    """Raise when a response carries an error; the broker's text wins over the bare name."""
+    """Raise when a response carries an error; the broker's text is preferred to the bare name."""
     if error_code:
         code = ErrorCode(error_code) if error_code in ErrorCode._value2member_map_ else None
         text = message or (code.name if code is not None else f"error {error_code}")
@@ -76,14 +76,14 @@ def raise_for(error_code: int, message: str | None = None, *, about: str = "") -
 
 
 class CoordinatorKey(IntEnum):
-    """What a coordinator is asked for by, by Kafka's numbers."""
+    """Kafka's numbers of coordinator key types."""
 
     GROUP = 0
     TRANSACTION = 1
 
 
 def find_coordinator(client: WireClient, key: str, kind: CoordinatorKey) -> int:
-    """The broker that coordinates a group or a transactional id; any broker knows."""
+    """The broker that coordinates a group or a transactional id; any broker can answer."""
     request = Message(key=key, key_type=int(kind), coordinator_keys=[key])
     answer = client.send(ApiKey.FIND_COORDINATOR, request)
     found = answer.coordinators[0] if answer.coordinators else answer
@@ -154,7 +154,7 @@ class LogDir:
 def describe_log_dirs(client: WireClient, topics: Sequence[str] | None = None) -> list[LogDir]:
     """The log directories of the broker at the other end, with all replicas or only those of `topics`.
 
-    A topic filter is applied here: the request would have to name every partition.
+    Topics are filtered here, since the request would have to list every partition.
     """
     answer = client.send(ApiKey.DESCRIBE_LOG_DIRS, Message(topics=None))
     raise_for(answer.error_code)
@@ -182,7 +182,7 @@ def _log_dir(result: Any, wanted: set[str] | None) -> LogDir:
 
 
 def list_offsets(client: WireClient, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | ClientError]:
-    """As `Admin.try_list_offsets`, for the special timestamps librdkafka does not know; asks one leader."""
+    """As `Admin.try_list_offsets`, for the special timestamps librdkafka does not know; sent to one leader."""
     topics: dict[str, list[Message]] = {}
     for partition, timestamp in wanted.items():
         entry = Message(partition_index=partition.partition, current_leader_epoch=-1, timestamp=timestamp)
@@ -208,7 +208,7 @@ def _offset(partition: Any) -> int | ClientError:
     return int(partition.offset)
 
 
-# Partitions on the move, and who may lead
+# Reassignments and eligible leaders
 
 
 class Reassignment(NamedTuple):
@@ -326,7 +326,7 @@ class TransactionDescription:
 
 @dataclass(frozen=True, slots=True)
 class ActiveProducer:
-    """What a partition remembers of a producer."""
+    """A partition's state of a producer."""
 
     producer_id: int
     producer_epoch: int
@@ -339,14 +339,14 @@ class ActiveProducer:
 
 
 def transaction_coordinator(client: WireClient, transactional_id: str) -> int:
-    """The broker that looks after a transactional id; any broker knows."""
+    """The broker that coordinates a transactional id; any broker can answer."""
     return find_coordinator(client, transactional_id, CoordinatorKey.TRANSACTION)
 
 
 def list_transactions(
     client: WireClient, *, longer_than_ms: int = -1, pattern: str | None = None
 ) -> list[TransactionListing]:
-    """All that this broker coordinates, or those that last long and whose id fits an RE2 pattern."""
+    """Transactions that this broker coordinates, filtered by duration and by an RE2 pattern of the id where given."""
     request = Message(
         state_filters=[], producer_id_filters=[], duration_filter=longer_than_ms, transactional_id_pattern=pattern
     )
@@ -367,7 +367,7 @@ def describe_transaction(client: WireClient, transactional_id: str) -> Transacti
         found.producer_epoch,
         found.transaction_state,
         found.transaction_timeout_ms,
-        _known(found.transaction_start_time_ms),
+        _none_if_negative(found.transaction_start_time_ms),
         tuple(TopicPartition(topic.topic, one) for topic in found.topics for one in topic.partitions),
     )
 
@@ -384,14 +384,14 @@ def active_producers(client: WireClient, partition: TopicPartition) -> list[Acti
             one.last_sequence,
             one.last_timestamp,
             one.coordinator_epoch,
-            _known(one.current_txn_start_offset),
+            _none_if_negative(one.current_txn_start_offset),
         )
         for one in found.active_producers
     ]
 
 
 def abort_in_partition(client: WireClient, partition: TopicPartition, producer: ActiveProducer) -> None:
-    """End a producer's open transaction in one partition, whatever its coordinator knows of it."""
+    """Abort a producer's open transaction in one partition, regardless of the coordinator's state."""
     marker = Message(
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
@@ -404,7 +404,7 @@ def abort_in_partition(client: WireClient, partition: TopicPartition, producer: 
 
 
 def terminate_transaction(client: WireClient, transactional_id: str) -> int:
-    """Take a transactional id over, which aborts its transaction; returns the code of the coordinator's answer."""
+    """Take over a transactional id, which aborts its transaction; returns the coordinator's error code."""
     request = Message(
         transactional_id=transactional_id, transaction_timeout_ms=ONE_MINUTE_MS, producer_id=-1, producer_epoch=-1
     )
@@ -412,6 +412,6 @@ def terminate_transaction(client: WireClient, transactional_id: str) -> int:
     return error_code
 
 
-def _known(number: Any) -> int | None:
-    """Kafka writes -1 for what is not known."""
+def _none_if_negative(number: Any) -> int | None:
+    """Kafka's -1 for an unknown value becomes `None`."""
     return None if number < 0 else int(number)

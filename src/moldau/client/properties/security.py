@@ -1,6 +1,6 @@
 """TLS and SASL keys of the Java clients, for librdkafka.
 
-JAAS lines become user and password, Java key stores become PEM text (`client.properties.keystores` opens them).
+JAAS lines become user and password, Java key stores become PEM text (`client.properties.keystores` reads them).
 Start at `security_settings`.
 """
 

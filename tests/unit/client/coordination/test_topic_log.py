@@ -192,7 +192,7 @@ def test_a_record_that_cannot_be_applied_is_logged_and_passed_over(caplog: pytes
             assert service.log.applied_offset == 1
 
     run(story)
-    assert "record 0 of memory-0 could not be applied and is passed over" in caplog.text
+    assert "record 0 of memory-0 could not be applied and is skipped" in caplog.text
 
 
 def test_nothing_is_applied_while_somebody_looks_at_the_state() -> None:
