@@ -18,7 +18,7 @@ from tests.integration.cli_commands import Terminal
 from tests.oracle.apache_kafka import needs_apache_kafka, run_tool
 
 from moldau.client.admin import Admin
-from moldau.client.wire_groups import commit_for_good, is_reset
+from moldau.client.groups import commit_for_good, is_reset
 from moldau.core.ids import TopicPartition as Partition
 from moldau.testing import Broker
 

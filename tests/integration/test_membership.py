@@ -9,8 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from moldau.client.admin import Admin
-from moldau.client.election import Election, Leader
-from moldau.client.membership import Assigned, Membership
+from moldau.client.coordination.membership import Assigned, Election, Leader, Membership
 from moldau.testing import Broker
 
 logger = logging.getLogger("tests.membership")

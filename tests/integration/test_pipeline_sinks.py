@@ -18,9 +18,8 @@ from tests import open_clients
 from moldau.cli.main import main
 from moldau.client.admin import Admin
 from moldau.client.errors import ClientError
-from moldau.client.groups import Groups
+from moldau.client.groups import Groups, commit_for_good, remove_static_member
 from moldau.client.partitioners import hashed_partition
-from moldau.client.wire_groups import commit_for_good, remove_static_member
 from moldau.core import ids
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.checkpoint import kafka_offsets, source_lines

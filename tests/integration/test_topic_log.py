@@ -14,9 +14,9 @@ from confluent_kafka import Producer
 from tests.integration.killable import KillableBroker
 
 from moldau.client.admin import Admin
-from moldau.client.compacted_topic import CompactedTopic
+from moldau.client.coordination.compacted_topic import CompactedTopic
+from moldau.client.coordination.topic_log import LogRecord, LogWrite, RecordTooLargeError, TopicLog, TopicLogError
 from moldau.client.errors import ClientError, FencedError
-from moldau.client.topic_log import LogRecord, LogWrite, RecordTooLargeError, TopicLog, TopicLogError
 from moldau.core.errors import StartupError
 from moldau.testing import Broker
 

@@ -10,10 +10,9 @@ from typing import NamedTuple
 import pytest
 from tests.oracle.apache_kafka import ApacheKafka, free_port, needs_apache_kafka
 
-from moldau.client.admin import Admin
+from moldau.client.admin import Admin, alter_scram_credentials
+from moldau.client.coordination.membership import GroupMember
 from moldau.client.errors import ClientError
-from moldau.client.membership import GroupMember
-from moldau.client.scram import alter_credentials
 from moldau.client.wire import WireClient
 from moldau.client.wire_admin import describe_log_dirs
 from moldau.core.errors import ErrorCode
@@ -60,7 +59,7 @@ def kafka() -> Iterator[SaslKafka]:
     with ApacheKafka(None, settings):
         bootstrap = f"127.0.0.1:{plaintext}"
         for name in MECHANISMS[1:]:
-            alter_credentials(Admin(bootstrap), USER, {name: (PASSWORD, 4096)}, ())
+            alter_scram_credentials(Admin(bootstrap), USER, {name: (PASSWORD, 4096)}, ())
         yield SaslKafka(bootstrap, sasl)
 
 

@@ -1,8 +1,9 @@
-"""The way to a cluster, as any stranger has it: librdkafka with Java's properties, and `wire` for the rest.
+"""Kafka clients: librdkafka configured with Java's properties, and `wire` for requests that librdkafka lacks.
 
 For applications, a toolkit: `Producer` and `Consumer` with typed records, `ListenerApp` for functions that are called
 per record, `ExactlyOnce` for transactions, `SqliteOffsetStore` for offsets kept with the results. docs/clients.md shows
-each in a few lines. Names are imported when first used, because the command-line tools live here too and start often.
+each in a few lines. Names are imported when first used, because the command-line tools import this package too and must
+start fast.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
     from moldau.client.consumer import Consumer
     from moldau.client.errors import ClientError, FencedError, SchemaRegistryError, SerializationError, UnreachableError
     from moldau.client.exactly_once import ExactlyOnce
-    from moldau.client.listener_workers import Received
-    from moldau.client.listeners import ListenerApp, ListenerError
+    from moldau.client.listeners.app import ListenerApp, ListenerError
+    from moldau.client.listeners.retries import Failure, Origin, RetryPolicy
+    from moldau.client.listeners.workers import Received
     from moldau.client.offset_store import AlreadyProcessedError, OffsetStore, SeekToStored, SqliteOffsetStore
     from moldau.client.partitioners import Partitioner, hashed_partition
     from moldau.client.producer import Producer
     from moldau.client.rebalancing import RebalanceListener
     from moldau.client.records import Delivery, ProducerRecord, Record
-    from moldau.client.retries import Failure, Origin, RetryPolicy
     from moldau.client.serialization import prepared_serde
     from moldau.core.errors import InvalidConfigError
     from moldau.core.ids import TopicPartition
@@ -142,14 +143,14 @@ _MODULES = {
         *("ClientError", "FencedError", "SchemaRegistryError", "SerializationError", "UnreachableError"),
     ),
     "moldau.client.exactly_once": ("ExactlyOnce",),
-    "moldau.client.listener_workers": ("Received",),
-    "moldau.client.listeners": ("ListenerApp", "ListenerError"),
+    "moldau.client.listeners.workers": ("Received",),
+    "moldau.client.listeners.app": ("ListenerApp", "ListenerError"),
     "moldau.client.offset_store": ("AlreadyProcessedError", "OffsetStore", "SeekToStored", "SqliteOffsetStore"),
     "moldau.client.partitioners": ("Partitioner", "hashed_partition"),
     "moldau.client.producer": ("Producer",),
     "moldau.client.rebalancing": ("RebalanceListener",),
     "moldau.client.records": ("Delivery", "ProducerRecord", "Record"),
-    "moldau.client.retries": ("Failure", "Origin", "RetryPolicy"),
+    "moldau.client.listeners.retries": ("Failure", "Origin", "RetryPolicy"),
     "moldau.client.serialization": ("prepared_serde",),
     "moldau.core.errors": ("InvalidConfigError",),
     "moldau.core.ids": ("TopicPartition",),

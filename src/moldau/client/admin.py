@@ -1,7 +1,7 @@
-"""The cluster's administration, as plain calls that answer with values or raise.
+"""Cluster administration through librdkafka's admin client: blocking calls that return values or raise.
 
-Over librdkafka's admin client, whose futures are waited for here so that its log lines come out and
-Ctrl-C works meanwhile. What it cannot ask is in `client.wire`. Start at `Admin`.
+While a call waits for its futures, librdkafka's log lines are reported and Ctrl-C works. Requests that librdkafka does
+not offer are in `client.wire_admin`. Start at `Admin`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,9 @@ from moldau.client.waiting import BlockingCall, GivenUpError, never, served
 from moldau.core.errors import ErrorCode, InvalidConfigError
 from moldau.core.ids import TopicPartition
 
-if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
-
-    from moldau.client.wire import WireClient
-
 __all__ = [
     "CONFIG_SOURCES",
+    "SCRAM_MECHANISMS",
     "Admin",
     "ClusterDescription",
     "ConfigEntry",
@@ -34,7 +30,15 @@ __all__ = [
     "Node",
     "PartitionDescription",
     "TopicDescription",
+    "alter_scram_credentials",
+    "describe_scram_credentials",
 ]
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+    from moldau.client.wire import WireClient
+
 
 DEFAULT_TIMEOUT_MS = 60_000
 POLL_S = 0.05
@@ -88,7 +92,7 @@ class ConfigEntry:
     name: str
     value: str | None
     source: str
-    """Kafka's name of the level that decides, such as `DYNAMIC_TOPIC_CONFIG`."""
+    """Kafka's name of the level that the value comes from, such as `DYNAMIC_TOPIC_CONFIG`."""
     is_sensitive: bool
     is_read_only: bool
     synonyms: tuple[ConfigSynonym, ...] = field(default=())
@@ -97,7 +101,7 @@ class ConfigEntry:
 class Admin:
     """One connection to a cluster. `report` receives the client's own log lines.
 
-    Every call waits for its answer, for `timeout_ms` at most; as soon as `is_over()`, it raises `GivenUpError`.
+    Every call blocks until its response, for `timeout_ms` at most; once `is_over()` is true, it raises `GivenUpError`.
     """
 
     def __init__(
@@ -223,7 +227,7 @@ class Admin:
     def list_offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """The offset for a timestamp or one of Kafka's special values (-1 latest, -2 earliest, ...) per partition.
 
-        -1 means that no record is that young. Partitions that fail raise a `ClientError`.
+        -1 means that no record is that new. Partitions that fail raise a `ClientError`.
         """
         return {partition: _must(answer) for partition, answer in self.try_list_offsets(wanted).items()}
 
@@ -232,7 +236,7 @@ class Admin:
         answers = self._listed_offsets(wanted)
         stale = [place for place, answer in answers.items() if _is_of_another_epoch(answer)]
         if stale:
-            # A leader that was restarted has another epoch, which librdkafka learns of with its topic.
+            # A restarted leader has a new epoch, which librdkafka learns from the topic's metadata.
             self._metadata()
             answers |= self._listed_offsets({place: wanted[place] for place in stale})
         return answers
@@ -270,9 +274,8 @@ class Admin:
     # Other requests
 
     def wire(self, node_id: int | None = None) -> WireClient:
-        """A connection for what librdkafka cannot ask: to the given broker, or to any."""
-        from moldau.client.wire import WireClient
-        from moldau.client.wire_security import wire_security
+        """A connection for requests that librdkafka does not offer: to the given broker, or to any."""
+        from moldau.client.wire import WireClient, wire_security
 
         if self._nodes is None:
             self._nodes = self.describe_cluster().nodes
@@ -313,7 +316,7 @@ class Admin:
             time.sleep(POLL_S)
 
     def _serve(self) -> None:
-        """While waiting: let log lines out, and give up where the program is to end."""
+        """While waiting: poll for log lines, and give up once the program is ending."""
         served(self.client.poll, 0)
         if self._is_over():
             raise GivenUpError("the program ended before a broker answered")
@@ -331,7 +334,7 @@ class Admin:
     def _by_partition(
         self, futures: Mapping[Any, Future[Any]], read: Callable[[Any], int]
     ) -> dict[TopicPartition, int | ClientError]:
-        """What each partition was answered, or its error."""
+        """Each partition's result, or its error."""
         answers: dict[TopicPartition, int | ClientError] = {}
         for key, future in futures.items():
             partition = TopicPartition(key.topic, key.partition)
@@ -430,3 +433,38 @@ def _config_entry(found: Any) -> ConfigEntry:
 
 def _source(source: Any) -> str:
     return CONFIG_SOURCES.get(getattr(source, "value", source), "UNKNOWN")
+
+
+SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+def describe_scram_credentials(admin: Admin, users: Sequence[str]) -> dict[str, list[tuple[str, int]]]:
+    """Mechanism and iterations by user; all users when none are named."""
+    futures = admin.client.describe_user_scram_credentials(list(users) or None, request_timeout=admin.timeout_s)
+    found = admin.wait_for_all(futures) if isinstance(futures, dict) else admin.wait_for(futures)
+    return {
+        user: [(info.mechanism.name.replace("_", "-"), info.iterations) for info in description.scram_credential_infos]
+        for user, description in found.items()
+    }
+
+
+def alter_scram_credentials(
+    admin: Admin, user: str, passwords: Mapping[str, tuple[str, int]], dropped: Sequence[str]
+) -> None:
+    """Set a password with its iterations per mechanism, and remove mechanisms."""
+    from confluent_kafka.admin import (
+        ScramCredentialInfo,
+        ScramMechanism,
+        UserScramCredentialAlteration,
+        UserScramCredentialDeletion,
+        UserScramCredentialUpsertion,
+    )
+
+    changes: list[UserScramCredentialAlteration] = [
+        UserScramCredentialUpsertion(
+            user, ScramCredentialInfo(ScramMechanism[mechanism.replace("-", "_")], iterations), password.encode()
+        )
+        for mechanism, (password, iterations) in passwords.items()
+    ]
+    changes += [UserScramCredentialDeletion(user, ScramMechanism[name.replace("-", "_")]) for name in dropped]
+    admin.wait_for_all(admin.client.alter_user_scram_credentials(changes, request_timeout=admin.timeout_s))

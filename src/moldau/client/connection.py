@@ -1,22 +1,26 @@
 """librdkafka clients built from Java properties.
 
-Every tool gets its producer, consumer or admin client here, so that properties are translated and
-errors in them are worded in one place; what clients log is `client.connection_log`. Start at `build`.
+Every tool and every class of the toolkit builds its producer, consumer or admin client here, so that properties are
+translated (`client.properties.translation`) and errors in them reported in one place. `rendered_properties` turns the
+properties of an application, of any plain type, into text. Log lines of clients are in `client.connection_log`. Start
+at `build`.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from moldau.client.connection_log import CONNECTED_DEBUG, ConnectionLog, Report
-from moldau.client.properties import Kind, Translated, translate
+from moldau.client.properties.translation import Kind, Translated, translate
 from moldau.core.errors import InvalidConfigError
 from moldau.core.properties import parse_properties
 
-__all__ = ["Report", "build", "load_properties", "normalize_servers"]
+__all__ = ["Report", "build", "load_properties", "log_report", "normalize_servers", "rendered_properties"]
+
 
 Client = TypeVar("Client")
 _ALIASES = {
@@ -28,13 +32,13 @@ _ALIASES = {
     "max.in.flight": "max.in.flight.requests.per.connection",
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
 }
-"""Names that librdkafka puts in place of the ones it was given, and the ones people know."""
+"""librdkafka's canonical names of properties, as they occur in its errors, and the names that users know."""
 
 _UNKNOWN_KEY = re.compile(r'No such configuration property: "([^"]+)"')
 
 
 def load_properties(location: str) -> dict[str, str]:
-    """Read a client properties file; raises `InvalidConfigError` in one line when that cannot be done."""
+    """Read a client properties file; raises `InvalidConfigError` when that fails."""
     try:
         return parse_properties(Path(location).read_text())
     except OSError as error:
@@ -44,7 +48,7 @@ def load_properties(location: str) -> dict[str, str]:
 
 
 def normalize_servers(servers: str) -> str:
-    """A bootstrap list without blanks and chroots; the any-address 0.0.0.0 stands for this machine.
+    """A bootstrap list without blanks and chroots; the wildcard address 0.0.0.0 becomes 127.0.0.1.
 
     Raises `InvalidConfigError` where an entry is not `host:port`.
     """
@@ -73,15 +77,15 @@ def build(
     title: str,
     extra: Mapping[str, Any] | None = None,
 ) -> tuple[Client, Translated]:
-    """Make a client; properties that librdkafka does not know are named in a warning and left out.
+    """Create a client; properties that librdkafka does not know are ignored with a warning.
 
-    `extra` holds librdkafka settings that go past the translation, such as callbacks.
+    `extra` holds librdkafka settings that are not translated, such as callbacks.
     """
     from confluent_kafka import KafkaException
 
     translated = translate(properties, kind)
     if translated.settings.get("group.id") == "":
-        # librdkafka's binding takes the whole process down over this.
+        # librdkafka's Python binding crashes the process for an empty group.id.
         raise InvalidConfigError("group.id must not be empty")
     for warning in translated.warnings:
         report("WARN", warning)
@@ -92,15 +96,41 @@ def build(
         try:
             return factory(settings), translated
         except KafkaException as error:
-            complaint = error.args[0].str()
-            unknown = _UNKNOWN_KEY.search(complaint)
+            message = error.args[0].str()
+            unknown = _UNKNOWN_KEY.search(message)
             if unknown is None or unknown.group(1) not in settings:
-                raise InvalidConfigError(_with_known_names(complaint)) from None
+                raise InvalidConfigError(_with_known_names(message)) from None
             report("WARN", f"{unknown.group(1)} has no counterpart here and is left out")
             del settings[unknown.group(1)]
 
 
-def _with_known_names(complaint: str) -> str:
+def _with_known_names(message: str) -> str:
     for name, known in _ALIASES.items():
-        complaint = complaint.replace(f'"{name}"', f'"{known}"').replace(f"`{name}`", f"`{known}`")
-    return complaint
+        message = message.replace(f'"{name}"', f'"{known}"').replace(f"`{name}`", f"`{known}`")
+    return message
+
+
+logger = logging.getLogger("moldau.client")
+
+
+def log_report(level: str, text: str) -> None:
+    """The default `report` of the toolkit: librdkafka's log lines go to the logger `moldau.client`."""
+    logger.log(logging.ERROR if level == "ERROR" else logging.WARNING, "%s", text)
+
+
+def rendered_properties(servers: str | None, properties: Mapping[str, object] | None) -> dict[str, str]:
+    """Properties as text, with a checked `bootstrap.servers`; `servers` overrides the one in the properties.
+
+    Raises `InvalidConfigError` where no server is named or a value is not plain.
+    """
+    rendered = {key: _render(key, value) for key, value in (properties or {}).items() if value is not None}
+    rendered["bootstrap.servers"] = normalize_servers(servers or rendered.get("bootstrap.servers", ""))
+    return rendered
+
+
+def _render(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise InvalidConfigError(f"{key} must be text, a number or a truth value, not {type(value).__name__}")

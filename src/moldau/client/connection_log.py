@@ -1,9 +1,9 @@
-"""What clients say about their connections: one line when a broker goes away, one when it is back, few in between.
+"""Log lines about connections: one when a broker becomes unreachable, one when it is back, few in between.
 
 librdkafka logs every failed attempt to connect, up to twenty a second for each client. Here its log lines become
-events (`parse_log_line`), events become few lines (`ConnectionStates.lines`), and a thin shell hands those to whoever
-reports them (`ConnectionLog`). All clients of a process that report to the same place share one `ConnectionLog`, so a
-program with ten clients says once that a broker is away. Start at `ConnectionStates.lines`.
+events (`parse_log_line`), events become few lines (`ConnectionStates.lines`), and `ConnectionLog` passes those to a
+`Report`. All clients of a process that report to the same place share one `ConnectionLog`, so a
+program with ten clients logs once that a broker is unreachable. Start at `ConnectionStates.lines`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Report = Callable[[str, str], None]
 """Takes a level (`WARN`, `ERROR`) and a text."""
 
 REMINDER_S = 30.0
-"""How often a broker that stays away, or a complaint that stays true, is mentioned again."""
+"""How often a broker that stays unreachable, or an error that persists, is logged again."""
 
 RESTART_S = 2.0
-"""A connection that has worked may break for so long without a word: brokers restart."""
+"""A connection that worked may be lost for this long without a log line: brokers restart."""
 
 CONNECTED_DEBUG = "feature"
 """The debug context in which librdkafka logs that a broker has answered a new connection. It logs failed attempts at
-its normal level, but a success only as debug output; this context says next to nothing else."""
+its normal level, but a success only as debug output; this context logs next to nothing else."""
 
 _WARNING, _CRITICAL = 30, 50
 """Levels of Python's `logging`, which the binding translates librdkafka's into."""
@@ -59,12 +59,12 @@ class BrokerFailed(NamedTuple):
     """A connection to a broker failed."""
 
     broker: str
-    """The broker as the client was told of it: `host:port`."""
+    """The broker as the client knows it: `host:port`."""
     endpoint: str
-    """The resolved address and port; empty where librdkafka does not tell."""
+    """The resolved address and port; empty where librdkafka does not log it."""
     reason: str
     is_timeout: bool = False
-    """The broker was waited for, which takes seconds already."""
+    """The failure is a timeout, so seconds have passed already."""
 
 
 class BrokerAnswered(NamedTuple):
@@ -74,7 +74,7 @@ class BrokerAnswered(NamedTuple):
 
 
 class Complaint(NamedTuple):
-    """Anything else that is worth a line."""
+    """Any other line worth logging."""
 
     level: str
     text: str
@@ -89,7 +89,7 @@ class Line(NamedTuple):
 
 
 def parse_log_line(level: int, facility: str, text: str) -> Event | None:
-    """What a log line of librdkafka tells; `None` for its chatter. `level` is one of Python's `logging`."""
+    """The event in a log line of librdkafka; `None` for lines of no interest. `level` is one of Python's `logging`."""
     text = _THREAD.sub("", text)
     if facility == "APIVERSION" and text.endswith("Broker API support:"):
         found = _BROKER.match(text)
@@ -106,12 +106,12 @@ def _failure(text: str) -> BrokerFailed | None:
     if found is None:
         return None
     broker, rest = found["name"], found["rest"]
-    # A coordinator's connection bears a name of its own; where it leads stands behind that.
+    # A connection to a coordinator has a name of its own, followed by the broker's address.
     if ":" not in broker and (node := _NODE.match(rest)):
         broker, rest = node["node"], node["rest"]
     state = _STATE.search(rest)
     if state is not None and state["state"].startswith("AUTH"):
-        # The broker has answered and refused: its next answer to a connection is no news.
+        # The broker has answered with a rejection, so it is reachable: this is not an outage.
         return None
     reason = _STATE.sub("", rest)
     connect = _CONNECT.match(reason)
@@ -128,24 +128,24 @@ class _Outage:
     """All names under which this broker failed, as `_same_names` gives them."""
     began_s: float
     clients: set[Hashable] = field(default_factory=set)
-    """Those that have reported it. Only they can report its end: librdkafka hands log lines over when a client is
-    polled, so what another client says now may be an hour old."""
+    """The clients that have reported it. Only they can report its end: librdkafka delivers log lines when a client is
+    polled, so a line of another client may be an hour old."""
     said_s: float | None = None
 
 
 def _same_names(broker: str, endpoint: str = "") -> set[str]:
-    """What a broker is known by; this machine's usual names count as one, since brokers on it mix them."""
+    """All names of a broker; the usual names of this machine count as one, since brokers on it mix them."""
     return {_LOOPBACK.sub("localhost", name) for name in (broker, endpoint) if name}
 
 
 def _is_coordinator(broker: str) -> bool:
-    """The connections to coordinators are named after their purpose. They lead to a broker with a name of its own."""
+    """The connections to coordinators are named after their purpose. The broker they lead to has another name."""
     return ":" not in broker
 
 
 @dataclass(slots=True)
 class ConnectionStates:
-    """Which brokers are away, and what was said about it. No clock: every event comes with its time."""
+    """Which brokers are unreachable, and what was logged about it. No clock: every event comes with its time."""
 
     _outages: list[_Outage] = field(default_factory=list)
     _have_answered: set[str] = field(default_factory=set)
@@ -153,24 +153,24 @@ class ConnectionStates:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether some broker is away and no other is known to answer: then waiting for an answer has no point."""
+        """Whether some broker is unreachable and no other is known to answer: then waiting is pointless."""
         away: set[str] = set().union(*(outage.names for outage in self._outages))
         return bool(away) and all(_is_coordinator(name) or name in away for name in self._have_answered)
 
     def lines(self, client: str, event: Event, now_s: float, source: Hashable = None) -> list[Line]:
-        """The lines that an event of a client is worth, which for most events is none.
+        """The lines to log for an event of a client; for most events there are none.
 
-        `client` names it in the lines; `source` tells it from others of that name.
+        `client` names it in the lines; `source` distinguishes it from others of that name.
         """
         match event:
             case BrokerFailed():
-                return self._failed(client, event, now_s, source)
+                return self._on_failed(client, event, now_s, source)
             case BrokerAnswered():
-                return self._answered(client, event, now_s, source)
+                return self._on_answered(client, event, now_s, source)
             case Complaint():
-                return self._complained(client, event, now_s)
+                return self._on_complaint(client, event, now_s)
 
-    def _failed(self, client: str, event: BrokerFailed, now_s: float, source: Hashable) -> list[Line]:
+    def _on_failed(self, client: str, event: BrokerFailed, now_s: float, source: Hashable) -> list[Line]:
         if _is_coordinator(event.broker) and self._outages:
             return []
         outage = self._outage_of(event, now_s)
@@ -189,7 +189,7 @@ class ConnectionStates:
         return [Line("WARN", f"[{client}] {text}")]
 
     def _outage_of(self, event: BrokerFailed, now_s: float) -> _Outage:
-        """The outage that this failure belongs to, a new one if need be."""
+        """The outage that this failure belongs to, created if needed."""
         names = _same_names(event.broker, event.endpoint)
         for outage in self._outages:
             if outage.names & names or all(map(_is_coordinator, outage.names)):
@@ -198,7 +198,7 @@ class ConnectionStates:
         self._outages.append(_Outage(names, now_s))
         return self._outages[-1]
 
-    def _answered(self, client: str, event: BrokerAnswered, now_s: float, source: Hashable) -> list[Line]:
+    def _on_answered(self, client: str, event: BrokerAnswered, now_s: float, source: Hashable) -> list[Line]:
         names = _same_names(event.broker)
         self._have_answered |= names
         ended = [outage for outage in self._outages if outage.names & names and source in outage.clients]
@@ -206,10 +206,10 @@ class ConnectionStates:
         if all(outage.said_s is None for outage in ended):
             return []
         lasted_s = now_s - min(outage.began_s for outage in ended)
-        # At the level of the line that said it was away: whoever has seen that one wants to see this one.
+        # At the same level as the line about the failure, so that whoever saw that one sees this one.
         return [Line("WARN", f"[{client}] Broker {event.broker} answers again after {lasted_s:.0f} s")]
 
-    def _complained(self, client: str, event: Complaint, now_s: float) -> list[Line]:
+    def _on_complaint(self, client: str, event: Complaint, now_s: float) -> list[Line]:
         self._complaints = {text: at for text, at in self._complaints.items() if now_s - at < REMINDER_S}
         plain = _NUMBERS.sub("", event.text)
         if plain in self._complaints:
@@ -240,12 +240,12 @@ class ConnectionLog:
             return found
 
     def of_client(self, title: str) -> ClientLog:
-        """What a client is given as its `logger`; `title` names it in Kafka's way, as in `Producer clientId=x`."""
+        """The `logger` setting of a client; `title` names it in Kafka's way, as in `Producer clientId=x`."""
         return ClientLog(self, title)
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether no broker answers these clients, as far as their log lines tell by now."""
+        """Whether no broker answers these clients, as far as their log lines show."""
         with self._lock:
             return self._states.is_cut_off
 
@@ -270,7 +270,7 @@ class ClientLog:
 
     def log(self, level: int, template: str, *parts: Any) -> None:
         """Called by the binding with librdkafka's facility, the client's name and the text."""
-        # Most lines of the debug context are of no interest: one comparison has to be enough for them.
+        # Most lines of the debug context are of no interest and are dropped after one comparison.
         if level < _WARNING and (not parts or parts[0] != "APIVERSION"):
             return
         facility = str(parts[0]) if len(parts) > 1 else ""

@@ -1,7 +1,7 @@
-"""The consumer: typed records, Java's rules for automatic commits, and seeking whenever it is wanted.
+"""The consumer: typed records, Java's rules for automatic commits, and seeking at any time.
 
-Fetching, groups and rebalancing are librdkafka's. Offsets kept elsewhere are `client.offset_store`, threads
-`client.listeners`. Start at `Consumer.subscribe` and `Consumer.poll`.
+librdkafka does fetching, groups and rebalancing. Offsets stored outside Kafka are in `client.offset_store`, consumer
+threads in `client.listeners`. Start at `Consumer.subscribe` and `Consumer.poll`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import finalize
 
-from moldau.client.connection import Report, build
+from moldau.client.connection import Report, build, log_report, rendered_properties
 from moldau.client.connection_log import ConnectionLog
-from moldau.client.consumer_errors import passes_by_itself
-from moldau.client.errors import ClientError, SchemaRegistryError, SerializationError, client_error, noted_on
-from moldau.client.given_properties import log_report, rendered_properties
+from moldau.client.errors import (
+    ClientError,
+    SchemaRegistryError,
+    SerializationError,
+    client_error,
+    noted_on,
+    passes_by_itself,
+)
 from moldau.client.rebalancing import RebalanceListener, Rebalancing
 from moldau.client.records import Record
 from moldau.client.serialization import PartReader, without_serde_settings
@@ -61,7 +66,8 @@ class Consumer(Generic[K, V]):
             for record in consumer:
                 print(record.key, record.value)
 
-    Belongs to one thread; only `wakeup` may be called from others. Several threads take a consumer each, of one group.
+    Belongs to one thread; only `wakeup` may be called from others. To read with several threads, give each a consumer
+    of the same group.
 
     With automatic commits (`enable.auto.commit`, on by default) a record counts as done when the next one is asked for.
     What is done is committed every `auto.commit.interval.ms`, when partitions move to another member, and at the end:
@@ -76,9 +82,10 @@ class Consumer(Generic[K, V]):
         `confluent_kafka`. Without one, the class named by the properties `key.deserializer` and `value.deserializer`
         counts, and without that `STRING`. Serdes with a schema use `schema.registry.url` of the properties.
     report: gets the level and text of the client's own log lines; by default they go to the logger `moldau.client`.
-    is_over: asked while a commit or a question waits for a broker; once it returns true, `GivenUpError` is raised.
+    is_over: polled while a commit or another request waits for a broker; once it returns true, `GivenUpError` is
+    raised.
 
-    Raises `InvalidConfigError` for settings that make no sense. Whether the cluster can be reached shows later.
+    Raises `InvalidConfigError` for invalid settings. Does not wait for the cluster.
     """
 
     def __init__(
@@ -123,7 +130,7 @@ class Consumer(Generic[K, V]):
         self._woken = threading.Event()
         self._is_closed = False
         self._connections = ConnectionLog.to(report)
-        # librdkafka waits for the broker, for minutes, when a consumer that nobody closed is deleted.
+        # librdkafka blocks for minutes when a consumer that was not closed is garbage-collected without a broker.
         self._at_exit = finalize(self, close_within, self._rdkafka, CUT_OFF_S)
 
     # Choosing what to read
@@ -131,14 +138,14 @@ class Consumer(Generic[K, V]):
     def subscribe(self, topics: Iterable[str] | re.Pattern[str], *, listener: RebalanceListener | None = None) -> None:
         """Join the group and share these topics, or all whose names match a pattern, with its members.
 
-        Replaces an earlier subscription. `listener` is told, from inside a later `poll`, which partitions come and go.
-        Topics that do not exist yet are read once they do.
+        Replaces an earlier subscription. `listener` is called, from inside a later `poll`, when partitions are assigned
+        or revoked. Topics that do not exist yet are read once they do.
         """
         if self.group is None:
             raise InvalidConfigError("subscribe needs a group; without one, assign the partitions to read")
         if isinstance(topics, str):
             raise InvalidConfigError(f"topics must be a list of names: write [{topics!r}]")
-        names = [_anchored(topics)] if isinstance(topics, re.Pattern) else list(topics)
+        names = [_anchored_pattern(topics)] if isinstance(topics, re.Pattern) else list(topics)
         self._call(lambda: self._rdkafka.subscribe(names, **self._rebalancing.callbacks(listener)))
 
     def unsubscribe(self) -> None:
@@ -148,7 +155,7 @@ class Consumer(Generic[K, V]):
         self._call(self._rdkafka.unsubscribe)
 
     def assign(self, partitions: Collection[TopicPartition] | Mapping[TopicPartition, int]) -> None:
-        """Read exactly these partitions, without the group's say.
+        """Read exactly these partitions, without group assignment.
 
         A mapping gives the offset to start at for each. Without, reading starts at the group's committed offset, or as
         `auto.offset.reset` says.
@@ -168,11 +175,11 @@ class Consumer(Generic[K, V]):
 
         Must be called again within `max.poll.interval.ms`, or the group gives the partitions to others.
 
-        Raises `SerializationError` for a record that cannot be read; it is passed over, and the next `poll` goes on
-        behind it. Raises `SchemaRegistryError` where the registry cannot be asked for a record's schema; no record is
-        to blame, so the next `poll` reads this one again. Raises `ClientError` for what only the application can fix:
-        no permission, no offset to start at with `auto.offset.reset=none`, fenced by another consumer. Problems that
-        pass (a broker restarts, a topic is not there yet) are logged and waited out.
+        Raises `SerializationError` for a record that cannot be read; it is skipped, and the next `poll` continues
+        after it. Raises `SchemaRegistryError` where the registry cannot be reached for a record's schema; the record
+        may be fine, so the next `poll` reads it again. Raises `ClientError` for what only the application can fix:
+        no permission, no offset to start at with `auto.offset.reset=none`, fenced by another consumer. Transient
+        problems (a broker restarts, a topic does not exist yet) are logged and retried.
         """
         self._finish_handed_out()
         message = self._next_message(time.monotonic() + timeout_s)
@@ -193,7 +200,7 @@ class Consumer(Generic[K, V]):
     def poll_batch(self, max_records: int | None = None, timeout_s: float = 1.0) -> list[Record[K, V]]:
         """All records that have arrived, up to `max_records` (or `max.poll.records`); waits for the first only.
 
-        Errors are those of `poll`. After a `SerializationError` the next call begins behind the unreadable record, but
+        Errors are those of `poll`. After a `SerializationError` the next call begins after the unreadable record, but
         the readable ones before it come first: they are handed out, and the error is raised by the call after.
         """
         self._finish_handed_out()
@@ -203,7 +210,8 @@ class Consumer(Generic[K, V]):
         for _ in range(max_records or self._max_poll_records):
             message = self._next_message(deadline if not records else 0.0)
             if self._forgotten:
-                # A rebalance came between: what it took away will be read by others, or again by this one.
+                # A rebalance happened meanwhile: records of revoked partitions will be read by other members, or again
+                # here.
                 records = [record for record in records if record.topic_partition not in self._forgotten]
                 self._forgotten.clear()
             if message is None:
@@ -250,7 +258,7 @@ class Consumer(Generic[K, V]):
             _raise_partition_errors(done)
 
     def commit_async(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
-        """`commit` without waiting; a failure is left to the next commit to make good."""
+        """`commit` without waiting; after a failure, the next commit covers the same offsets."""
         wanted = dict(self._handed_out) if offsets is None else dict(offsets)
         if offsets is None:
             self._handed_out.clear()
@@ -275,9 +283,9 @@ class Consumer(Generic[K, V]):
     # Moving
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on with the record at `offset`, or the first one behind it. Works inside `partitions_assigned` too."""
+        """Continue with the record at `offset`, or the first one after it. Works inside `partitions_assigned` too."""
         self._handed_out.pop(partition, None)
-        if self._rebalancing.starts_at(partition, offset):
+        if self._rebalancing.set_start_if_assigning(partition, offset):
             return None
         wanted = _with_offsets({partition: offset})[0]
         deadline = time.monotonic() + SEEK_S
@@ -291,12 +299,12 @@ class Consumer(Generic[K, V]):
             time.sleep(0.01)
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Go to the first record that is still there; of all assigned partitions, unless some are named."""
+        """Seek to the first record that still exists; of all assigned partitions, unless some are named."""
         for partition in self.assignment() if partitions is None else list(partitions):
             self.seek(partition, BEGINNING)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Skip everything that is there now; of all assigned partitions, unless some are named."""
+        """Skip all records that exist now; of all assigned partitions, unless some are named."""
         for partition in self.assignment() if partitions is None else list(partitions):
             self.seek(partition, END)
 
@@ -306,20 +314,20 @@ class Consumer(Generic[K, V]):
         return offset if offset >= 0 else None
 
     def watermarks(self, partition: TopicPartition) -> tuple[int, int]:
-        """The first offset that is there and the one the next record will get."""
+        """The first offset that exists, and the one that the next record will get."""
         asked = _with_offsets({partition: UNSET})[0]
         low, high = self._wait(lambda: self._rdkafka.get_watermark_offsets(asked, self._timeout_s))
         return low, high
 
     def offsets_for_time(self, partitions: Iterable[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
-        """The first offsets whose records are not older; for partitions without such, the end."""
+        """The first offsets with records at or after the timestamp; the end, for partitions without such records."""
         asked = _with_offsets(dict.fromkeys(partitions, timestamp_ms))
         found = self._wait(lambda: self._rdkafka.offsets_for_times(asked, self._timeout_s))
         _raise_partition_errors(found)
         return {TopicPartition(at.topic, at.partition): at.offset for at in found}
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read nothing from these for now, and keep them. What was fetched already is dropped and fetched again."""
+        """Stop reading these partitions but keep them assigned. Records fetched already are fetched again later."""
         self._call(lambda: self._rdkafka.pause(_with_offsets(dict.fromkeys(partitions, UNSET))))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
@@ -328,7 +336,7 @@ class Consumer(Generic[K, V]):
     # About the group
 
     def group_membership(self) -> GroupMembership:
-        """Who this consumer is in its group just now, for `Transactions.add_offsets`."""
+        """This consumer's current membership in its group, for `Transactions.add_offsets`."""
         return self._call(self._rdkafka.consumer_group_metadata)
 
     # Ending
@@ -336,8 +344,8 @@ class Consumer(Generic[K, V]):
     def close(self, timeout_s: float = CLOSE_S) -> None:
         """Commit what is done, where commits are automatic, and leave the group. May be called again.
 
-        Takes no longer than `timeout_s`, and a second where no broker answers. What was not committed by then is read
-        again by whoever reads on, and the group notices after `session.timeout.ms` that this consumer has left.
+        Takes no longer than `timeout_s`, and one second where no broker answers. Records not committed by then are read
+        again by the next consumer, and the group notices after `session.timeout.ms` that this consumer has left.
         """
         if self._is_closed:
             return
@@ -345,11 +353,11 @@ class Consumer(Generic[K, V]):
         self._is_closed = True
         self._at_exit.detach()
         leaving = BlockingCall(self._leave)
-        # Listeners are told in this thread, as before, while that one waits for the broker.
+        # Listeners are still called in this thread, while the other one waits for the broker.
         self._rebalancing.run = leaving.run_in_caller
         leaving.start()
         if leaving.wait(min(timeout_s, CUT_OFF_S) if self._connections.is_cut_off else timeout_s):
-            self._translated(leaving.answer)
+            self._with_client_errors(leaving.answer)
         elif self.group is not None:
             self._report("WARN", f"Group {self.group}: no broker answered, so it was left without a commit")
 
@@ -365,10 +373,10 @@ class Consumer(Generic[K, V]):
         with noted_on(error, "closing the consumer"):
             self.close(INTERRUPTED_S if is_interrupted else CLOSE_S)
 
-    # Inside
+    # Internals
 
     def _next_message(self, deadline: float) -> Message | None:
-        """The next record as librdkafka has it, before the deadline; in slices, for `wakeup` and Ctrl-C."""
+        """librdkafka's next message before the deadline; polls in slices, so that `wakeup` and Ctrl-C work."""
         while True:
             left = max(0.0, deadline - time.monotonic())
             message = self._call(partial(self._rdkafka.poll, min(left, WAIT_SLICE_S)))
@@ -398,7 +406,7 @@ class Consumer(Generic[K, V]):
         )
 
     def _finish_handed_out(self) -> None:
-        """What was handed out before is done now, since more is asked for."""
+        """Mark the records returned before as done, since the next ones are requested."""
         if self._commits_by_itself and self._handed_out:
             self._store(self._handed_out)
             self._handed_out.clear()
@@ -409,7 +417,7 @@ class Consumer(Generic[K, V]):
         self._rdkafka.close()
 
     def _commit_stored(self) -> None:
-        """librdkafka commits at its end too, but in the midst of a rebalance it leaves first and is then refused."""
+        """librdkafka also commits on close, but during a rebalance it leaves first and its commit is rejected."""
         from confluent_kafka import KafkaError, KafkaException
 
         if not self._commits_by_itself:
@@ -426,18 +434,18 @@ class Consumer(Generic[K, V]):
         try:
             self._rdkafka.store_offsets(offsets=_with_offsets(offsets))
         except KafkaException as error:
-            # A partition that went to another member meanwhile is that member's to commit.
+            # A partition that was reassigned meanwhile is committed by its new owner.
             if error.args[0].code() != KafkaError._STATE:
                 raise client_error(error.args[0], about=f"Group {self.group}") from None
 
     def _forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """Partitions that are gone: what was handed out of them is no longer this consumer's to commit."""
+        """Forget revoked partitions: their records are no longer this consumer's to commit."""
         for partition in partitions:
             self._handed_out.pop(partition, None)
             self._forgotten.add(partition)
 
     def _wait(self, call: Callable[[], Answer]) -> Answer:
-        """`_call` for what waits for a broker: Ctrl-C gets through, unless a rebalance holds the thread."""
+        """`_call` for requests that wait for a broker: Ctrl-C works, except inside a rebalance callback."""
         return self._call(
             call if self._rebalancing.is_under_way else partial(interruptible, call, is_over=self._is_over)
         )
@@ -446,9 +454,9 @@ class Consumer(Generic[K, V]):
         # While it closes, listeners may still commit what they have done.
         if self._is_closed and not self._rebalancing.is_under_way:
             raise ClientError("the consumer is closed")
-        return self._translated(call)
+        return self._with_client_errors(call)
 
-    def _translated(self, call: Callable[[], Answer]) -> Answer:
+    def _with_client_errors(self, call: Callable[[], Answer]) -> Answer:
         from confluent_kafka import KafkaException
 
         try:
@@ -458,14 +466,14 @@ class Consumer(Generic[K, V]):
 
 
 def _settings(given: Mapping[str, str], commits_by_itself: bool) -> dict[str, str]:
-    """librdkafka wants a group's name even from those that need no group; nothing is ever committed under it."""
+    """librdkafka requires a group id even without a group; nothing is ever committed under it."""
     if "group.id" in given:
         return dict(given)
     return {**given, "group.id": "none", "enable.auto.commit": str(commits_by_itself).lower()}
 
 
-def _anchored(pattern: re.Pattern[str]) -> str:
-    """librdkafka takes a name that begins with ^ as a pattern, and Java matches whole names."""
+def _anchored_pattern(pattern: re.Pattern[str]) -> str:
+    """librdkafka treats a name that begins with ^ as a pattern; `$` is added since Java matches whole names."""
     text = pattern.pattern
     return f"^({text.removeprefix('^').removesuffix('$')})$"
 

@@ -1,7 +1,8 @@
-"""What can go wrong on the way to a cluster, as one family of errors.
+"""Errors of all clients, as one family of exceptions.
 
-librdkafka reports broker errors by Kafka's codes and its own troubles by negative ones; both become
-a `ClientError` here, so that callers never look at the library's types. Start at `client_error`.
+librdkafka reports broker errors by Kafka's codes and its own failures by negative ones. Both become a `ClientError`
+here, so that callers never see the library's types. Start at `client_error`; `passes_by_itself` says which consumer
+errors librdkafka recovers from without the application.
 """
 
 from __future__ import annotations
@@ -13,9 +14,6 @@ from typing import TYPE_CHECKING
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.serdes.schema_source import SchemaSourceError
 
-if TYPE_CHECKING:
-    from confluent_kafka import KafkaError
-
 __all__ = [
     "ClientError",
     "FencedError",
@@ -26,11 +24,15 @@ __all__ = [
     "error_name",
     "java_exception_prefix",
     "noted_on",
+    "passes_by_itself",
 ]
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
 
 
 class ClientError(MoldauError):
-    """A request was answered with an error; `error_code` is Kafka's, or `None` for a trouble on our side."""
+    """A request was answered with an error; `error_code` is Kafka's, or `None` for a failure on our side."""
 
     is_retriable: bool = False
     """The same call may succeed when made again."""
@@ -47,13 +49,13 @@ class UnreachableError(ClientError):
 
 
 class FencedError(ClientError):
-    """Another client took this one's place (its transactional id, or its static membership): this one must end."""
+    """Another client took over this one's transactional id or static membership: this one must be closed."""
 
 
 class SerializationError(ClientError):
     """A key or a value could not be turned into bytes, or back; `__cause__` is what the serde raised.
 
-    `partition` and `offset` tell the record where one was being read, and are -1 where one was to be sent.
+    `partition` and `offset` identify a record that was read; both are -1 for one that was to be sent.
     """
 
     def __init__(self, message: str, topic: str, part: str, partition: int = -1, offset: int = -1) -> None:
@@ -74,14 +76,14 @@ class SerializationError(ClientError):
 
 
 class SchemaRegistryError(ClientError, SchemaSourceError):
-    """The schema registry cannot be asked, or does not accept a schema. No record is to blame."""
+    """The schema registry cannot be reached, or rejects a schema. The record itself may be fine."""
 
 
 @contextmanager
 def noted_on(first: BaseException | None, doing: str) -> Iterator[None]:
-    """For ends of `with` blocks: a `ClientError` in here becomes a note on the error under way, if there is one.
+    """For `__exit__`: a `ClientError` raised inside becomes a note on `first`, if there is a first error.
 
-    The first error is the one to be seen: what fails after it is mostly its consequence.
+    The first error is the one to report: later ones are mostly its consequences.
     """
     try:
         yield
@@ -96,7 +98,7 @@ _FENCED = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "FE
 
 
 def client_error(error: KafkaError, *, about: str = "") -> ClientError:
-    """Translate librdkafka's error; `about` names the subject where the broker's text does not."""
+    """Translate librdkafka's error; `about` names the topic, group or the like that the broker's text lacks."""
     text = error.str()
     if error.name() in _UNREACHABLE:
         return _with_flags(UnreachableError(f"{about}: {text}" if about else text), error)
@@ -113,7 +115,7 @@ def _with_flags(translated: ClientError, error: KafkaError) -> ClientError:
 
 
 def error_name(error: KafkaError) -> str:
-    """Kafka's name of an error; librdkafka shortens some, and has its own for troubles on our side."""
+    """Kafka's name of an error; librdkafka shortens some, and has its own for local errors."""
     code = _kafka_code(error)
     return code.name if code is not None else error.name()
 
@@ -141,7 +143,7 @@ _JAVA_NAMES = {
 
 
 def java_exception_prefix(error: MoldauError) -> str:
-    """`<class a Java client would have thrown>: `, which scripts look for; empty for what no broker said."""
+    """`<class a Java client would have thrown>: `, which scripts look for; empty for errors without a broker's code."""
     if isinstance(error, UnreachableError):
         return "org.apache.kafka.common.errors.TimeoutException: "
     code = error.error_code if isinstance(error, ClientError) else None
@@ -149,3 +151,36 @@ def java_exception_prefix(error: MoldauError) -> str:
         return ""
     kind = _JAVA_NAMES.get(code) or "".join(word.capitalize() for word in code.name.split("_")) + "Exception"
     return f"org.apache.kafka.common.errors.{kind}: "
+
+
+_PASSING = frozenset(
+    {
+        "_ALL_BROKERS_DOWN",
+        "_TRANSPORT",
+        "_RESOLVE",
+        "_TIMED_OUT",
+        "_PARTITION_EOF",
+        # Removed from the group; the next poll joins again.
+        "_MAX_POLL_EXCEEDED",
+        # The topic of a subscription may be created later.
+        "_UNKNOWN_TOPIC",
+        "_UNKNOWN_PARTITION",
+        "UNKNOWN_TOPIC_OR_PART",
+        "UNKNOWN_TOPIC_ID",
+        "LEADER_NOT_AVAILABLE",
+        "NOT_LEADER_FOR_PARTITION",
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "COORDINATOR_NOT_AVAILABLE",
+        "NOT_COORDINATOR",
+        "REBALANCE_IN_PROGRESS",
+        "ILLEGAL_GENERATION",
+        "UNKNOWN_MEMBER_ID",
+        "REQUEST_TIMED_OUT",
+        "NETWORK_EXCEPTION",
+    }
+)
+
+
+def passes_by_itself(error: KafkaError) -> bool:
+    """Whether librdkafka retries by itself and will succeed once the cluster has recovered."""
+    return not error.fatal() and (error.retriable() or error.name() in _PASSING)

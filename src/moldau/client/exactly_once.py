@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from moldau.client.connection import Report
+from moldau.client.connection import Report, log_report
 from moldau.client.consumer import Consumer
 from moldau.client.errors import ClientError, noted_on
-from moldau.client.given_properties import log_report
 from moldau.client.producer import Producer
 from moldau.client.rebalancing import RebalanceListener
 from moldau.client.records import ProducerRecord, Record
@@ -50,7 +49,7 @@ _PERMANENT = frozenset(
         ErrorCode.UNSUPPORTED_VERSION,
     }
 )
-"""Refusals that the next attempt would meet again."""
+"""Errors that a retry would run into again."""
 
 
 class ExactlyOnce(Generic[KIn, VIn, KOut, VOut]):
@@ -69,8 +68,8 @@ class ExactlyOnce(Generic[KIn, VIn, KOut, VOut]):
     topics, group: what to read, and the group that shares the work.
     transactional_id: names this instance, and stays the same when it restarts: the new one fences the old one and
         aborts what it left open. Instances that run at the same time need different ids.
-    on_error: where given, gets the record and the exception in place of the end: what it returns (for example a dead
-        letter) is sent with the transaction.
+    on_error: if given, is called with the record and the exception instead of ending `run`: what it returns (for
+        example a dead letter) is sent with the transaction.
     consumer_properties, producer_properties: Java's keys, as for `Consumer` and `Producer`, on top of `properties`.
         `transaction.timeout.ms` must leave time for processing one batch.
     max_records: the most records in one transaction. More give throughput, fewer give latency.
@@ -145,7 +144,7 @@ class ExactlyOnce(Generic[KIn, VIn, KOut, VOut]):
         records = self.consumer.poll_batch(self._max_records, timeout_s)
         if not records:
             return 0
-        # Taken now: a membership asked for later may be a newer one, in which these partitions are another's.
+        # Taken now: a later generation of the group may have assigned these partitions to another member.
         membership = self.consumer.group_membership()
         try:
             with self.producer.transactions.begin():
@@ -165,7 +164,7 @@ class ExactlyOnce(Generic[KIn, VIn, KOut, VOut]):
         return len(records)
 
     def stop(self) -> None:
-        """Let `run` end after the batch under way. May be called from any thread and by signal handlers."""
+        """Make `run` return after the current batch. May be called from any thread and by signal handlers."""
         self._stopping.set()
         self.consumer.wakeup()
 
@@ -175,7 +174,7 @@ class ExactlyOnce(Generic[KIn, VIn, KOut, VOut]):
         self.producer.close()
 
     def _close_soon(self) -> None:
-        """After Ctrl-C or an exit: the program is to end now, whatever the broker does."""
+        """After Ctrl-C or an exit: close without waiting for the broker."""
         self.producer.abandon()
         self.consumer.close(INTERRUPTED_S)
 
@@ -193,13 +192,13 @@ class ExactlyOnce(Generic[KIn, VIn, KOut, VOut]):
 
     def _start(self) -> None:
         if not self._is_started:
-            # First the id: a predecessor's open transaction would hold back the offsets to start from.
+            # Take over the id first: a predecessor's open transaction would block reading the offsets to start from.
             self.producer.transactions.start()
             self.consumer.subscribe(self._topics, listener=self._listener)
             self._is_started = True
 
     def _outputs(self, record: Record[KIn, VIn]) -> list[ProducerRecord[KOut, VOut]]:
-        """All of a record's outputs or none, so that a record that fails half-way leaves nothing behind."""
+        """All outputs of a record, collected before any is sent: a record that fails half-way produces none."""
         try:
             return list(self._process(record) or ())
         except Exception as error:
@@ -208,7 +207,7 @@ class ExactlyOnce(Generic[KIn, VIn, KOut, VOut]):
             return list(self._on_error(record, error))
 
     def _rewind(self, records: Sequence[Record[Any, Any]]) -> None:
-        """Back to what the group has committed, or to the batch's beginning where that is nothing."""
+        """Seek to the group's committed offsets, or to the start of the batch where there are none."""
         first: dict[TopicPartition, int] = {}
         for record in records:
             first.setdefault(record.topic_partition, record.offset)
@@ -218,8 +217,8 @@ class ExactlyOnce(Generic[KIn, VIn, KOut, VOut]):
             for partition, offset in starts.items():
                 self.consumer.seek(partition, offset)
         except ClientError as error:
-            # Reading on would skip these records: leave the group, and start over from the committed offsets.
-            logger.warning("%s; joining the group anew", error)
+            # Reading further would skip these records: leave the group, and restart from the committed offsets.
+            logger.warning("%s; rejoining the group", error)
             self.consumer.unsubscribe()
             self.consumer.subscribe(self._topics, listener=self._listener)
 

@@ -1,6 +1,6 @@
-"""Reading topics without a group: every partition is assigned by hand, and new ones are picked up.
+"""Reading topics without a group: every partition is assigned explicitly, and new ones are picked up.
 
-A group costs a coordinator and a rebalance; someone who only wants to look at a topic needs neither.
+A group costs a coordinator and a rebalance, which reading a topic once does not need.
 Start at `Follower.refresh`.
 """
 
@@ -33,8 +33,9 @@ class Follower:
 
     `start` is an offset, `BEGINNING`, `END`, or a mapping with an offset for each partition known at the
     start. Partitions that appear later are read from their beginning: all they hold is new.
-    Asking for one topic creates it where the broker allows that; `may_create=False` asks for all of them instead.
-    As soon as `is_over()`, a question that waits for its answer is given up.
+    A metadata request for one topic creates it where the broker allows that; `may_create=False` requests all topics
+    instead.
+    Once `is_over()` is true, a request that waits for its response is given up.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Follower:
         self._is_over = is_over
         self._next_refresh = 0.0
         self._has_looked = False
-        # Nothing is read while asking: begin with little patience, and grant slow clusters more.
+        # Nothing is read during a metadata request: start with a short timeout, and extend it for slow clusters.
         self._patience_s = 1.0
         self.assigned: set[TopicPartition] = set()
 
@@ -67,9 +68,9 @@ class Follower:
         return self.refresh() if time.monotonic() >= self._next_refresh else {}
 
     def refresh(self) -> dict[str, str]:
-        """Look for partitions not read yet and start on them.
+        """Look for partitions that are not read yet, and start reading them.
 
-        Returns Kafka's error name by topic for topics that are not there (yet); those are looked for
+        Returns Kafka's error name by topic for topics that do not exist (yet); those are looked up
         again within a second. An unreachable cluster is an entry under the empty name.
         """
         try:
@@ -86,7 +87,7 @@ class Follower:
         return missing
 
     def partitions(self) -> tuple[set[TopicPartition], dict[str, str]]:
-        """What the cluster has now of the topics asked for, and the errors of those it lacks."""
+        """The existing partitions of the requested topics, and the errors of the missing topics."""
         found: set[TopicPartition] = set()
         missing: dict[str, str] = {}
         for name, topic in self._metadata().items():
@@ -146,7 +147,7 @@ class Follower:
 def start_offsets_at(
     consumer: Consumer, partitions: Sequence[TopicPartition], timestamp: int
 ) -> dict[TopicPartition, int]:
-    """The first offset at or after a time, for each partition; `END` where nothing is that young."""
+    """The first offset at or after a time, for each partition; `END` where no record is that new."""
     from confluent_kafka import KafkaException
     from confluent_kafka import TopicPartition as Position
 

@@ -1,7 +1,7 @@
-"""Offsets kept outside the cluster, next to what was made of the records: both change in one transaction.
+"""Offsets stored outside the cluster, together with the results of processing: both change in one transaction.
 
-Kafka's own committed offsets are a second truth that a crash can leave behind the first. Where results go into a
-database, the offset can go with them, and every record counts exactly once. Start at `SqliteOffsetStore`.
+A crash can leave Kafka's committed offsets behind the results. Where results go into a database, the offset can be
+written with them, so that every record takes effect exactly once. Start at `SqliteOffsetStore`.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class OffsetStore(Protocol):
 
 
 class SeekToStored(RebalanceListener):
-    """Starts every partition a consumer is given where the store says.
+    """Starts every assigned partition at its stored offset.
 
         consumer.subscribe(["payments"], listener=SeekToStored(store))
 
     Partitions the store does not know start at the group's committed offset, or as `auto.offset.reset` says:
-    `earliest` is what a store that starts empty wants. Kafka's commits are of no use beside a store, so give the
-    consumer `enable.auto.commit=false`.
+    use `earliest` with a store that starts empty. Commits to Kafka are not needed with a store, so give the consumer
+    `enable.auto.commit=false`.
     """
 
     def __init__(self, store: OffsetStore) -> None:
@@ -66,7 +66,7 @@ class SqliteOffsetStore:
 
     `location` is a file, made when it does not exist. `group` keeps the offsets of several applications apart.
     Belongs to one thread, as the consumer does; several stores may share a file. A consumer that has lost its
-    partitions without knowing cannot do harm: its late transactions are refused, because the store is already past
+    partitions without knowing does no harm: its late transactions are rejected, because the store is already past
     their records.
     """
 
@@ -83,7 +83,7 @@ class SqliteOffsetStore:
 
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """The stored offsets; partitions never saved are left out."""
-        found = {partition: self._stored(partition) for partition in partitions}
+        found = {partition: self._stored_offset(partition) for partition in partitions}
         return {partition: offset for partition, offset in found.items() if offset is not None}
 
     def save(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -96,18 +96,18 @@ class SqliteOffsetStore:
 
     @contextmanager
     def transaction(self, *records: Record[Any, Any]) -> Iterator[sqlite3.Connection]:
-        """A transaction around the block, which ends with these records being done.
+        """A transaction around the block, which also stores the offsets after these records.
 
         Committed at the end of the block and rolled back when an exception leaves it. Raises `AlreadyProcessedError`
-        before the block where the store is past one of the records; then it is right to go on with the next.
+        before the block where the store is past one of the records; then continue with the next record.
         The block must not commit, nor call `executescript`, which does.
         """
         self.database.execute("BEGIN IMMEDIATE")
         try:
-            self.save(self._advanced(records))
+            self.save(self._offsets_after(records))
             yield self.database
             if not self.database.in_transaction:
-                raise ClientError("the block has ended the transaction itself: results and offset may have parted")
+                raise ClientError("the block has ended the transaction itself: results and offsets may be inconsistent")
             self.database.execute("COMMIT")
         except BaseException:
             # SQLite may have rolled back by itself, for example when the disk is full.
@@ -126,19 +126,19 @@ class SqliteOffsetStore:
     ) -> None:
         self.close()
 
-    def _stored(self, partition: TopicPartition) -> int | None:
+    def _stored_offset(self, partition: TopicPartition) -> int | None:
         row = self.database.execute(
             "SELECT next_offset FROM consumer_offsets WHERE consumer_group = ? AND topic = ? AND partition_id = ?",
             (self.group, *partition),
         ).fetchone()
         return None if row is None else int(row[0])
 
-    def _advanced(self, records: Collection[Record[Any, Any]]) -> dict[TopicPartition, int]:
-        """Where each partition stands behind these records; they must come in order, and none twice."""
+    def _offsets_after(self, records: Collection[Record[Any, Any]]) -> dict[TopicPartition, int]:
+        """The next offset of each partition after these records; they must be in order and without duplicates."""
         offsets: dict[TopicPartition, int] = {}
         for record in records:
             at = record.topic_partition
-            stored = offsets.get(at, self._stored(at))
+            stored = offsets.get(at, self._stored_offset(at))
             if stored is not None and record.offset < stored:
                 raise AlreadyProcessedError(f"{at}: record {record.offset} was processed before; {stored} is next")
             offsets[at] = record.offset + 1

@@ -1,6 +1,6 @@
-"""The producer: typed keys and values, a partitioner in Python, and failures nobody can overlook.
+"""The producer: typed keys and values, a partitioner in Python, and failures that are never silent.
 
-Batching, retries, compression and idempotence are librdkafka's. Transactions are `client.transactions`.
+librdkafka does batching, retries, compression and idempotence. Transactions are in `client.transactions`.
 Start at `Producer.send`.
 """
 
@@ -15,12 +15,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import finalize
 
-from moldau.client.connection import Report, build
+from moldau.client.connection import Report, build, log_report, rendered_properties
 from moldau.client.connection_log import ConnectionLog
 from moldau.client.errors import ClientError, UnreachableError, client_error, noted_on
-from moldau.client.given_properties import log_report, rendered_properties
-from moldau.client.partition_counts import PartitionCounts
-from moldau.client.partitioners import Partitioner, checked_partition
+from moldau.client.partitioners import PartitionCounts, Partitioner, checked_partition
 from moldau.client.records import Delivery, Headers, ProducerRecord
 from moldau.client.serialization import PartWriter, without_serde_settings
 from moldau.client.transactions import Transactions
@@ -38,12 +36,12 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 OnDelivery = Callable[[ClientError | None, Delivery], None]
-"""Told once per record: the error, or `None`, and where the record is (offset -1 where it is nowhere)."""
+"""Called once per record, with the error or `None`, and where the record was stored (offset -1 if it was not)."""
 
 DEFAULT_MAX_BLOCK_MS = 60_000
 WAIT_SLICE_S = 0.1
 INTERRUPTED_S = 1.0
-"""How long records get to be sent when Ctrl-C or an exit ends the program. Without a broker they get no time."""
+"""How long unsent records may still be sent after Ctrl-C or an exit; without a broker they are dropped at once."""
 
 
 class Producer(Generic[K, V]):
@@ -53,8 +51,8 @@ class Producer(Generic[K, V]):
             producer.send("payments", {"amount": 3}, key="alice")
 
     Leaving the `with` block waits until everything sent is acknowledged or has failed, and closes the producer. Ctrl-C
-    ends that wait, and every other: records that are not sent within a second then are dropped, and the log says how
-    many of which topic. May be shared by threads.
+    ends every wait: records that are not sent within a second are then dropped, and their number is logged for each
+    topic. May be shared by threads.
 
     servers: `host:port`, several with commas between; may be left out where `properties` has `bootstrap.servers`.
     properties: the Java producer's keys, with the Java producer's defaults (`acks=all`, idempotence, `linger.ms=5`).
@@ -67,7 +65,7 @@ class Producer(Generic[K, V]):
     on_delivery: called for each record whose `send` names no callback of its own.
     report: gets the level and text of the client's own log lines; by default they go to the logger `moldau.client`.
 
-    Raises `InvalidConfigError` for settings that make no sense. Whether the cluster can be reached shows later.
+    Raises `InvalidConfigError` for invalid settings. Does not wait for the cluster.
     """
 
     def __init__(
@@ -100,10 +98,10 @@ class Producer(Generic[K, V]):
         end = partial(
             _end_soon, self._rdkafka, self._unsent, ConnectionLog.to(report), report, given["bootstrap.servers"]
         )
-        # Runs once: when the producer is closed or, if nobody does that, when it is collected or the program ends.
+        # Runs once: when the producer is closed, else when it is garbage-collected or the program exits.
         self._end = finalize(self, _unless_forked(end))
         self.transactions = Transactions(self._rdkafka, self.flush, self._discard_failures, self._max_block_s)
-        """Present in every producer, of use where the properties have a `transactional.id`."""
+        """Present in every producer, but usable only with a `transactional.id`."""
 
     # Sending
 
@@ -118,16 +116,16 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> None:
-        """Hand a record over and return at once; it leaves with the next batch.
+        """Enqueue a record and return; it is sent with the next batch.
 
         `on_delivery` is called when the record is stored or has failed for good, from inside a later `send`, `poll` or
-        `flush` of any thread; it must not raise. Where no callback is there to hear of a failure, the next `flush`
-        raises it.
+        `flush` of any thread; it must not raise. Without a callback, a failure is raised by the next
+        `flush`.
 
         Waits only while the buffer is full or, with a partitioner, until the topic is known; no longer than
         `max.block.ms`, then `UnreachableError` is raised. Raises `SerializationError` for a key or value the serializer
-        refuses, `SchemaRegistryError` where a registry cannot be asked or refuses the schema, and `ClientError` for a
-        record that cannot be sent at all, as by a producer that is closed; in all cases nothing was sent.
+        rejects, `SchemaRegistryError` where a registry cannot be reached or rejects the schema, and `ClientError` for a
+        record that cannot be sent at all, for example when the producer is closed; in all cases nothing was sent.
         """
         pairs: Headers = tuple(headers.items()) if isinstance(headers, Mapping) else tuple(headers)
         key_bytes = self._key.write(topic, key, pairs)
@@ -150,7 +148,7 @@ class Producer(Generic[K, V]):
         )
 
     def send_record(self, record: ProducerRecord[K, V], *, on_delivery: OnDelivery | None = None) -> None:
-        """`send` for a record put together elsewhere."""
+        """`send` for a `ProducerRecord`."""
         self.send(
             record.topic,
             record.value,
@@ -175,7 +173,7 @@ class Producer(Generic[K, V]):
         """Send one record and wait until it is stored; raises the error where it is not.
 
         Each call costs a round trip: for many records, `send` them all and `flush` once. When `is_over()` becomes true
-        the wait ends with `GivenUpError`; whether the record will be stored is open then.
+        the wait ends with `GivenUpError`; whether the record will be stored is then unknown.
         """
         outcome: list[tuple[ClientError | None, Delivery]] = []
         self.send(
@@ -187,9 +185,9 @@ class Producer(Generic[K, V]):
             timestamp_ms=timestamp_ms,
             on_delivery=lambda error, delivery: outcome.append((error, delivery)),
         )
-        # librdkafka gives every record up in the end (delivery.timeout.ms), so this ends too. Flushing skips linger.ms.
+        # librdkafka fails every record after delivery.timeout.ms at the latest, so this ends. Flushing skips linger.ms.
         while not outcome:
-            self._served(self._rdkafka.flush, WAIT_SLICE_S)
+            self._poll_rdkafka(self._rdkafka.flush, WAIT_SLICE_S)
             if not outcome and is_over():
                 raise GivenUpError(f"Topic {topic}: the program ended before the record was acknowledged")
         error, delivery = outcome[0]
@@ -200,24 +198,24 @@ class Producer(Generic[K, V]):
     # Waiting
 
     def poll(self, timeout_s: float = 0.0) -> None:
-        """Let delivery callbacks run; worth calling now and then by an application that pauses between sends."""
-        self._served(self._rdkafka.poll, timeout_s)
+        """Run delivery callbacks; call it from time to time in an application that pauses between sends."""
+        self._poll_rdkafka(self._rdkafka.poll, timeout_s)
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Wait until all records sent so far are stored or have failed.
 
-        Raises the first failure that no callback heard of, and `UnreachableError` when records are still on their way
-        after `timeout_s`. Without a timeout, `delivery.timeout.ms` is what ends the wait.
+        Raises the first failure that was not passed to a callback, and `UnreachableError` when records are still
+        unacknowledged after `timeout_s`. Without a timeout, `delivery.timeout.ms` is what ends the wait.
         """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        # In slices, so that Ctrl-C gets through.
-        while left := self._served(self._rdkafka.flush, _slice_s(deadline)):
+        # In slices, so that Ctrl-C works.
+        while left := self._poll_rdkafka(self._rdkafka.flush, _slice_s(deadline)):
             if deadline is not None and time.monotonic() >= deadline:
                 raise UnreachableError(f"{left} records were not acknowledged within {timeout_s} s")
         self._raise_failures()
 
     def close(self) -> None:
-        """Flush, and end the client: nothing can be sent any more. May be called again.
+        """Flush and close the client: nothing can be sent afterwards. May be called again.
 
         Raises what `flush` raises. Ctrl-C ends the wait: what is not sent within a second is dropped, and logged.
         """
@@ -238,16 +236,16 @@ class Producer(Generic[K, V]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and not isinstance(error, Exception):
-            # Ctrl-C or an exit: the program is to end now, whatever the broker does.
+            # Ctrl-C or an exit: the program ends without waiting for the broker.
             self.abandon()
             return
         with noted_on(error, "closing the producer"):
             if error is not None:
                 self.transactions.abort_if_open()
-            # What was sent before an error is delivered all the same.
+            # Records sent before the error are still delivered.
             self.close()
 
-    # Inside
+    # Internals
 
     def _hand_over(self, topic: str, fields: dict[str, Any], on_delivery: OnDelivery) -> None:
         from confluent_kafka import KafkaError, KafkaException
@@ -264,24 +262,24 @@ class Producer(Generic[K, V]):
                     raise UnreachableError(
                         f"Topic {topic}: the buffer stayed full for {self._max_block_s:g} s (max.block.ms)"
                     ) from None
-                self._served(self._rdkafka.poll, WAIT_SLICE_S)
+                self._poll_rdkafka(self._rdkafka.poll, WAIT_SLICE_S)
             except KafkaException as error:
                 refusal = client_error(error.args[0], about=f"Topic {topic}")
-                # Inside a transaction this state means that an earlier record has failed already.
+                # Inside a transaction this state means that an earlier record has failed.
                 is_spoilt = self.transactions.is_open and error.args[0].code() == KafkaError._STATE
                 refusal.requires_abort = refusal.requires_abort or is_spoilt
                 raise refusal from None
             except RuntimeError:
                 self._check_open()
                 raise
-        self._served(self._rdkafka.poll, 0.0)
+        self._poll_rdkafka(self._rdkafka.poll, 0.0)
 
     def _check_open(self) -> None:
         if not self._end.alive:
             raise ClientError("the producer is closed")
 
-    def _served(self, call: Callable[[float], int], timeout_s: float) -> int:
-        """Callbacks run in here, and a producer that can never go on says so here."""
+    def _poll_rdkafka(self, call: Callable[[float], int], timeout_s: float) -> int:
+        """Call librdkafka, which runs callbacks inside; raises where the producer has failed fatally."""
         from confluent_kafka import KafkaException
 
         self._check_open()
@@ -290,7 +288,7 @@ class Producer(Generic[K, V]):
         except KafkaException as error:
             raise client_error(error.args[0]) from None
         except RuntimeError:
-            # Another thread may have closed it meanwhile, which the binding says in this way.
+            # Raised by the binding where another thread has closed the producer meanwhile.
             self._check_open()
             raise
 
@@ -300,7 +298,7 @@ class Producer(Generic[K, V]):
                 self._failures.append(error)
 
     def _discard_failures(self) -> None:
-        """Forget the records of an aborted transaction: they were not to be stored, so they have not failed."""
+        """Drop the failures of an aborted transaction: its records are not expected to be stored."""
         drop_records(self._rdkafka)
         self._unsent.clear()
         with self._lock:
@@ -320,7 +318,7 @@ def _slice_s(deadline: float | None) -> float:
 
 
 def _unless_forked(end: Callable[[], None]) -> Callable[[], None]:
-    """A process that was forked off has a copy of the producer, but not the threads that serve it."""
+    """A forked process has a copy of the producer, but not its threads, so it must not close it."""
     owner = os.getpid()
     return lambda: end() if os.getpid() == owner else None
 
@@ -328,14 +326,14 @@ def _unless_forked(end: Callable[[], None]) -> Callable[[], None]:
 def _end_soon(
     rdkafka: RdkafkaProducer, unsent: UnsentRecords, log: ConnectionLog, report: Report, servers: str
 ) -> None:
-    """End a producer soon, and tell which records are lost by that. Not a method: it has to outlive its producer."""
+    """Close a producer within moments and log the dropped records. Not a method, so as not to keep it alive."""
     end_producer(rdkafka, 0.0 if log.is_cut_off else INTERRUPTED_S)
     for line in unsent.drain_lines(servers):
         report("WARN", line)
 
 
 def _rdkafka_callback(on_delivery: OnDelivery, unsent: UnsentRecords) -> Callable[[KafkaError | None, Message], None]:
-    def called(error: KafkaError | None, message: Message) -> None:
+    def on_report(error: KafkaError | None, message: Message) -> None:
         topic, partition = message.topic() or "", message.partition()
         place = -1 if partition is None else partition
         if error is not None:
@@ -345,4 +343,4 @@ def _rdkafka_callback(on_delivery: OnDelivery, unsent: UnsentRecords) -> Callabl
         offset, (_, timestamp_ms) = message.offset(), message.timestamp()
         on_delivery(None, Delivery(topic, place, -1 if offset is None else offset, timestamp_ms))
 
-    return called
+    return on_report

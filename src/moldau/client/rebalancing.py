@@ -1,7 +1,7 @@
-"""Partitions come and go: what an application is told, and how it moves the places where reading starts.
+"""Rebalance callbacks: partitions assigned, revoked or lost, and seeking to where reading starts.
 
-librdkafka wants the start offsets with the assignment itself and refuses to seek before; here a listener simply
-seeks, as in Java. Start at `RebalanceListener`.
+librdkafka takes the start offsets with the assignment itself and rejects a seek before it; here a listener can simply
+seek, as in Java. Start at `RebalanceListener`.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ __all__ = ["RebalanceListener", "Rebalancing"]
 
 
 class RebalanceListener:
-    """Told when partitions come and go; override what is of interest.
+    """Called when partitions are assigned, revoked or lost; override the methods you need.
 
     All three are called from inside `Consumer.poll`, on its thread. An exception is raised by that `poll`.
     """
 
     def partitions_assigned(self, consumer: Consumer[Any, Any], partitions: set[TopicPartition]) -> None:
-        """These partitions are this consumer's from now on. `consumer.seek` sets where reading starts."""
+        """These partitions are now assigned to this consumer. `consumer.seek` sets where reading starts."""
 
     def partitions_revoked(self, consumer: Consumer[Any, Any], partitions: set[TopicPartition]) -> None:
-        """These partitions are about to go to others: the last chance to finish and to `consumer.commit`.
+        """These partitions are about to be revoked: the last chance to finish and to `consumer.commit`.
 
-        With automatic commits, what is done is committed right after this.
+        With automatic commits, processed records are committed right after this.
         """
 
     def partitions_lost(self, consumer: Consumer[Any, Any], partitions: set[TopicPartition]) -> None:
-        """These partitions are with others already, because this consumer did not answer in time.
+        """These partitions were reassigned already, because this consumer's session or poll interval expired.
 
-        Commits for them are refused. Unless overridden, this does nothing: `partitions_revoked` is not called.
+        Commits for them are rejected. Unless overridden, this does nothing: `partitions_revoked` is not called.
         """
 
 
 class Rebalancing:
-    """Between librdkafka's callbacks and a listener. One per consumer."""
+    """Adapts librdkafka's callbacks to a listener. One per consumer."""
 
     def __init__(
         self,
@@ -63,31 +63,31 @@ class Rebalancing:
         self.is_under_way = False
 
     def callbacks(self, listener: RebalanceListener | None) -> dict[str, Callable[..., None]]:
-        """What librdkafka's `subscribe` takes."""
-        told = listener or RebalanceListener()
+        """The callback arguments of librdkafka's `subscribe`."""
+        target = listener or RebalanceListener()
         return {
-            "on_assign": lambda _, partitions: self._assigned(told, partitions),
-            "on_revoke": lambda _, partitions: self._gone(told.partitions_revoked, partitions),
-            "on_lost": lambda _, partitions: self._gone(told.partitions_lost, partitions),
+            "on_assign": lambda _, partitions: self._on_assigned(target, partitions),
+            "on_revoke": lambda _, partitions: self._on_gone(target.partitions_revoked, partitions),
+            "on_lost": lambda _, partitions: self._on_gone(target.partitions_lost, partitions),
         }
 
-    def starts_at(self, partition: TopicPartition, offset: int) -> bool:
-        """Whether the partition is being assigned right now; if so, it will start there."""
+    def set_start_if_assigning(self, partition: TopicPartition, offset: int) -> bool:
+        """Set where a partition starts if it is being assigned right now; returns whether it is."""
         if self._starts is None or partition not in self._starts:
             return False
         self._starts[partition] = offset
         return True
 
     def raise_failure(self) -> None:
-        """Raise what a listener raised; librdkafka's callbacks are no place for that."""
+        """Raise the exception of a listener, which must not be raised inside librdkafka's callbacks."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
 
-    def _assigned(self, listener: RebalanceListener, partitions: list[RdkafkaPartition]) -> None:
+    def _on_assigned(self, listener: RebalanceListener, partitions: list[RdkafkaPartition]) -> None:
         self._starts = {TopicPartition(at.topic, at.partition): at.offset for at in partitions}
         try:
-            self._guarded(listener.partitions_assigned, partitions)
+            self._run_callback(listener.partitions_assigned, partitions)
             for at in partitions:
                 at.offset = self._starts[TopicPartition(at.topic, at.partition)]
         finally:
@@ -97,27 +97,27 @@ class Rebalancing:
         else:
             self._rdkafka.assign(partitions)
 
-    def _gone(
+    def _on_gone(
         self,
-        told: Callable[[Consumer[Any, Any], set[TopicPartition]], None],
+        callback: Callable[[Consumer[Any, Any], set[TopicPartition]], None],
         partitions: Iterable[RdkafkaPartition],
     ) -> None:
-        self._guarded(told, partitions)
+        self._run_callback(callback, partitions)
         self._forget(_as_set(partitions))
 
-    def _guarded(
+    def _run_callback(
         self,
-        told: Callable[[Consumer[Any, Any], set[TopicPartition]], None],
+        callback: Callable[[Consumer[Any, Any], set[TopicPartition]], None],
         partitions: Iterable[RdkafkaPartition],
     ) -> None:
-        self.run(lambda: self._tell(told, _as_set(partitions)))
+        self.run(lambda: self._call(callback, _as_set(partitions)))
 
-    def _tell(
-        self, told: Callable[[Consumer[Any, Any], set[TopicPartition]], None], partitions: set[TopicPartition]
+    def _call(
+        self, callback: Callable[[Consumer[Any, Any], set[TopicPartition]], None], partitions: set[TopicPartition]
     ) -> None:
         self.is_under_way = True
         try:
-            told(self._consumer, partitions)
+            callback(self._consumer, partitions)
         except Exception as error:
             self._failure = error
         finally:
@@ -129,7 +129,7 @@ def _directly(errand: Callable[[], object]) -> None:
 
 
 def is_incremental(properties: Mapping[str, str]) -> bool:
-    """Whether the group moves single partitions (cooperative, or the new protocol) instead of dealing all anew."""
+    """Whether rebalances are incremental (cooperative, or KIP-848) instead of reassigning all partitions."""
     if properties.get("group.protocol", "classic").strip().lower() == "consumer":
         return True
     names = [name.strip() for name in properties.get("partition.assignment.strategy", "").split(",") if name.strip()]

@@ -22,7 +22,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 def header_value(headers: Iterable[tuple[str, bytes | None]], name: str) -> bytes | None:
-    """The value of the last header called `name`, or `None`: whoever wrote last is believed, as in Java's clients."""
+    """The value of the last header called `name`, or `None`: the last one wins, as in Java's clients."""
     found = None
     for key, value in headers:
         if key == name:
@@ -37,8 +37,7 @@ class Record(Generic[K, V]):
     topic: str
     partition: int
     offset: int
-    """Its place in the partition. Consecutive records may be further than 1 apart: compaction and transactions
-    leave gaps."""
+    """Consecutive records may be more than 1 apart: compaction and transactions leave gaps."""
     timestamp_ms: int
     """Milliseconds since 1970: when it was created, or appended where the topic says so. -1 when not known."""
     key: K | None

@@ -1,6 +1,6 @@
-"""From an address that somebody gave as ZooKeeper's to the brokers of the cluster behind it.
+"""Finds the brokers of a cluster from an address that was given as ZooKeeper's.
 
-What listens there is a registration point (`zookeeper-server-start`), which knows the brokers, or a broker itself.
+At that address is a registration point (`zookeeper-server-start`), which knows the brokers, or a broker itself.
 Start at `brokers_behind`.
 """
 
@@ -25,7 +25,7 @@ BROKERS = 1
 def brokers_behind(written: str, *, patience_s: float = 5.0) -> str:
     """Bootstrap servers for `host:port[,host:port][/chroot]`; raises `ClientError` with advice.
 
-    A broker that has just started, or whose registration point has, reports within seconds: `patience_s` waits for it.
+    Waits up to `patience_s` for a broker to register, which takes seconds after it or the registration point started.
     """
     servers = [_with_port(one) for one in written.partition("/")[0].split(",") if one.strip()]
     deadline = time.monotonic() + patience_s
@@ -44,7 +44,7 @@ def brokers_behind(written: str, *, patience_s: float = 5.0) -> str:
 
 
 def _ask_each(servers: list[str]) -> tuple[list[str], list[tuple[bool, str]]]:
-    """Brokers by the first that knows any; else, for each that failed, whether waiting may help, and the failure."""
+    """The brokers known to the first server that has any; else each server's failure, and whether waiting may help."""
     failures = []
     for server in servers:
         host, _, port = server.rpartition(":")
@@ -52,7 +52,7 @@ def _ask_each(servers: list[str]) -> tuple[list[str], list[tuple[bool, str]]]:
             with WireClient(host.strip("[]"), int(port), CONNECT_TIMEOUT_S) as client:
                 if ApiKey.METADATA in client.api_versions():
                     return [server], []
-                alive, known = _registered(client)
+                alive, known = _registered_brokers(client)
         except MoldauError as error:
             failures.append((False, _advice(server, error)))
             continue
@@ -65,7 +65,7 @@ def _ask_each(servers: list[str]) -> tuple[list[str], list[tuple[bool, str]]]:
     return [], failures
 
 
-def _registered(client: WireClient) -> tuple[list[str], list[str]]:
+def _registered_brokers(client: WireClient) -> tuple[list[str], list[str]]:
     """Addresses of the brokers that are alive, and of all that are known."""
     question = Message(include_cluster_authorized_operations=False, endpoint_type=BROKERS, include_fenced_brokers=True)
     brokers = client.send(ApiKey.DESCRIBE_CLUSTER, question).brokers

@@ -1,7 +1,7 @@
-"""HTTP to a schema registry: one of several instances, the next one where that is gone, over connections that are kept.
+"""HTTP client of a schema registry: keeps connections, and fails over to the next of several instances.
 
-With the standard library and for one thread at a time. What is asked is `client.schema_registry`, or the broker's
-check of schema ids. Start at `RegistryHttp.ask`.
+Built on the standard library, for one thread at a time. Used by `client.schema_registry` and by the broker's check of
+schema ids. Start at `RegistryHttp.ask`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from moldau.client.errors import ClientError, UnreachableError
-from moldau.client.keystores import trusted_certificates_pem
+from moldau.client.properties.keystores import trusted_certificates_pem
 
 __all__ = ["MEDIA_TYPE", "RegistryHttp", "RegistryRefusalError", "RegistryServers", "read_answer"]
 
@@ -24,7 +24,7 @@ MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 
 
 class RegistryRefusalError(ClientError):
-    """The registry answered, and said no; `status` and `registry_code` are its numbers."""
+    """The registry answered with an error; `status` and `registry_code` are its numbers."""
 
     def __init__(self, message: str, status: int, registry_code: int) -> None:
         super().__init__(message)
@@ -34,13 +34,13 @@ class RegistryRefusalError(ClientError):
 
 @dataclass(frozen=True, slots=True)
 class RegistryServers:
-    """Where a registry is and how to get in."""
+    """Addresses and credentials of a registry."""
 
     urls: tuple[str, ...]
     user_info: str | None = field(default=None, repr=False)
     """`user:password`; a URL may hold them too."""
     truststore: tuple[str, str] | None = field(default=None, repr=False)
-    """The file that says whom to trust at https, and its password; without it the system's own list does."""
+    """The trust store for https, and its password; by default the system's trust store is used."""
 
 
 class RegistryHttp:
@@ -51,8 +51,8 @@ class RegistryHttp:
     def ask(self, servers: RegistryServers, method: str, path: str, body: Any = None) -> Any:
         """The document of the first instance that answers.
 
-        Raises `RegistryRefusalError` where that refuses, and `UnreachableError` where none answers. An instance in
-        trouble (status 500 and up) is believed only if it is the last one.
+        Raises `RegistryRefusalError` for an error response, and `UnreachableError` where none answers. A status of 500
+        and up is returned only by the last instance; before that, the next one is tried.
         """
         failures = []
         refusal: RegistryRefusalError | None = None
@@ -60,7 +60,7 @@ class RegistryHttp:
             try:
                 return self._ask_at(url, servers, method, path, body)
             except (OSError, http.client.HTTPException) as error:
-                failures.append(f"{_shown(url)}: {error or type(error).__name__}")
+                failures.append(f"{_without_password(url)}: {error or type(error).__name__}")
             except RegistryRefusalError as error:
                 if error.status < 500:
                     raise
@@ -75,13 +75,13 @@ class RegistryHttp:
         kept = self._connections.pop(url, None)
         if kept is not None:
             try:
-                return self._exchanged(url, kept, method, target, content, headers)
+                return self._exchange(url, kept, method, target, content, headers)
             except (OSError, http.client.HTTPException):
-                # Closed at the other end since it was last used, perhaps: a new one tells.
+                # The kept connection may have been closed by the server since: retry with a new one.
                 pass
-        return self._exchanged(url, self._connect(address, servers), method, target, content, headers)
+        return self._exchange(url, self._connect(address, servers), method, target, content, headers)
 
-    def _exchanged(  # noqa: PLR0917
+    def _exchange(  # noqa: PLR0917
         self,
         url: str,
         connection: http.client.HTTPConnection,
@@ -121,11 +121,11 @@ def _authorization(address: SplitResult, user_info: str | None) -> dict[str, str
 
 
 def read_answer(url: str, status: int, text: bytes) -> Any:
-    """The document of an answer; raises `RegistryRefusalError`, or `ClientError` where no registry has answered."""
+    """The document of a response; raises `RegistryRefusalError`, or `ClientError` where it is not a registry's."""
     try:
         document = json.loads(text)
     except ValueError:
-        where = _shown(url)
+        where = _without_password(url)
         raise ClientError(f"{where} answered with status {status} and no JSON: is a schema registry there?") from None
     if status >= 400:
         known = document if isinstance(document, dict) else {}
@@ -135,7 +135,7 @@ def read_answer(url: str, status: int, text: bytes) -> Any:
     return document
 
 
-def _shown(url: str) -> str:
-    """Without the password that a URL may hold."""
+def _without_password(url: str) -> str:
+    """The URL without the password that it may hold."""
     address = urlsplit(url)
     return address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()

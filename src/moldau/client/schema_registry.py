@@ -1,8 +1,8 @@
-"""A schema registry as tools and serdes ask it: schemas by id, and ids for schemas.
+"""Schema registry client of tools and serdes: schemas by id, and ids for schemas.
 
 `RegistryClient` sends the requests (over `client.registry_http`; any registry with Confluent's API will do),
-`RegisteredSchemas` is the schema source of all serdes of a process: each question is asked once. A message whose schema
-nobody knows is that message's fault. A registry that does not answer, or that refuses a schema, is a
+`RegisteredSchemas` is the schema source of all serdes of a process, and caches the answers. A record with an unknown
+schema id is a bad record (`UnfitValueError`). A registry that does not answer, or that rejects a schema, is a
 `SchemaRegistryError`, for which no record may be skipped. Start at `RegistryClient.schema` and `registered_schemas`.
 """
 
@@ -38,12 +38,12 @@ MOCK_SCHEME = "mock"
 TIMEOUT_S = 30.0
 NOT_FOUND, CONFLICT = 404, 409
 UNKNOWN_FOR_S = 1.0
-"""How long an id that was not found is not asked for again: bad records come in crowds."""
+"""How long an unknown id is not looked up again, since bad records come in large numbers."""
 MAX_UNKNOWN = 1000
-"""How many such ids are remembered, since every record may name another."""
+"""How many unknown ids are remembered, since every record may have another one."""
 _MOCK_PROVIDER: Final = "moldau.registry.mock:mock_registry"
-"""Gives the registry that a `mock://` URL names. Looked up by its name and only when needed: the registry is built on
-this package, so it cannot be imported here, and commands that start often should not load it."""
+"""Returns the registry of a `mock://` URL. Resolved by name and only when needed: the registry is built on this
+package, so it cannot be imported here, and command-line tools should not load it at startup."""
 
 
 class InProcessRegistry(Protocol):
@@ -55,7 +55,7 @@ class InProcessRegistry(Protocol):
 
 
 class RegistryClient:
-    """Asks one of several instances, and the next one where that is gone; a `mock://` URL names one in this process."""
+    """Requests to one of several instances, with failover; a `mock://` URL means a registry in this process."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         """`schema.registry.url` may list several; `basic.auth.user.info` is sent where it is given."""
@@ -81,17 +81,17 @@ class RegistryClient:
             kind = "ids" if isinstance(schema_id, int) else "guids"
             document = self._ask("GET", f"/schemas/{kind}/{schema_id}")
             number = schema_id if isinstance(schema_id, int) else -1
-            found = self._by_id[schema_id] = self._registered(number, document)
+            found = self._by_id[schema_id] = self._registered_schema(number, document)
         return found
 
     def latest(self, subject: str) -> RegisteredSchema:
         document = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest")
-        return self._registered(document["id"], document)
+        return self._registered_schema(document["id"], document)
 
     def register(
         self, subject: str, schema_type: str, text: str, references: Sequence[SchemaReference] = ()
     ) -> RegisteredSchema:
-        """Have a schema registered, or learn that it is."""
+        """Register a schema, or get the id it already has."""
         return self._send_schema(f"/subjects/{quote(subject, safe='')}/versions", schema_type, text, references)
 
     def look_up(
@@ -100,9 +100,9 @@ class RegistryClient:
         """The id of a schema that must be registered already."""
         return self._send_schema(f"/subjects/{quote(subject, safe='')}", schema_type, text, references)
 
-    def parsed(self, schema_type: str, text: str, references: Sequence[SchemaReference] = ()) -> ParsedSchema:
-        """A schema's text understood, with what it refers to fetched."""
-        return parse(schema_type, text, self._resolved(references))
+    def parse_schema(self, schema_type: str, text: str, references: Sequence[SchemaReference] = ()) -> ParsedSchema:
+        """Parse a schema; its references are fetched."""
+        return parse(schema_type, text, self._resolve(references))
 
     def _send_schema(
         self, path: str, schema_type: str, text: str, references: Sequence[SchemaReference]
@@ -110,25 +110,25 @@ class RegistryClient:
         listed = [{"name": one.name, "subject": one.subject, "version": one.version} for one in references]
         body = {"schema": text, "schemaType": schema_type, **({"references": listed} if listed else {})}
         number = self._ask("POST", path, body)["id"]
-        return RegisteredSchema(number, self.parsed(schema_type, text, references), tuple(references))
+        return RegisteredSchema(number, self.parse_schema(schema_type, text, references), tuple(references))
 
-    def _registered(self, number: int, document: Mapping[str, Any]) -> RegisteredSchema:
+    def _registered_schema(self, number: int, document: Mapping[str, Any]) -> RegisteredSchema:
         references = tuple(
             SchemaReference(one["name"], one["subject"], one["version"]) for one in document.get("references") or ()
         )
         schema_type = document.get("schemaType") or "AVRO"
-        parsed = parse(schema_type, document["schema"], self._resolved(references), validate=False)
+        parsed = parse(schema_type, document["schema"], self._resolve(references), validate=False)
         return RegisteredSchema(number, parsed, references)
 
-    def _resolved(self, references: Sequence[SchemaReference]) -> dict[str, ParsedSchema | str]:
-        """Texts of all that is referred to, by name, each after those it builds on."""
+    def _resolve(self, references: Sequence[SchemaReference]) -> dict[str, ParsedSchema | str]:
+        """All referenced schemas by name, each after the ones it references itself."""
         found: dict[str, ParsedSchema | str] = {}
         for reference in references:
             version = "latest" if reference.version == -1 else reference.version
             path = f"/subjects/{quote(reference.subject, safe='')}/versions/{version}?deleted=true"
             document = self._ask("GET", path)
             parts = [SchemaReference(**part) for part in document.get("references") or ()]
-            found = {**found, **self._resolved(parts), reference.name: document["schema"]}
+            found = {**found, **self._resolve(parts), reference.name: document["schema"]}
         return found
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
@@ -137,7 +137,7 @@ class RegistryClient:
         try:
             return self._http.ask(self._servers, method, path, body)
         finally:
-            # A tool asks a few times and then works for hours: nobody should keep a connection for that.
+            # A tool sends a few requests and then runs for hours, so no connection is kept.
             self._http.close()
 
 
@@ -170,7 +170,7 @@ class RegisteredSchemas:
                 raise UnfitValueError(f"schema {name} of the registry cannot be used: {error}") from None
 
     def latest(self, subject: str) -> RegisteredSchema | None:
-        """The latest version of a subject, or None where it has none; what was found is not asked for again."""
+        """The latest version of a subject, or None where it has none; found versions are cached."""
         with self._lock:
             if subject not in self._latest:
                 try:
@@ -181,7 +181,7 @@ class RegisteredSchemas:
             return self._latest[subject]
 
     def registered(self, subject: str, schema: SchemaText, *, may_register: bool) -> RegisteredSchema:
-        """A schema with the id it has under a subject, registered there where that is allowed."""
+        """A schema with its id under a subject; registered there first where that is allowed."""
         with self._lock:
             known = self._written.get((subject, schema))
             if known is None:
@@ -190,10 +190,10 @@ class RegisteredSchemas:
             return known
 
     def parsed_name(self, schema: SchemaText) -> str | None:
-        """What a schema calls its records, for the strategies that name subjects so."""
+        """The record name of a schema, for the subject name strategies that use it."""
         try:
             with self._lock, _as_service_errors("the schema's references"):
-                return self._client.parsed(*schema[:3]).name
+                return self._client.parse_schema(*schema[:3]).name
         except (SchemaError, RegistryRefusalError) as error:
             raise SchemaRegistryError(f"the schema cannot be used: {error}") from None
 
@@ -213,7 +213,7 @@ class RegisteredSchemas:
 
 @contextmanager
 def _as_service_errors(about: str) -> Iterator[None]:
-    """Let through what was not found; everything else that a registry can say becomes `SchemaRegistryError`."""
+    """Let "not found" errors through; all other errors of a registry become `SchemaRegistryError`."""
     try:
         yield
     except UnreachableError as error:
@@ -240,7 +240,7 @@ _known_lock = threading.Lock()
 
 
 def registered_schemas(url: str, user_info: str | None) -> RegisteredSchemas:
-    """The process's view of the registry at a URL (several with commas between); connects when asked."""
+    """The process's view of the registry at a URL (several with commas between); connects on first use."""
     with _known_lock:
         found = _known.get((url, user_info))
         if found is None:

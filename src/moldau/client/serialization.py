@@ -1,6 +1,6 @@
-"""Keys and values of the toolkit's clients: which serde the application chose, and errors that name topic and part.
+"""Serialization of keys and values in producers and consumers: choice of the serde, and errors with topic and part.
 
-Serdes are `moldau.serdes`; this is where clients give them settings and schemas. Start at `PartWriter` and
+Serdes are in `moldau.serdes`; here they are configured and connected to a registry. Start at `PartWriter` and
 `PartReader`.
 """
 
@@ -31,15 +31,15 @@ T = TypeVar("T")
 
 
 def connect_schemas(url: str, user_info: str | None) -> SchemaSource:
-    """The schemas of the registry at a URL (several with commas between), one view for the whole process."""
-    # The three formats bring three libraries, which most programs do not need.
+    """The schemas of the registry at a URL (several with commas between), shared by the whole process."""
+    # Imported late: the three formats load libraries that most programs do not need.
     from moldau.client.schema_registry import registered_schemas
 
     return registered_schemas(url, user_info)
 
 
 def prepared_serde(serde: Serde[T], settings: Mapping[str, Any], part: Part = "value") -> Serde[T]:
-    """A serde that works by itself: it knows the settings, such as `schema.registry.url`, and has schemas to ask.
+    """The serde configured with settings such as `schema.registry.url`, and connected to its schemas.
 
     Producers, consumers and topologies do this with the serdes they are given.
     """
@@ -50,12 +50,12 @@ class PartWriter(Generic[T]):
     """Serializes the keys, or the values, of a producer."""
 
     def __init__(self, given: Serializer[T] | None, properties: Mapping[str, str], part: Part) -> None:
-        """The serializer that was given, else the one that the properties name, else text."""
+        """Uses the given serializer, else the one named in the properties, else text."""
         self._part = part
-        self._serialize = bound_serializer(_chosen(given, properties, part, "serializer"))
+        self._serialize = bound_serializer(_choose(given, properties, part, "serializer"))
 
     def write(self, topic: str, value: T | None, headers: Headers) -> bytes | None:
-        """The bytes of a value; raises `SerializationError`, or `SchemaRegistryError` where the value is not at fault.
+        """The bytes of a value; raises `SerializationError`, or `SchemaRegistryError` where the registry failed.
 
         Both name the topic and the part.
         """
@@ -73,12 +73,12 @@ class PartReader(Generic[T]):
     """Deserializes the keys, or the values, of a consumer."""
 
     def __init__(self, given: Deserializer[T] | None, properties: Mapping[str, str], part: Part) -> None:
-        """The deserializer that was given, else the one that the properties name, else text."""
+        """Uses the given deserializer, else the one named in the properties, else text."""
         self._part = part
-        self._deserialize = bound_deserializer(_chosen(given, properties, part, "deserializer"))
+        self._deserialize = bound_deserializer(_choose(given, properties, part, "deserializer"))
 
     def read(self, data: bytes | None, topic: str, headers: Headers, partition: int, offset: int) -> T | None:
-        """The object in some bytes; raises as `PartWriter.write`, with the record's place."""
+        """Deserialize a key or value; raises as `PartWriter.write`, naming the record."""
         if data is None:
             return None
         try:
@@ -92,7 +92,7 @@ class PartReader(Generic[T]):
         return value
 
 
-def _chosen(given: Any, properties: Mapping[str, str], part: Part, kind: str) -> Any:
+def _choose(given: Any, properties: Mapping[str, str], part: Part, kind: str) -> Any:
     if given is None:
         name = properties.get(f"{part}.{kind}")
         try:
@@ -144,7 +144,7 @@ _SERDE_SETTING_STARTS = ("default.list.", "windowed.inner.")
 
 
 def without_serde_settings(properties: Mapping[str, str]) -> dict[str, str]:
-    """Everything but the properties for serdes, which librdkafka does not know."""
+    """The properties without those for serdes, which librdkafka does not know."""
     return {
         key: value
         for key, value in properties.items()

@@ -1,7 +1,7 @@
 """Transactions of a producer: several records, and consumed offsets, that become visible together or not at all.
 
-librdkafka keeps the state; here its errors are sorted into "again", "abort" and "end". The loop that consumes,
-processes and produces is `client.exactly_once`. Start at `Transactions.begin`.
+librdkafka keeps the state; here its errors are classified into retriable, abortable and fatal. The loop that consumes,
+processes and produces is in `client.exactly_once`. Start at `Transactions.begin`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["GroupMembership", "Transactions"]
 
 CALL_S = 0.5
-"""Each call is made in slices of this length, between which Ctrl-C gets through: librdkafka goes on where the last one
-left off."""
+"""Each call is made in slices of this length, so that Ctrl-C works in between: librdkafka resumes the operation on the
+next call."""
 
 PAUSE_S = 0.05
 DISCARD_S = 5.0
@@ -35,7 +35,7 @@ INTERRUPTED_S = 1.0
 logger = logging.getLogger("moldau.client")
 
 GroupMembership = Any
-"""What `Consumer.group_membership` returns: who a consumer is in its group, and in which generation."""
+"""What `Consumer.group_membership` returns: the consumer's member id and generation."""
 
 
 class Transactions:
@@ -63,8 +63,8 @@ class Transactions:
     def start(self) -> None:
         """Take the transactional id over: once per producer, before its first transaction.
 
-        Whoever held the id before is fenced, and a transaction it left open is aborted. Raises `UnreachableError` when
-        no coordinator answers within `max.block.ms`, and `ClientError` where there is no `transactional.id` or no
+        The previous owner of the id is fenced, and a transaction it left open is aborted. Raises `UnreachableError`
+        when no coordinator answers within `max.block.ms`, and `ClientError` where there is no `transactional.id` or no
         permission to use it.
         """
         self._insist(self._rdkafka.init_transactions, patience_s=self._max_block_s)
@@ -73,8 +73,8 @@ class Transactions:
     def begin(self) -> Iterator[None]:
         """A transaction around the block: committed at its end, aborted when an exception leaves it.
 
-        The exception goes on to the caller. Raises `FencedError` when another producer has taken the id over; this
-        one is then of no more use. Any other `ClientError` with `requires_abort` means: aborted, may be tried again.
+        The exception is re-raised. Raises `FencedError` when another producer has taken the id over; this
+        one is then unusable. Any other `ClientError` with `requires_abort` means: aborted, may be retried.
         """
         self._call(self._rdkafka.begin_transaction)
         self.is_open = True
@@ -85,7 +85,7 @@ class Transactions:
             self.abort_if_open()
             raise
         except BaseException:
-            # Ctrl-C or an exit: the program is to end now, whatever the broker does.
+            # Ctrl-C or an exit: the program ends without waiting long for the broker.
             self._abort_within(INTERRUPTED_S)
             raise
 
@@ -93,7 +93,7 @@ class Transactions:
         """Commit a group's offsets with this transaction: each is the offset of the next record to read.
 
         `membership` is the consumer's `group_membership()`, taken when the records were polled: a consumer that has
-        lost its place in the group since is refused, and the transaction has to be aborted.
+        been removed from the group since is rejected, and the transaction has to be aborted.
         """
         from confluent_kafka import TopicPartition as RdkafkaPartition
 
@@ -101,7 +101,7 @@ class Transactions:
         self._insist(self._rdkafka.send_offsets_to_transaction, wanted, membership)
 
     def abort_if_open(self) -> None:
-        """Undo what the open transaction sent. A fenced producer has nothing left to abort: its successor did."""
+        """Abort the open transaction, if any. A fenced producer has nothing to abort: its successor did that."""
         if not self.is_open:
             return
         self.is_open = False
@@ -115,8 +115,8 @@ class Transactions:
             self._discard_failures()
 
     def _discard_failures_of_fenced(self) -> None:
-        """Discard them in another thread: each call of a fenced producer raises that it is fenced, and the binding then
-        never releases the exception that its caller is handling, nor all that is on the stack."""
+        """Discard them in another thread: every call of a fenced producer raises, and the binding then leaks the
+        exception that the caller is handling, with everything on its stack."""
         from confluent_kafka import KafkaException
 
         discarding = BlockingCall(self._discard_failures).start()
@@ -125,7 +125,7 @@ class Transactions:
                 discarding.answer()
 
     def _abort_within(self, patience_s: float) -> None:
-        """Abort in the time there is; otherwise the coordinator does it, as for a producer that has crashed."""
+        """Abort within `patience_s`; otherwise the coordinator aborts, as for a producer that has crashed."""
         if not self.is_open:
             return
         self.is_open = False
@@ -143,7 +143,7 @@ class Transactions:
             )
 
     def _commit(self) -> None:
-        # A record that failed must be heard of as itself, not as a commit that is refused because of it.
+        # A failed record must be reported as such, not as the commit that is rejected because of it.
         try:
             self._flush()
         except ClientError as error:
@@ -153,9 +153,9 @@ class Transactions:
         self.is_open = False
 
     def _insist(self, call: Callable[..., None], *arguments: Any, patience_s: float = math.inf) -> None:
-        """Repeat while librdkafka says that a repetition will tell.
+        """Repeat the call while librdkafka reports its error as retriable.
 
-        There is no other way to learn whether a commit or an abort has happened, so those are never given up.
+        There is no other way to learn the outcome of a commit or an abort, so those are retried without end by default.
         """
         deadline = time.monotonic() + patience_s
         while True:
@@ -164,7 +164,7 @@ class Transactions:
             except ClientError as error:
                 if not error.is_retriable or time.monotonic() >= deadline:
                     raise
-            # Log lines and delivery reports come out in here.
+            # Delivers log lines and delivery reports.
             served(self._rdkafka.poll, PAUSE_S)
 
     @staticmethod
@@ -172,10 +172,10 @@ class Transactions:
         from confluent_kafka import KafkaException
 
         try:
-            # Not every call keeps to its timeout: send_offsets_to_transaction waits for the broker.
+            # Not every call honours its timeout: send_offsets_to_transaction blocks until the broker answers.
             interruptible(partial(call, *arguments))
         except KafkaException as error:
             raise client_error(error.args[0], about="Transaction") from None
         except RuntimeError as error:
-            # What the binding raises from every call once the producer is closed.
+            # Raised by every call of the binding once the producer is closed.
             raise ClientError(f"Transaction: {error}") from None

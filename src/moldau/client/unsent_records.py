@@ -1,7 +1,7 @@
 """The records of a producer that ends before the broker has acknowledged them: how many, of which topics, and why.
 
-A producer of librdkafka is ended quickly by purging it; each record it still had is then reported as purged. After that
-it has to be closed: otherwise its threads go on connecting for as long as anything refers to it, such as a traceback or
+A librdkafka producer is stopped quickly by purging it; each record still queued is then reported as purged. After that
+it has to be closed: otherwise its threads keep connecting for as long as anything refers to it, such as a traceback or
 a callback that was never called. Start at `end_producer`.
 """
 
@@ -36,7 +36,7 @@ class UnsentRecords:
         self._in_flight: Counter[str] = Counter()
 
     def notes(self, error: KafkaError, topic: str | None) -> bool:
-        """Count a record whose delivery report has this error; whether it is one of those that were purged."""
+        """Count a record if its delivery report says that it was purged; returns whether it was."""
         name = error.name()
         if name == "_PURGE_QUEUE":
             self._in_queue[topic or ""] += 1
@@ -47,7 +47,7 @@ class UnsentRecords:
         return True
 
     def drain_lines(self, servers: str) -> list[str]:
-        """What to tell about the records counted since the last call."""
+        """Log lines about the records counted since the last call."""
         lines = [
             f"{_records(count)} not sent to topic {topic}: the broker at {servers} did not answer"
             for topic, count in sorted(self._in_queue.items())
@@ -70,7 +70,7 @@ def _records(count: int) -> str:
 
 
 def flush_interruptibly(producer: Any, *, is_over: Callable[[], bool] = never, timeout_s: float = math.inf) -> bool:
-    """Wait until all records are stored or have failed, and let Ctrl-C through; whether that is so before `is_over()`.
+    """Wait until all records are stored or have failed; returns false if `is_over()` or the timeout came first.
 
     Without a timeout, `delivery.timeout.ms` is what ends the wait.
     """
@@ -82,10 +82,10 @@ def flush_interruptibly(producer: Any, *, is_over: Callable[[], bool] = never, t
 
 
 def drop_records(producer: Any) -> None:
-    """Give up the records that are not stored yet; delivery reports of all have been called when this returns."""
+    """Drop the records that are not stored yet; all delivery callbacks have been called when this returns."""
     from confluent_kafka import KafkaException
 
-    # A fenced producer raises that from whatever call comes next.
+    # A fenced producer raises its error from whichever call comes next.
     with suppress(KafkaException):
         producer.purge()
     with suppress(KafkaException):
@@ -93,28 +93,28 @@ def drop_records(producer: Any) -> None:
 
 
 def end_producer(producer: Any, patience_s: float) -> None:
-    """Give records a last chance of `patience_s`, drop those that are left, and close the producer.
+    """Flush for up to `patience_s`, drop the remaining records, and close the producer.
 
-    Delivery reports of all records have been called when this returns. An open transaction is aborted. Where no broker
-    lets that happen the client is not closed: that would wait for the abort. It ends when nothing refers to it.
+    All delivery callbacks have been called when this returns. An open transaction is aborted. If no broker answers, the
+    client is not closed, since closing would wait for the abort; it ends when nothing refers to it any more.
     """
     from confluent_kafka import KafkaException
 
     is_empty = False
-    # A fenced producer raises that from whatever call comes next, and sends nothing any more.
+    # A fenced producer raises its error from whichever call comes next, and sends nothing more.
     with suppress(KafkaException):
         is_empty = flush_interruptibly(producer, timeout_s=patience_s)
     if not is_empty:
         drop_records(producer)
-    if _is_aborted(producer):
+    if _abort(producer):
         with suppress(KafkaException), warnings.catch_warnings():
-            # The binding warns that a fenced producer could not abort, which its successor has done.
+            # The binding warns that a fenced producer could not abort; its successor has aborted already.
             warnings.simplefilter("ignore", RuntimeWarning)
             close_within(producer, CLOSE_S)
 
 
-def _is_aborted(producer: Any) -> bool:
-    """Abort the open transaction, if there is one; whether none is open now."""
+def _abort(producer: Any) -> bool:
+    """Abort the open transaction, if any; returns whether none is open now."""
     from confluent_kafka import KafkaException
 
     try:

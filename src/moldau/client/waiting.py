@@ -1,9 +1,9 @@
-"""Waiting for librdkafka without being held by it.
+"""Calling librdkafka's blocking functions so that Ctrl-C and timeouts work.
 
-Many of its calls block in C for as long as the broker takes, and Python delivers signals only when they return: Ctrl-C
-would take a minute. Here such a call runs in a daemon thread while the caller waits in short slices. A caller that is
-interrupted, or has no time left, leaves the thread behind: it keeps its client alive, so that the interpreter does not
-wait for the client's end either. Start at `interruptible`; for event loops at `in_daemon_thread`.
+Many of its calls block in C until the broker answers, and Python handles signals only when they return: Ctrl-C could
+take a minute. Here such a call runs in a daemon thread while the caller waits in short slices. A caller that is
+interrupted, or whose time is up, abandons the thread: it keeps its client alive, so that the interpreter does not wait
+for the client's destructor either. Start at `interruptible`; for event loops at `in_daemon_thread`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SLICE_S = 0.05
 
 
 class GivenUpError(UnreachableError):
-    """The wait for a broker ended because the program is to end."""
+    """The wait for a broker ended because the program is ending."""
 
 
 def never() -> bool:
@@ -42,10 +42,10 @@ def never() -> bool:
 
 
 def served(call: Callable[..., Answer], *arguments: Any) -> Answer:
-    """Make a call in which callbacks run, such as `poll` and `flush`.
+    """Make a call that runs callbacks, such as `poll` and `flush`, and keep Ctrl-C a KeyboardInterrupt.
 
-    Where Ctrl-C comes while the binding hands out a log line, it loses the KeyboardInterrupt and fails with a
-    SystemError; that would be taken for an error of the program, and waits would go on.
+    If Ctrl-C arrives while the binding delivers a log line, it loses the KeyboardInterrupt and raises a SystemError,
+    which would look like a bug in the program.
     """
     try:
         return call(*arguments)
@@ -54,7 +54,7 @@ def served(call: Callable[..., Answer], *arguments: Any) -> Answer:
 
 
 class BlockingCall(Generic[Answer]):
-    """A call in a thread of its own."""
+    """A call in its own thread."""
 
     def __init__(self, call: Callable[[], Answer]) -> None:
         self._call = call
@@ -67,7 +67,7 @@ class BlockingCall(Generic[Answer]):
         return self
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether the call has ended, after waiting for that; meanwhile `run_in_caller` is served."""
+        """Wait for the call to end, and serve `run_in_caller` meanwhile; returns whether it has ended."""
         deadline = time.monotonic() + timeout_s
         while not self._done.wait(min(SLICE_S, max(0.0, deadline - time.monotonic()))):
             self._run_errands()
@@ -76,14 +76,14 @@ class BlockingCall(Generic[Answer]):
         return True
 
     def answer(self) -> Answer:
-        """What the call returned, or raised."""
+        """Return what the call returned, or raise what it raised."""
         answer, error = self._outcome[0]
         if error is not None:
             raise error
         return answer  # type: ignore[return-value]
 
     def run_in_caller(self, errand: Callable[[], object]) -> None:
-        """From inside the call: have something done by the thread that waits for it, and wait until it is done."""
+        """From inside the call: run a function in the thread that waits for the call, and wait until it is done."""
         is_done = threading.Event()
 
         def run() -> None:
@@ -112,7 +112,7 @@ class BlockingCall(Generic[Answer]):
 
 
 def interruptible(call: Callable[[], Answer], *, is_over: Callable[[], bool] = never) -> Answer:
-    """Make a call that blocks, and let Ctrl-C through; raises `GivenUpError` as soon as `is_over()`.
+    """Make a blocking call that Ctrl-C can interrupt; raises `GivenUpError` once `is_over()` is true.
 
     Signals reach only the main thread: in others, and without `is_over`, the call is made directly.
     """
@@ -126,7 +126,7 @@ def interruptible(call: Callable[[], Answer], *, is_over: Callable[[], bool] = n
 
 
 def close_within(client: Any, timeout_s: float) -> bool:
-    """Close a client of librdkafka; whether that was done in time. Where it was not, the client is left to itself."""
+    """Close a librdkafka client; returns whether it closed in time. If not, it is abandoned."""
     closing = BlockingCall(client.close).start()
     if not closing.wait(timeout_s):
         return False
@@ -137,8 +137,8 @@ def close_within(client: Any, timeout_s: float) -> bool:
 async def in_daemon_thread(call: Callable[[], Answer], *, name: str) -> Answer:
     """From an event loop: return what a blocking call returns or raise what it raises.
 
-    When cancelled, the call is left to itself. asyncio's own threads would keep a stopped service from ending for as
-    long as a broker that is away may take to answer.
+    When cancelled, the call is abandoned. asyncio's own threads would delay the end of a stopped service until an
+    unreachable broker answers or times out.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Answer] = loop.create_future()
@@ -167,7 +167,7 @@ async def in_daemon_thread(call: Callable[[], Answer], *, name: str) -> Answer:
 
 
 async def join_thread(thread: threading.Thread, timeout_s: float) -> bool:
-    """From an event loop: wait for a thread to end, for `timeout_s` at most; whether it did."""
+    """From an event loop: wait for a thread to end, for `timeout_s` at most; returns whether it did."""
     try:
         await asyncio.wait_for(in_daemon_thread(thread.join, name="waiting-for-thread"), max(0.0, timeout_s))
     except TimeoutError:

@@ -1,8 +1,9 @@
 """A small request client: one connection to one broker, one request at a time, any API.
 
-For what librdkafka does not offer (log dirs, api versions, producers, …) and for tests that ask a broker
-directly. No retries, no metadata, no pooling: the caller picks the broker. What happens before the first request is
-a list of steps: connect, TLS, SASL login. Start at `WireClient.send` and `opening_steps`.
+For APIs that librdkafka does not offer (log dirs, api versions, producers, …) and for tests that talk to a broker
+directly. No retries, no metadata, no pooling: the caller picks the broker. Opening a connection is a list of steps:
+connect, TLS, SASL login; `wire_security` takes the last two from a client's properties. Start at `WireClient.send` and
+`opening_steps`.
 
     with WireClient("localhost", 9092) as client:
         cluster = client.send(ApiKey.DESCRIBE_CLUSTER, Message())
@@ -12,12 +13,14 @@ from __future__ import annotations
 
 import socket
 import ssl
+import tempfile
 import time
-from collections.abc import Callable
-from typing import Final, Self
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, Self
 
 from moldau.client.errors import ClientError, UnreachableError
-from moldau.core.errors import ErrorCode
+from moldau.client.properties.security import security_settings
+from moldau.core.errors import ErrorCode, InvalidConfigError
 from moldau.protocol.api import (
     ApiKey,
     MalformedResponseError,
@@ -33,15 +36,17 @@ from moldau.protocol.negotiation import (
     decode_api_versions,
 )
 from moldau.protocol.sasl_login import FIRST_HANDSHAKE_VERSION, AuthenticationError, SaslMechanism, sasl_login
+from moldau.security.sasl import mechanism_named
 
-__all__ = ["WireClient", "opening_steps"]
+__all__ = ["WireClient", "WireSecurity", "opening_steps", "wire_security"]
+
 
 _MAX_RESPONSE_BYTES: Final = 1 << 30
 _PIECE: Final = 1 << 20
 
 
 class WireClient:
-    """A connection that asks and waits. Not for several threads at once."""
+    """A blocking connection to one broker. Not thread-safe."""
 
     def __init__(
         self,
@@ -53,11 +58,11 @@ class WireClient:
         tls: ssl.SSLContext | None = None,
         mechanism: SaslMechanism | None = None,
     ) -> None:
-        """Connect, by TLS and with a SASL login where given; `timeout` in seconds holds for each step and request."""
+        """Connect, with TLS and a SASL login where given; `timeout`, in seconds, applies to each step and request."""
         self.host, self.port = host, port
         self.address = f"{host}:{port}"
         self.session_lifetime_ms = 0
-        """After which a login has to be repeated, on a new connection; 0 for never."""
+        """Time after which the login expires and a new connection is needed; 0 for never."""
         self._timeout = timeout
         self._client_id = client_id
         self._correlation_id = 0
@@ -87,7 +92,7 @@ class WireClient:
             raise UnreachableError(f"cannot connect to {self.address} by TLS: {error}") from None
 
     def log_in(self, mechanism: SaslMechanism) -> None:
-        """Raises `ClientError` with Kafka's code where the broker refuses."""
+        """Raises `ClientError` with Kafka's code where the broker rejects the login."""
         self.version_for(ApiKey.SASL_HANDSHAKE, at_least=FIRST_HANDSHAKE_VERSION)
         login = sasl_login(mechanism)
         try:
@@ -109,14 +114,14 @@ class WireClient:
         self._socket.close()
 
     def interrupt(self) -> None:
-        """From another thread: whoever waits for an answer here gets an `UnreachableError` instead."""
+        """From another thread: a request that waits for its response raises `UnreachableError`."""
         try:
             self._socket.shutdown(socket.SHUT_RDWR)
         except OSError:
-            pass  # nobody was connected any more
+            pass  # the connection was closed already
 
     def api_versions(self) -> dict[int, tuple[int, int]]:
-        """What the broker announces: API key to lowest and highest version. Asked once per connection."""
+        """The broker's API keys with lowest and highest version. Requested once per connection."""
         return dict(self._offered_apis().ranges)
 
     def _offered_apis(self) -> OfferedApis:
@@ -131,9 +136,9 @@ class WireClient:
         return self._offered
 
     def send(self, api_key: int, request: Message, version: int | None = None) -> Message:
-        """Ask, and return the answer; `version` is the highest both sides know unless given.
+        """Send a request and return the response; `version` defaults to the highest that both sides know.
 
-        Errors within the answer are the caller's to judge. Trouble on the way is a `ClientError`.
+        Error codes inside the response are left to the caller. Connection failures raise `ClientError`.
         """
         chosen = self.version_for(api_key) if version is None else version
         frame = self._exchange(api_key, chosen, request)
@@ -141,7 +146,7 @@ class WireClient:
         return decode_response(api_key, chosen, memoryview(frame)[position:])
 
     def send_unanswered(self, api_key: int, request: Message, version: int | None = None) -> None:
-        """Send a request that is not answered: a produce with acks=0."""
+        """Send a request without a response: a produce with acks=0."""
         self._send_frame(api_key, self.version_for(api_key) if version is None else version, request)
 
     def version_for(self, api_key: int, *, at_least: int = 0) -> int:
@@ -182,7 +187,7 @@ class WireClient:
             raise UnreachableError(f"cannot send to {self.address}: {error}") from None
 
     def _receive(self, size: int, deadline: float) -> bytes:
-        """Receive exactly `size` bytes, making room only for what has come."""
+        """Receive exactly `size` bytes, allocating memory only for what has arrived."""
         received = bytearray()
         while len(received) < size:
             left = deadline - time.monotonic()
@@ -200,10 +205,64 @@ Step = Callable[[WireClient], None]
 
 
 def opening_steps(tls: ssl.SSLContext | None, mechanism: SaslMechanism | None) -> list[Step]:
-    """What a connection goes through before its first request: a `security.protocol` says which of them."""
+    """The steps that open a connection, as `security.protocol` requires them."""
     steps: list[Step] = [WireClient.connect]
     if tls is not None:
         steps.append(lambda client: client.wrap_tls(tls))
     if mechanism is not None:
         steps.append(lambda client: client.log_in(mechanism))
     return steps
+
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class WireSecurity(NamedTuple):
+    """TLS context and SASL mechanism of one connection; a mechanism serves one login only."""
+
+    tls: ssl.SSLContext | None = None
+    mechanism: SaslMechanism | None = None
+
+
+def wire_security(properties: Mapping[str, str]) -> WireSecurity:
+    """From `security.protocol` and the related keys; raises `InvalidConfigError` for unusable settings."""
+    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+    if protocol not in PROTOCOLS:
+        raise InvalidConfigError(f"security.protocol={protocol} is none of {', '.join(PROTOCOLS)}")
+    if protocol == "PLAINTEXT":
+        return WireSecurity()
+    settings = {**properties, **security_settings(properties)[0]}
+    return WireSecurity(
+        tls=_tls_context(settings) if protocol.endswith("SSL") else None,
+        mechanism=_mechanism(settings) if protocol.startswith("SASL") else None,
+    )
+
+
+def _mechanism(settings: Mapping[str, str]) -> SaslMechanism:
+    name = settings.get("sasl.mechanism") or settings.get("sasl.mechanisms") or "GSSAPI"
+    username, password = settings.get("sasl.username"), settings.get("sasl.password")
+    if username is None or password is None:
+        raise InvalidConfigError(
+            f"sasl.mechanism={name} needs a user and a password: set sasl.jaas.config, for example "
+            'org.apache.kafka.common.security.plain.PlainLoginModule required username="..." password="...";'
+        )
+    return mechanism_named(name, username, password)
+
+
+def _tls_context(settings: Mapping[str, str]) -> ssl.SSLContext:
+    """Trusts the CAs of the trust store, else the system's; presents the client's certificate where there is one."""
+    try:
+        context = ssl.create_default_context(cafile=settings.get("ssl.ca.location"), cadata=settings.get("ssl.ca.pem"))
+        context.check_hostname = settings.get("ssl.endpoint.identification.algorithm") != "none"
+        password = settings.get("ssl.key.password")
+        if location := settings.get("ssl.certificate.location"):
+            context.load_cert_chain(location, settings.get("ssl.key.location"), password)
+        elif key := settings.get("ssl.key.pem"):
+            # Python reads certificates from files only; this one is private and deleted at once.
+            with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+                file.write(f"{key}\n{settings.get('ssl.certificate.pem', '')}\n")
+                file.flush()
+                context.load_cert_chain(file.name, password=password)
+    except OSError as error:
+        raise InvalidConfigError(f"the TLS files of the client's properties cannot be used: {error}") from None
+    return context

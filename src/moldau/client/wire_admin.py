@@ -1,7 +1,8 @@
 """Administration that librdkafka does not offer, as calls over `client.wire`.
 
-Synonyms of broker configs, cluster-wide defaults, log directories, reassignments, quotas: each function
-takes a connection to the broker that must answer. Start at `describe_configs`.
+Synonyms of broker configs, cluster-wide defaults, log directories, reassignments, quotas, transactions. Each function
+takes a connection to the broker that must answer, such as the coordinator of a transactional id or the leader of a
+partition. Start at `describe_configs` and `list_transactions`.
 """
 
 from __future__ import annotations
@@ -20,31 +21,41 @@ from moldau.protocol.api import ApiKey
 from moldau.protocol.messages import Message
 
 __all__ = [
+    "ActiveProducer",
     "CoordinatorKey",
     "LogDir",
     "QuotaEntity",
     "Reassignment",
     "Replica",
     "ResourceKind",
+    "TransactionDescription",
+    "TransactionListing",
+    "abort_in_partition",
+    "active_producers",
     "alter_client_quotas",
     "alter_configs",
     "describe_client_quotas",
     "describe_configs",
     "describe_log_dirs",
+    "describe_transaction",
     "eligible_leader_replicas",
     "find_coordinator",
     "is_elr_enabled",
     "list_config_resources",
     "list_offsets",
     "list_reassignments",
+    "list_transactions",
+    "terminate_transaction",
+    "transaction_coordinator",
     "unregister_broker",
 ]
+
 
 SET, DELETE = 0, 1
 
 
 class ResourceKind(IntEnum):
-    """What a config belongs to, by Kafka's numbers."""
+    """Kafka's numbers of config resource types."""
 
     TOPIC = 2
     BROKER = 4
@@ -54,7 +65,7 @@ class ResourceKind(IntEnum):
 
 
 def raise_for(error_code: int, message: str | None = None, *, about: str = "") -> None:
-    """Raise when a response carries an error; the broker's text wins over the bare name."""
+    """Raise when a response carries an error; the broker's text is preferred to the bare name."""
     if error_code:
         code = ErrorCode(error_code) if error_code in ErrorCode._value2member_map_ else None
         text = message or (code.name if code is not None else f"error {error_code}")
@@ -65,14 +76,14 @@ def raise_for(error_code: int, message: str | None = None, *, about: str = "") -
 
 
 class CoordinatorKey(IntEnum):
-    """What a coordinator is asked for by, by Kafka's numbers."""
+    """Kafka's numbers of coordinator key types."""
 
     GROUP = 0
     TRANSACTION = 1
 
 
 def find_coordinator(client: WireClient, key: str, kind: CoordinatorKey) -> int:
-    """The broker that coordinates a group or a transactional id; any broker knows."""
+    """The broker that coordinates a group or a transactional id; any broker can answer."""
     request = Message(key=key, key_type=int(kind), coordinator_keys=[key])
     answer = client.send(ApiKey.FIND_COORDINATOR, request)
     found = answer.coordinators[0] if answer.coordinators else answer
@@ -143,7 +154,7 @@ class LogDir:
 def describe_log_dirs(client: WireClient, topics: Sequence[str] | None = None) -> list[LogDir]:
     """The log directories of the broker at the other end, with all replicas or only those of `topics`.
 
-    A topic filter is applied here: the request would have to name every partition.
+    Topics are filtered here, since the request would have to list every partition.
     """
     answer = client.send(ApiKey.DESCRIBE_LOG_DIRS, Message(topics=None))
     raise_for(answer.error_code)
@@ -171,7 +182,7 @@ def _log_dir(result: Any, wanted: set[str] | None) -> LogDir:
 
 
 def list_offsets(client: WireClient, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | ClientError]:
-    """As `Admin.try_list_offsets`, for the special timestamps librdkafka does not know; asks one leader."""
+    """As `Admin.try_list_offsets`, for the special timestamps librdkafka does not know; sent to one leader."""
     topics: dict[str, list[Message]] = {}
     for partition, timestamp in wanted.items():
         entry = Message(partition_index=partition.partition, current_leader_epoch=-1, timestamp=timestamp)
@@ -197,7 +208,7 @@ def _offset(partition: Any) -> int | ClientError:
     return int(partition.offset)
 
 
-# Partitions on the move, and who may lead
+# Reassignments and eligible leaders
 
 
 class Reassignment(NamedTuple):
@@ -291,3 +302,116 @@ def alter_client_quotas(
     request = Message(entries=[Message(entity=parts, ops=changes)], validate_only=False)
     for entry in client.send(ApiKey.ALTER_CLIENT_QUOTAS, request).entries:
         raise_for(entry.error_code, entry.error_message)
+
+
+ONE_MINUTE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionListing:
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionDescription:
+    producer_id: int
+    producer_epoch: int
+    state: str
+    timeout_ms: int
+    start_ms: int | None
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveProducer:
+    """A partition's state of a producer."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    """-1 before its first marker."""
+    transaction_start: int | None
+    """The offset its open transaction begins at."""
+
+
+def transaction_coordinator(client: WireClient, transactional_id: str) -> int:
+    """The broker that coordinates a transactional id; any broker can answer."""
+    return find_coordinator(client, transactional_id, CoordinatorKey.TRANSACTION)
+
+
+def list_transactions(
+    client: WireClient, *, longer_than_ms: int = -1, pattern: str | None = None
+) -> list[TransactionListing]:
+    """Transactions that this broker coordinates, filtered by duration and by an RE2 pattern of the id where given."""
+    request = Message(
+        state_filters=[], producer_id_filters=[], duration_filter=longer_than_ms, transactional_id_pattern=pattern
+    )
+    answer = client.send(ApiKey.LIST_TRANSACTIONS, request)
+    raise_for(answer.error_code)
+    return [
+        TransactionListing(one.transactional_id, one.producer_id, one.transaction_state)
+        for one in answer.transaction_states
+    ]
+
+
+def describe_transaction(client: WireClient, transactional_id: str) -> TransactionDescription:
+    answer = client.send(ApiKey.DESCRIBE_TRANSACTIONS, Message(transactional_ids=[transactional_id]))
+    (found,) = answer.transaction_states
+    raise_for(found.error_code, about=transactional_id)
+    return TransactionDescription(
+        found.producer_id,
+        found.producer_epoch,
+        found.transaction_state,
+        found.transaction_timeout_ms,
+        _none_if_negative(found.transaction_start_time_ms),
+        tuple(TopicPartition(topic.topic, one) for topic in found.topics for one in topic.partitions),
+    )
+
+
+def active_producers(client: WireClient, partition: TopicPartition) -> list[ActiveProducer]:
+    request = Message(topics=[Message(name=partition.topic, partition_indexes=[partition.partition])])
+    answer = client.send(ApiKey.DESCRIBE_PRODUCERS, request)
+    found = answer.topics[0].partitions[0]
+    raise_for(found.error_code, found.error_message, about=str(partition))
+    return [
+        ActiveProducer(
+            one.producer_id,
+            one.producer_epoch,
+            one.last_sequence,
+            one.last_timestamp,
+            one.coordinator_epoch,
+            _none_if_negative(one.current_txn_start_offset),
+        )
+        for one in found.active_producers
+    ]
+
+
+def abort_in_partition(client: WireClient, partition: TopicPartition, producer: ActiveProducer) -> None:
+    """Abort a producer's open transaction in one partition, regardless of the coordinator's state."""
+    marker = Message(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        transaction_result=False,
+        coordinator_epoch=max(producer.coordinator_epoch, 0),
+        topics=[Message(name=partition.topic, partition_indexes=[partition.partition])],
+    )
+    answer = client.send(ApiKey.WRITE_TXN_MARKERS, Message(markers=[marker]))
+    raise_for(answer.markers[0].topics[0].partitions[0].error_code, about=str(partition))
+
+
+def terminate_transaction(client: WireClient, transactional_id: str) -> int:
+    """Take over a transactional id, which aborts its transaction; returns the coordinator's error code."""
+    request = Message(
+        transactional_id=transactional_id, transaction_timeout_ms=ONE_MINUTE_MS, producer_id=-1, producer_epoch=-1
+    )
+    error_code: int = client.send(ApiKey.INIT_PRODUCER_ID, request).error_code
+    return error_code
+
+
+def _none_if_negative(number: Any) -> int | None:
+    """Kafka's -1 for an unknown value becomes `None`."""
+    return None if number < 0 else int(number)

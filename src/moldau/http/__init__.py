@@ -1,4 +1,4 @@
-"""The small ASGI kit under every HTTP service, over Starlette's requests and responses, served by uvicorn.
+"""A small ASGI kit for every HTTP service, based on Starlette's requests and responses, served by uvicorn.
 
 A service is a table of endpoints and a way to render its errors; docs/http-kit.md shows how to write one. Start at
 `service.build_app`, or at `app.HttpApp` to read how a request is served.

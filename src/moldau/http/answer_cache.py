@@ -1,4 +1,4 @@
-"""Answers that are given again for as long as nothing has changed. Start at `AnswerCache`."""
+"""A cache of answers, valid for as long as the state they were made from. Start at `AnswerCache`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.responses import Response
 __all__ = ["AnswerCache", "CachedAnswer"]
 
 MAX_BYTES = 64 * 1024 * 1024
-"""Of requests and answers together; beyond it all are dropped, which costs less than knowing the oldest."""
+"""Requests and answers together; when exceeded the cache is cleared, which is cheaper than tracking the oldest."""
 MAX_ENTRY_BYTES = 256 * 1024
 ENTRY_OVERHEAD_BYTES = 1024
 
@@ -21,7 +21,7 @@ class CachedAnswer(NamedTuple):
 
 
 class AnswerCache:
-    """Answers by request, each with the token of the state it was made from; another token makes it stale."""
+    """Answers by request, each with the token of the state it was made from; it is stale when the token has changed."""
 
     def __init__(self) -> None:
         self._answers: dict[Hashable, CachedAnswer] = {}
@@ -32,7 +32,7 @@ class AnswerCache:
         return cached.response if cached is not None and cached.state_token == state_token else None
 
     def store(self, request: Hashable, answer: CachedAnswer, size: int) -> None:
-        """`size` is what the request and the answer take, roughly."""
+        """`size` is the approximate size of request and answer in bytes."""
         if size > MAX_ENTRY_BYTES:
             return
         if request not in self._answers:

@@ -1,8 +1,8 @@
-"""A service as an ASGI app: finds the endpoint, authenticates, negotiates, calls it, and renders whatever goes wrong.
+"""A service as an ASGI app: finds the endpoint, authenticates, negotiates, calls it, and renders errors.
 
-Endpoints raise their own errors; `render_error` is the one place where those become status and body. Mount the app
-alone, beside others, or call it from a test. Services are put together by `service.build_app`; start there to write
-one, at `HttpApp` to read how a request is served.
+Endpoints raise their own errors; `render_error` is the one place where those become status and body. The app can
+be mounted alone or beside others, or called from a test. Services are built by `service.build_app`; start there to
+write one, at `HttpApp` to read how a request is served.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from moldau.http.streaming import send_stream, stopping_event
 __all__ = ["HttpApp", "RenderError"]
 
 RenderError = Callable[[Exception], Answer]
-"""Renders an error that an endpoint or the kit raised as status and document. Unexpected ones are passed too."""
+"""Renders an error that an endpoint or the kit raised as status and document. Also called for unexpected exceptions."""
 
 DEFAULT_MAX_BODY_BYTES = 32 * 1024 * 1024
 DEFAULT_BODY_IDLE_S = 60.0
 UNKNOWN_PATH = "unknown"
-"""The path of metrics for requests that no endpoint answered: what clients make up is not remembered."""
+"""The path in metrics of requests without an endpoint: arbitrary paths of clients must not create series."""
 SWITCHING_PROTOCOLS = 101
 
 _logger = logging.getLogger("moldau.http")
@@ -56,7 +56,7 @@ class HttpApp:
         max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
         body_idle_s: float = DEFAULT_BODY_IDLE_S,
     ) -> None:
-        """`max_body_bytes` and `body_idle_s` limit bodies that are no streams; an endpoint may have its own."""
+        """`max_body_bytes` and `body_idle_s` limit bodies that are not streams; an endpoint may override them."""
         self.endpoints = tuple(endpoints)
         self._routes = Routes(self.endpoints)
         self._media_types = media_types
@@ -78,7 +78,7 @@ class HttpApp:
     # HTTP
 
     async def answer(self, request: _Request) -> Answer | Response:
-        """What the endpoint of a request says; raises whatever goes wrong."""
+        """The answer of the request's endpoint; raises its errors."""
         found = await self._find_for_principal(request)
         chosen = negotiate(
             [endpoint.media_types or self._media_types for endpoint in found.endpoints],
@@ -99,7 +99,7 @@ class HttpApp:
         try:
             found = self._routes.find(request.method, request.own_path)
         except HttpError:
-            # Which paths there are is for those who may come in.
+            # Unauthenticated clients must not learn which paths exist.
             await self._principal(request.headers)
             raise
         request.metrics_path = found.endpoints[0].path
@@ -136,7 +136,7 @@ class HttpApp:
         return response
 
     def error_answer(self, error: Exception) -> Answer:
-        """An error in the service's own shape; those that are the service's fault are logged."""
+        """An error in the service's format; server errors are logged."""
         answer = self._render_error(error)
         if isinstance(error, HttpError):
             return answer._replace(headers=error.headers)
@@ -170,7 +170,7 @@ class HttpApp:
             await _run_until_stopped(found.endpoint.handle(socket), scope)
             await socket.close_with(1000)
         except WebSocketDisconnect:
-            pass  # a handler that sent to a client that was gone
+            pass  # the handler sent to a client that had disconnected
         except asyncio.CancelledError:
             await socket.close_with(CLOSE_GOING_AWAY, "The service is being stopped")
         except Exception as error:
@@ -212,7 +212,7 @@ class _Request:
             self._count(error.status)
             return
         except asyncio.CancelledError:
-            # The server stops and waits no longer. The client is told so, and can ask another instance.
+            # The server is stopping and its drain time is over: the client gets a 503 and can retry elsewhere.
             answer = self._error_answer(HttpError(503, "The service is being stopped; ask again in a moment"))
         except Exception as error:
             answer = self._error_answer(error)
@@ -225,7 +225,7 @@ class _Request:
         await response(self.scope, self.receive, self._send)
 
     def _error_answer(self, error: Exception) -> Answer:
-        # An endpoint may answer with a type that errors have no form in, such as a stream of events.
+        # An endpoint may have a content type in which errors cannot be rendered, such as a stream of events.
         self.media_type = self._app.error_media_type(self.headers.get("accept"))
         return self._app.error_answer(error)
 
@@ -248,7 +248,7 @@ class _Request:
 
 
 def _own_path(scope: Scope) -> bytes:
-    """The path below where the app is mounted, as it was sent: still encoded."""
+    """The path below the app's mount point, still percent-encoded."""
     raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
     root = quote(scope.get("root_path", "")).encode()
     return raw.removeprefix(root) if root else raw

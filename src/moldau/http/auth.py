@@ -1,8 +1,8 @@
-"""Who is calling: credentials out of the `Authorization` header, and the hook that turns them into a principal.
+"""Authentication: credentials from the `Authorization` header, and the hook that turns them into a principal.
 
-No users are kept here. A service gives `build_app` an `Authenticate`: a coroutine that is handed the credentials and
-returns a `Principal`, or raises `UnauthenticatedError` (401) or `ForbiddenError` (403), which leave in the service's
-own error shape. Start at `Authenticate`.
+No users are stored here. A service gives `build_app` an `Authenticate`: a coroutine that takes the credentials and
+returns a `Principal`, or raises `UnauthenticatedError` (401) or `ForbiddenError` (403), which are rendered in the
+service's own error format. Start at `Authenticate`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DEFAULT_CHALLENGE = 'Basic realm="moldau", charset="UTF-8"'
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody who calls, written as Kafka writes principals: `User:alice`."""
+    """The caller, written as Kafka writes principals: `User:alice`."""
 
     name: str
     kind: str = "User"
@@ -55,21 +55,21 @@ class BearerCredentials:
 
 
 Credentials = BasicCredentials | BearerCredentials | None
-"""`None` from a client that sent none: the hook may refuse it, or call it `ANONYMOUS`."""
+"""`None` from a client that sent none: the hook may reject it, or return `ANONYMOUS`."""
 
 Authenticate = Callable[[Credentials], Awaitable[Principal]]
 """Turns credentials into a principal; raises `UnauthenticatedError` or `ForbiddenError`."""
 
 
 class UnauthenticatedError(HttpError):
-    """Nobody we know. The answer is a 401 that names the way to log in."""
+    """The caller is not authenticated. The response is a 401 with a challenge."""
 
     def __init__(self, message: str = "Authentication is required", *, challenge: str = DEFAULT_CHALLENGE) -> None:
         super().__init__(401, message, headers={"www-authenticate": challenge})
 
 
 class ForbiddenError(HttpError):
-    """Somebody we know, who may not do this."""
+    """The caller is authenticated but not authorized."""
 
     def __init__(self, message: str = "Not allowed") -> None:
         super().__init__(403, message)
@@ -90,7 +90,7 @@ def parse_credentials(authorization: str | None) -> Credentials:
 
 def _parse_basic(value: str) -> BasicCredentials:
     try:
-        # RFC 7617 with charset="UTF-8"; the password may hold colons, the name may not.
+        # RFC 7617 with charset="UTF-8"; the password may contain colons, the name may not.
         user, colon, password = base64.b64decode(value, validate=True).decode().partition(":")
     except (binascii.Error, ValueError):
         raise UnauthenticatedError("The Basic credentials are not base64 of UTF-8 text") from None

@@ -23,30 +23,30 @@ DEFAULT_MAX_OBJECT_BYTES = 1024 * 1024
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 Pieces = AsyncIterator[bytes] | AsyncGenerator[bytes, None]
-"""A body that is made while it is sent; a generator is closed when its client goes away."""
+"""A body that is produced while it is sent; a generator is closed when its client disconnects."""
 
 
 class Answer(NamedTuple):
-    """What an endpoint gives back: a document that becomes JSON, content as it is, or a stream."""
+    """The result of an endpoint: a document that becomes JSON, raw content, or a stream."""
 
     document: Any = None
     status: int = 200
     content: bytes | None = None
     media_type: str | None = None
-    """Where it is not the negotiated one."""
+    """Overrides the negotiated one."""
     headers: Mapping[str, str] | None = None
     stream: Pieces | None = None
-    """Sent piece by piece, each as soon as it is there; status and headers leave before the first.
+    """Sent piece by piece, each as soon as it is available; status and headers are sent before the first.
 
-    Whatever can be refused is therefore refused before the answer is returned. The next piece is asked for when the
-    client has room for it. `http.streaming` makes streams of JSON lines and adds heartbeats.
+    Errors must therefore be raised before the answer is returned. The next piece is requested when the client can
+    receive it. `http.streaming` makes streams of JSON lines and adds heartbeats.
     """
     is_endless: bool = False
-    """Of a stream that would go on for ever: a server that stops ends it at once, rather than waiting for its end."""
+    """Whether the stream never ends by itself: a stopping server ends it at once instead of draining it."""
 
 
 class Call(Request):
-    """Starlette's request with the parts of the path by name, and readers that refuse in the right way."""
+    """Starlette's request with path parameters by name, and readers that raise the right errors."""
 
     def __init__(
         self, scope: Scope, receive: Receive, headers: Headers, parts: Mapping[str, str], body: RequestBody
@@ -55,14 +55,14 @@ class Call(Request):
         self._headers = headers
         self.parts = parts
         self.principal: Principal = ANONYMOUS
-        """Who calls, where the service authenticates."""
+        """The caller, if the service authenticates."""
         self.media_type = ""
         """The content type that was negotiated for the answer."""
         self._pieces = body
         self._content: bytes | None = None
 
     def flag(self, name: str) -> bool:
-        """A query parameter that is on only when it says `true`, in any case."""
+        """A boolean query parameter: true only for `true`, in upper or lower case."""
         return self.query_params.get(name, "").lower() == "true" if self.scope["query_string"] else False
 
     def text(self, name: str, default: str = "") -> str:
@@ -72,7 +72,7 @@ class Call(Request):
         return self.query_params.getlist(name)
 
     def number(self, name: str, default: int) -> int:
-        """A query parameter that is a number; another text makes a resource that does not exist."""
+        """A numeric query parameter; any other text raises a 404."""
         text = self.text(name)
         return default if not text else _number(text)
 
@@ -80,7 +80,7 @@ class Call(Request):
         return _number(self.parts[name])
 
     async def content(self) -> bytes:
-        """The body, read once and no further than its limit."""
+        """The body, read once and only up to its limit."""
         if self._content is not None:
             return self._content
         self._content = b"".join([piece async for piece in self._pieces.pieces()])
@@ -89,13 +89,13 @@ class Call(Request):
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """The body as it arrives, in pieces of any size; raises a 413, a 408 or `ClientGoneError` on the way.
 
-        Only as much is read from the client as the handler asks for. Declare `Endpoint.is_stream` to use it.
+        Reads from the client only as fast as the handler consumes. Declare `Endpoint.is_stream` to use it.
         """
         async for piece in self._pieces.pieces():
             yield piece
 
     async def objects(self, *, max_object_bytes: int = DEFAULT_MAX_OBJECT_BYTES) -> AsyncGenerator[Any, None]:
-        """The JSON objects of the body, each as soon as it is whole, with anything or nothing between them.
+        """The JSON objects of the body, each as soon as it is complete, with anything or nothing between them.
 
         Raises `MalformedBodyError`, or a 413 for an object over the limit, after the objects before it.
         """
@@ -107,7 +107,7 @@ class Call(Request):
 
     @property
     def last_event_id(self) -> str | None:
-        """Where a client of server-sent events left off, if it says."""
+        """The id of the last event that a reconnecting client of server-sent events has seen."""
         return self.headers.get("last-event-id")
 
     async def document(self) -> Any:
@@ -123,11 +123,11 @@ def encode_json(document: Any) -> bytes:
 
 
 def decode_json(content: bytes) -> Any:
-    """Strict JSON: no NaN, no half characters, no endless numbers; raises `MalformedBodyError`."""
+    """Decode strict JSON: no NaN, no lone surrogates, no huge numbers; raises `MalformedBodyError`."""
     try:
         document = json.loads(content, parse_constant=_refuse_constant)
         if _SURROGATE.search(content):
-            # Half of a surrogate pair is JSON, but no text that could ever be stored.
+            # A lone surrogate is valid JSON, but cannot be encoded in UTF-8.
             encode_json(document)
     except RecursionError:
         raise MalformedBodyError("nested too deeply") from None
@@ -136,7 +136,7 @@ def decode_json(content: bytes) -> Any:
     except (json.JSONDecodeError, _ConstantError) as error:
         raise MalformedBodyError(str(error)) from None
     except ValueError:
-        # Python's own text would tell a client which Python function to call.
+        # Python's own message suggests a Python function, which is of no use to a client.
         raise MalformedBodyError("a number has too many digits") from None
     return document
 
@@ -146,7 +146,7 @@ def _refuse_constant(name: str) -> None:
 
 
 class _ConstantError(ValueError):
-    """NaN or an infinity, which Python would take for numbers."""
+    """NaN or an infinity, which Python would accept as numbers."""
 
 
 def _number(text: str) -> int:

@@ -1,4 +1,4 @@
-"""What a service offers, as a table: each row is routed, negotiated and described in OpenAPI from the same words.
+"""The endpoints of a service as a table: routing, content negotiation and OpenAPI are derived from its rows.
 
 Start at `Endpoint`; `WebSocketEndpoint` is its counterpart for WebSockets, `Routes` finds the row of a path.
 """
@@ -38,7 +38,7 @@ UNLIMITED = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One query parameter, or one part of the path."""
+    """A query parameter or a path parameter."""
 
     name: str
     description: str
@@ -52,37 +52,38 @@ class Endpoint:
 
     method: str
     path: str
-    """With `{names}` for the parts that vary; a part may hold an encoded slash."""
+    """With `{names}` for path parameters; a parameter may contain an encoded slash."""
     handle: Handle
     summary: str
     parameters: tuple[Parameter, ...] = ()
-    """Query parameters; parts of the path are found in `path` and described in `parts`."""
+    """Query parameters; path parameters are named in `path` and described in `parts`."""
     parts: Mapping[str, Parameter] = field(default_factory=dict)
     body: Document | None = None
-    """The JSON schema of the body, for those that take one; of one object, where the body is a stream of them."""
+    """The JSON schema of the body, if any; of one object, if the body is a stream of objects."""
     reply: Document | None = None
-    """The JSON schema of a good answer; `None` where there is nothing in it."""
+    """The JSON schema of a successful answer; `None` for an empty one."""
     status: int = 200
     refusals: Mapping[int, str] = field(default_factory=dict)
-    """Statuses of refusals, with the numeric codes and reasons behind each."""
+    """Error statuses, with the numeric codes and reasons of each."""
     tag: str = ""
     media_types: MediaTypes | None = None
-    """Where they are not the service's."""
+    """Overrides those of the service."""
     is_public: bool = False
-    """Whether anybody may call it, in a service that authenticates."""
+    """Whether it needs no authentication, in a service that authenticates."""
     is_stream: bool = False
     """Whether the handler reads the body with `Call.stream` or `Call.objects` while it answers.
 
-    Such a body has no limit in size or time unless `max_body_bytes` and `body_idle_s` say so.
+    Such a body has no limit in size or time unless `max_body_bytes` and `body_idle_s` are set.
     """
     max_body_bytes: int | None = None
-    """The largest body, where it is not the service's limit."""
+    """The largest body; overrides the service's limit."""
     body_idle_s: float | None = None
-    """How long the body may stall, where it is not the service's limit."""
+    """How long the body may stall; overrides the service's limit."""
     state_token: Callable[[], Hashable] | None = None
-    """For endpoints whose good answer depends on the request and a state alone: a token that changes with the state.
+    """For endpoints whose successful answer depends only on the request and a state: a token that changes with the
+    state.
 
-    As long as it stays the same, the answer to the same request is given again without asking.
+    As long as it stays the same, the answer to the same request is served from the cache.
     """
 
     @property
@@ -100,7 +101,7 @@ class WebSocketEndpoint:
     tag: str = ""
     is_public: bool = False
     allowed_origins: frozenset[str] = frozenset()
-    """Sites, such as `https://console.example`, whose pages may connect beside those of this server itself."""
+    """Sites, such as `https://console.example`, whose pages may connect, besides those of this server."""
 
 
 AnyEndpoint = Endpoint | WebSocketEndpoint
@@ -148,9 +149,9 @@ class _Node:
 
 
 class Routes:
-    """From a path to its endpoints, by its encoded parts: a part that holds `%2F` stays one part.
+    """Finds the endpoints of a path by its encoded segments: a segment that contains `%2F` stays one segment.
 
-    Fixed words win over parts that vary. Built once; a lookup costs one step per part.
+    Fixed segments win over parameters. Built once; a lookup costs one step per segment.
     """
 
     def __init__(self, endpoints: Iterable[AnyEndpoint]) -> None:
@@ -159,7 +160,7 @@ class Routes:
             self._add(endpoint)
 
     def find(self, method: str, raw_path: bytes) -> Found:
-        """The endpoints for a path as it was sent; raises 404, 405 or 426, and 400 for a path that is not text."""
+        """The endpoints for a path, still encoded; raises 404, 405 or 426, and 400 for a path that is not text."""
         node, values = self._node(raw_path)
         endpoints = node.endpoints.get("GET" if method == "HEAD" else method)
         if endpoints is None:

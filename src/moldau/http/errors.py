@@ -1,4 +1,4 @@
-"""Errors of HTTP itself, before any service has a say. Start at `HttpError`."""
+"""Errors of the HTTP layer, independent of any service. Start at `HttpError`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from moldau.core.errors import MoldauError
 __all__ = ["ClientGoneError", "HttpError", "MalformedBodyError"]
 
 CLIENT_GONE_STATUS = 499
-"""Only seen in metrics: nobody is left to read an answer."""
+"""Only used in metrics: the client has disconnected."""
 
 
 class HttpError(MoldauError):
-    """A request that ends with a status; the message is for whoever sent it."""
+    """An HTTP status as an exception; the message is for the client."""
 
     def __init__(self, status: int, message: str | None = None, *, headers: dict[str, str] | None = None) -> None:
         super().__init__(message or f"HTTP {status} {HTTPStatus(status).phrase}")

@@ -1,6 +1,6 @@
 """Server-sent events: a stream of small messages that a browser's `EventSource` reads and resumes by itself.
 
-A client that was cut off comes back with the id of the last event it saw: `Call.last_event_id`. Start at
+A client that was disconnected reconnects with the id of the last event it saw: `Call.last_event_id`. Start at
 `event_stream`.
 """
 
@@ -20,7 +20,7 @@ MEDIA_TYPE = "text/event-stream"
 EVENTS = MediaTypes.always(MEDIA_TYPE)
 """The `media_types` of an endpoint that answers with `event_stream`: browsers accept nothing but this type."""
 HEARTBEAT = b":\n\n"
-"""A comment, which clients skip."""
+"""A comment, which clients ignore."""
 DEFAULT_HEARTBEAT_S = 15.0
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 
@@ -29,24 +29,24 @@ _LINE_ENDS = re.compile(r"\r\n|\r|\n")
 class Event:
     data: str
     id: str | None = None
-    """What the client sends as `Last-Event-ID` when it comes back."""
+    """What the client sends as `Last-Event-ID` when it reconnects."""
     event: str | None = None
-    """The event's name; clients call an event without one `message`."""
+    """The event's name; an event without one is a `message` to clients."""
     retry_ms: int | None = None
-    """How long the client waits before it comes back."""
+    """How long the client waits before it reconnects."""
 
 
 def encode_event(event: Event) -> bytes:
-    """Write one event. Any text is fine as data; ids and names must fit on their line (`ValueError` otherwise)."""
+    """Encode one event. Any text is fine as data; ids and names must fit on their line (`ValueError` otherwise)."""
     lines = []
     if event.event is not None:
         lines.append(f"event: {_one_line(event.event)}")
     if event.id is not None:
-        # Clients ignore an id that holds NUL, and would resume in the wrong place.
+        # Clients ignore an id that contains NUL, and would resume at the wrong event.
         lines.append(f"id: {_one_line(event.id, forbidden=chr(0))}")
     if event.retry_ms is not None:
         lines.append(f"retry: {event.retry_ms:d}")
-    # The only line ends the format knows; `splitlines` knows more and would change the text.
+    # The only line endings of the format; `splitlines` knows more and would change the text.
     lines.extend(f"data: {line}" for line in _LINE_ENDS.split(event.data))
     return ("\n".join(lines) + "\n\n").encode()
 
@@ -54,17 +54,17 @@ def encode_event(event: Event) -> bytes:
 def event_stream(
     events: AsyncIterable[Event], *, retry_ms: int | None = None, heartbeat_s: float = DEFAULT_HEARTBEAT_S
 ) -> Answer:
-    """An answer that sends events as they come, and comments while there are none.
+    """An answer that sends events as they arrive, and comments as heartbeats in between.
 
-    `retry_ms` tells the client how long to wait before it comes back. The source is closed when the client is gone.
+    `retry_ms` tells the client how long to wait before it reconnects. The source is closed when the client disconnects.
     """
-    stream = with_heartbeats(_encoded(events, retry_ms), HEARTBEAT, every_s=heartbeat_s)
-    # Proxies would otherwise collect events before they pass them on.
+    stream = with_heartbeats(_encode_stream(events, retry_ms), HEARTBEAT, every_s=heartbeat_s)
+    # Proxies would otherwise buffer events.
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
     return Answer(stream=stream, media_type=MEDIA_TYPE, headers=headers, is_endless=True)
 
 
-async def _encoded(events: AsyncIterable[Event], retry_ms: int | None) -> AsyncGenerator[bytes, None]:
+async def _encode_stream(events: AsyncIterable[Event], retry_ms: int | None) -> AsyncGenerator[bytes, None]:
     source = aiter(events)
     try:
         if retry_ms is not None:

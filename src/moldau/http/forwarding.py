@@ -1,7 +1,7 @@
-"""Handing a request on to the instance that leads: the same request, marked, and its answer as it is.
+"""Forwards a request to the leader: the same request with a marker header, and the leader's answer unchanged.
 
-The mark is a header that a forwarded request carries: an instance that gets one and does not lead refuses it, so that
-no request goes round in a circle while the leader changes. Start at `Forwarding`.
+The marker prevents loops while the leader changes: an instance that gets a marked request and does not lead rejects
+it. Start at `Forwarding`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ALWAYS = ("content-type", "accept")
 
 
 class ForwardingFailedError(MoldauError):
-    """The leader could not be asked, or did not answer."""
+    """The leader could not be reached, or did not answer."""
 
 
 class Forwarding:
@@ -36,8 +36,8 @@ class Forwarding:
         headers: Iterable[str] = (),
         answer_headers: Iterable[str] = (),
     ) -> None:
-        """`hop_header` marks forwarded requests. `headers` are handed on beside those that say what the body is, such
-        as `Authorization`; `answer_headers` are handed back beside the content type."""
+        """`hop_header` marks forwarded requests. `headers`, such as `Authorization`, are forwarded in addition to those
+        that describe the body; `answer_headers` are returned in addition to the content type."""
         self._hop_header = hop_header.lower()
         self._connect_timeout_s = connect_timeout_ms / 1000
         self._read_timeout_s = read_timeout_ms / 1000
@@ -55,7 +55,7 @@ class Forwarding:
         try:
             return await asyncio.to_thread(self._send, call.method, url, target, headers, body)
         except (OSError, http.client.HTTPException) as error:
-            raise ForwardingFailedError(f"The leader at {url} could not be asked: {error}") from None
+            raise ForwardingFailedError(f"The leader at {url} could not be reached: {error}") from None
 
     def _send(self, method: str, url: str, target: str, headers: Mapping[str, str], body: bytes) -> Answer:
         address = urlsplit(url)

@@ -1,8 +1,8 @@
-"""JSON objects out of a stream of bytes: `{"a":1} {"a":2}` cut anywhere becomes one piece of bytes per object.
+"""Splits a stream of bytes into JSON objects: `{"a":1} {"a":2}` in pieces of any size becomes one `bytes` per object.
 
 Pure. Objects follow each other with any whitespace between them, or none; newline-delimited JSON is a special case.
-Only the object under way is kept, and every byte is looked at once, however the stream is cut. What is between the
-braces is not checked here: `calls.decode_json` does that. Start at `JsonObjectSplitter.feed`.
+Only the current object is buffered, and every byte is examined once, however the stream is cut. The content of an
+object is not checked here: `calls.decode_json` does that. Start at `JsonObjectSplitter.feed`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class JsonObjectSplitter:
     def __init__(self, max_object_bytes: int) -> None:
         self._max_object_bytes = max_object_bytes
         self._object = bytearray()
-        """The object under way, up to where it was cut."""
+        """The beginning of the current object."""
         self._depth = 0
         self._is_in_string = False
         self._is_escaped = False
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """Yield every object that ends in `piece`; consume the iterator whole before the next call.
+        """Yield every object that ends in `piece`; exhaust the iterator before the next call.
 
         Raises `MalformedBodyError` for anything that is not an object, and a 413 for an object over the limit, in both
-        cases after the objects before it. The splitter is of no use after that.
+        cases after the objects before it. The splitter is unusable after that.
         """
         position = 0
         while position < len(piece):
@@ -62,7 +62,7 @@ class JsonObjectSplitter:
             raise MalformedBodyError("the stream ended in the middle of an object")
 
     def _end_of_object(self, piece: bytes, position: int) -> int | None:
-        """Where the object under way ends, or `None` if it goes on after `piece`."""
+        """Where the current object ends, or `None` if it continues after `piece`."""
         if self._is_escaped:
             self._is_escaped = False
             position += 1

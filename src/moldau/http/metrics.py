@@ -1,4 +1,4 @@
-"""Counts and times of requests, and what a service tells about itself, for Prometheus. Start at `HttpMetrics`."""
+"""Prometheus metrics of requests, and of the service itself. Start at `HttpMetrics`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Families = Callable[[], Iterable[MetricFamily]]
 
 
 class HttpMetrics:
-    """One service's numbers. `prefix` begins every name; `gauges` and `families` are asked when somebody looks."""
+    """The metrics of one service. `prefix` starts every name; `gauges` and `families` are called at each scrape."""
 
     def __init__(self, prefix: str, gauges: Gauges = dict, families: Families = tuple) -> None:
-        """`gauges` are numbers by name, without prefix; `families` whatever needs labels or another type."""
+        """`gauges` are numbers by name, without prefix; `families` are metrics with labels or of another type."""
         self._prefix = prefix
         self._gauges = gauges
         self._families = families
@@ -27,7 +27,7 @@ class HttpMetrics:
         self._times: dict[tuple[str, str], _Times] = {}
 
     def count(self, method: str, path: str, status: int, seconds: float) -> None:
-        """Count one request by the path of its endpoint; its time ends where its answer begins."""
+        """Count one request by the path of its endpoint; its time ends when the answer starts."""
         key = (method, path, status)
         self._requests[key] = self._requests.get(key, 0) + 1
         times = self._times.get((method, path))

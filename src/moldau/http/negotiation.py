@@ -1,4 +1,4 @@
-"""Which content types are understood and answered with, and which row of a table that makes. Pure.
+"""Content negotiation: which endpoint serves a request, and with which content type. Pure.
 
 Several endpoints may share a method and a path and differ in their `MediaTypes`. Start at `negotiate`.
 """
@@ -15,7 +15,7 @@ from moldau.http.errors import HttpError
 __all__ = ["JSON", "MediaTypes", "negotiate"]
 
 MAX_CACHED, MAX_CACHED_LENGTH = 256, 512
-"""How many Accept headers are remembered, and up to which length: clients make them up."""
+"""How many Accept headers are cached, and up to which length, since clients may send arbitrary ones."""
 
 
 class _Range(NamedTuple):
@@ -36,14 +36,14 @@ class _Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MediaTypes:
-    """What a service, or one endpoint of it, speaks."""
+    """The content types of a service, or of one endpoint."""
 
     produced: Mapping[str, float]
     """Content types of answers with the service's own preference, the default first."""
     consumed: frozenset[str]
     """Content types of bodies, `*/*` for any; a body without one is always read."""
     ignores_accept: bool = False
-    """Whether the default is answered even to clients that do not list it, as scrapers and probes may not."""
+    """Whether clients that do not accept the default still get it, such as scrapers and probes."""
     _choices: dict[str, tuple[str, float] | None] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
@@ -61,7 +61,7 @@ class MediaTypes:
         return next(iter(self.produced))
 
     def best(self, accept: str | None) -> tuple[str, float] | None:
-        """The type to answer with and how welcome it is, or `None` where none would be accepted."""
+        """The type to answer with and its quality, or `None` if none is acceptable."""
         if not accept or accept == "*/*":
             return self.default, self.produced[self.default]
         if accept in self._choices:
@@ -74,7 +74,7 @@ class MediaTypes:
         return best
 
     def choose(self, accept: str | None) -> str | None:
-        """The type to answer with, or `None` where none would be accepted."""
+        """The type to answer with, or `None` if none is acceptable."""
         best = self.best(accept)
         return None if best is None else best[0]
 
@@ -112,9 +112,9 @@ class Choice(NamedTuple):
 def negotiate(rows: Sequence[MediaTypes], *, content_type: str | None, accept: str | None, has_body: bool) -> Choice:
     """Choose among endpoints that share a method and a path: by the body's type first, then by what is accepted.
 
-    Rows that list the body's type by name win over rows that take anything; where nothing decides, the first row does.
-    Raises a 415 for a body nobody understands, and a 406 where no row has an acceptable answer. A request that needs
-    no body is not refused for its Content-Type, but a type that some row lists still chooses the row.
+    Rows that list the body's type by name win over rows that accept any; otherwise the first row wins.
+    Raises a 415 for a body of an unsupported type, and a 406 where no row has an acceptable answer. A request that
+    needs no body is not rejected for its Content-Type, but a type that some row lists still chooses the row.
     """
     candidates = list(range(len(rows)))
     if content_type is not None:

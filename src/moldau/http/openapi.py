@@ -1,4 +1,4 @@
-"""A service's OpenAPI document, made of its endpoints. Start at `openapi_document`."""
+"""A service's OpenAPI document, generated from its endpoints. Start at `openapi_document`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def openapi_document(
     error: Mapping[str, Any],
     media_types: MediaTypes,
 ) -> dict[str, Any]:
-    """Describe all endpoints. `schemas` are the documents they name, `error` is what every refusal looks like.
+    """Describe all endpoints. `schemas` are the documents they refer to, `error` is the schema of every error.
 
     Endpoints that share a method and a path become one operation with the content types of all.
     """
@@ -63,7 +63,7 @@ class _Formats:
         if endpoint.body is not None:
             content = {
                 media_type: {"schema": endpoint.body}
-                for media_type in _consumed(endpoint.media_types or self._media_types)
+                for media_type in _documented_body_types(endpoint.media_types or self._media_types)
             }
             operation["requestBody"] = {"required": True, "content": content}
         return operation
@@ -80,8 +80,8 @@ class _Formats:
         return responses
 
 
-def _consumed(media_types: MediaTypes) -> list[str]:
-    """Types of bodies worth telling; octets are read as JSON too, but nobody has to know."""
+def _documented_body_types(media_types: MediaTypes) -> list[str]:
+    """Content types of bodies to document; octet streams are read as JSON too, but that is not documented."""
     return sorted(media_types.consumed - {"application/octet-stream"})
 
 
@@ -96,7 +96,7 @@ def _socket_operation(endpoint: WebSocketEndpoint) -> dict[str, Any]:
 
 
 def _merge(operation: dict[str, Any], other: Mapping[str, Any]) -> None:
-    """Add what another row of the same path takes and gives in other content types."""
+    """Add the content types of another row with the same method and path."""
     if "requestBody" in other:
         body = operation.setdefault("requestBody", {"required": True, "content": {}})
         body["content"] = {**other["requestBody"]["content"], **body["content"]}

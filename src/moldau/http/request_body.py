@@ -1,7 +1,7 @@
-"""A request's body as it arrives, and the moment at which its client goes away.
+"""A request's body as it arrives, and the detection of a client that disconnects.
 
-Both come out of the same ASGI `receive`, so one object owns it. At most one piece is held back: a handler that does
-not read makes the server stop reading from the socket, and the client wait. Start at `RequestBody.pieces`.
+Both come out of the same ASGI `receive`, so one object owns it. At most one piece is buffered: if the handler does
+not read, the server stops reading from the socket (backpressure). Start at `RequestBody.pieces`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["RequestBody"]
 
 class RequestBody:
     def __init__(self, receive: Receive, *, max_bytes: int, idle_s: float | None, is_stream: bool) -> None:
-        """`max_bytes` limits the whole body, `idle_s` the silence between two pieces; `None` waits for ever.
+        """`max_bytes` limits the whole body, `idle_s` the silence between two pieces; `None` waits forever.
 
-        A body that is a stream is left to its handler; of any other, what the handler has not read by the time it
-        answers is thrown away.
+        The unread rest of a body is discarded once the handler has answered, except for a stream, which its handler
+        may go on reading.
         """
         self._receive = receive
         self._max_bytes = max_bytes
@@ -29,14 +29,14 @@ class RequestBody:
         self._is_stream = is_stream
         self._receiving = asyncio.Lock()
         self._held: bytes | None = None
-        """A piece that came while waiting for the client to go away."""
+        """A piece that arrived while waiting for a disconnect."""
         self._taken = asyncio.Event()
         self._received_bytes = 0
         self._is_whole = False
         self._is_gone = False
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the body as it comes; raises a 413 or 408 at its limits, `ClientGoneError` if the client leaves."""
+        """Yield the body as it arrives; raises a 413 or 408 at its limits, `ClientGoneError` if the client leaves."""
         while True:
             piece = await self._next()
             if piece is None:
@@ -57,7 +57,8 @@ class RequestBody:
                 await self._taken.wait()
 
     async def _next(self) -> bytes | None:
-        # Once the body is whole nothing more is received for it, and whoever waits for the client's end keeps the lock.
+        # Once the body is complete nothing more is received for it, and the task that waits for a disconnect keeps the
+        # lock.
         if self._held is None and not self._is_whole:
             await self._receive_in_time()
         piece, self._held = self._held, None

@@ -1,10 +1,10 @@
-"""A whole service in one call: its own endpoints, and the ones every service has.
+"""Builds a service in one call: its own endpoints, and those that every service has.
 
     app = build_app([Endpoint(method="GET", path="/greeting", handle=greet, summary="A greeting.")], title="greeter")
     server = HttpServer(port=8080)
     await server.start(app)
 
-`/healthz`, `/metrics` and `/openapi.json` are there without further ado. docs/http-kit.md shows a service with
+`/healthz`, `/metrics` and `/openapi.json` are included. docs/http-kit.md shows a service with
 streams, events, WebSockets and authentication. Start at `build_app`.
 """
 
@@ -53,8 +53,8 @@ def build_app(
 ) -> HttpApp:
     """The service as an ASGI app. A row of `endpoints` for `/healthz` or the like replaces the common one.
 
-    `media_types` hold for endpoints without their own; `render_error` words every error (`render_error_code` unless
-    given); `authenticate` is asked for every endpoint that is not public; `schemas` are what OpenAPI rows refer to.
+    `media_types` hold for endpoints without their own; `render_error` renders every error (`render_error_code` unless
+    given); `authenticate` is called for every endpoint that is not public; `schemas` are what OpenAPI rows refer to.
     """
     metrics = metrics or HttpMetrics("moldau")
     own = list(endpoints)
@@ -83,7 +83,7 @@ def build_app(
 
 
 def render_error_code(error: Exception) -> Answer:
-    """`{"error_code": 404, "message": "..."}`: what Connect and most services of this family say."""
+    """`{"error_code": 404, "message": "..."}`: the error format of Connect and most services of this family."""
     if isinstance(error, HttpError):
         return Answer({"error_code": error.status, "message": str(error)}, status=error.status)
     return Answer({"error_code": 500, "message": "Internal server error, see the service's log"}, status=500)

@@ -1,8 +1,8 @@
-"""An app on a port: uvicorn inside a loop that may serve other things too.
+"""Serves an app on a port, with uvicorn, in an event loop that may be shared.
 
-Binding, the ready moment and the way out are ours, so that port 0 is known, a port in use is one clear line, and
-requests under way are finished before the end. So are the limits that uvicorn does not have: on the size and the time
-of a request's head, and on clients that go on sending after they were answered. Start at `HttpServer`.
+Binding, readiness and shutdown are handled here, so that the port chosen for 0 is known, a port in use is one clear
+error, and running requests are finished before the end. So are limits that uvicorn does not have: on the size and the
+time of a request's head, and on clients that keep sending after they were answered. Start at `HttpServer`.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ __all__ = ["HttpServer"]
 
 BACKLOG = 2048
 IDLE_S = 75
-"""How long a silent connection is kept: longer than clients do, so that none is closed just as a request comes."""
+"""Idle timeout of a connection: longer than that of clients, so that none is closed just as a request arrives."""
 STARTING_POLL_S = 0.005
 MAX_HEAD_BYTES = 64 * 1024
-"""Of a request line and headers together, which uvicorn would collect without end."""
+"""Limit of request line and headers together, which uvicorn would buffer without limit."""
 HEAD_TIMEOUT_S = 30.0
-"""How long a client may take to send them."""
+"""How long a client may take to send request line and headers."""
 LINGER_S = 5.0
-"""How long a client may go on sending a body that was answered before its end, so that it comes to read the answer."""
+"""How long a client may keep sending a body that was answered before its end, so that it gets to read the answer."""
 MAX_PIPELINED = 8
-"""Requests of a connection that wait for the answer before them; no more are read."""
+"""Pipelined requests of a connection that wait for earlier answers; no more are read."""
 MAX_FRAGMENTS = 1024
-"""Of one message on a WebSocket: empty ones would come without end below the limit on its size."""
+"""Fragments of one WebSocket message: empty ones would stay below the size limit forever."""
 _HTTP2_OFFER = re.compile(rb"\A((?:[^\r\n]+\r\n)*?[^\r\n]+)\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n)", re.IGNORECASE)
 DEFAULT_MAX_MESSAGE_BYTES = 1024 * 1024
 
@@ -69,8 +69,8 @@ class HttpServer:
         self.port = 0
 
     def bind(self) -> None:
-        """Take the port, which `port` tells from now on; raises `StartupError` where it cannot be had."""
-        self._listening = self._bound()
+        """Bind the port, which `port` returns from then on; raises `StartupError` where that fails."""
+        self._listening = self._bind_socket()
         self.port = self._listening.getsockname()[1]
 
     async def start(self, app: ASGIApp) -> None:
@@ -92,7 +92,7 @@ class HttpServer:
             timeout_keep_alive=IDLE_S,
             ws=_SocketProtocol,
             ws_max_size=self._max_message_bytes,
-            # Saves little on short messages, and costs a compressor for every connection.
+            # Compression saves little on short messages, and costs memory for every connection.
             ws_per_message_deflate=False,
         )
         config.load()
@@ -105,7 +105,7 @@ class HttpServer:
             await self._task
 
     async def stop(self) -> None:
-        """Accept nothing more, finish what was begun, leave. Endless streams and WebSockets are ended at once."""
+        """Stop accepting, finish running requests, and stop. Endless streams and WebSockets are ended at once."""
         self._stopping.set()
         if self._server is not None and self._task is not None:
             self._server.should_exit = True
@@ -124,13 +124,13 @@ class HttpServer:
 
         return serve
 
-    def _bound(self) -> socket.socket:
+    def _bind_socket(self) -> socket.socket:
         host = self._host.strip("[]")
         listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind((host, self._asked_port))
-            # Bound alone would let a second server bind too; listening from now on makes it ours.
+            # With SO_REUSEADDR a second server could bind the port too, until this one listens.
             listening.listen(BACKLOG)
         except OSError as error:
             listening.close()
@@ -148,14 +148,14 @@ class _Uvicorn(uvicorn.Server):
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's connection with limits, and with a client's end that reaches the request that is being answered."""
+    """uvicorn's connection with limits; a disconnect reaches the request that is being answered."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._running: RequestResponseCycle | None = None
         self._is_between_requests = True
         self._head_bytes: int | None = 0
-        """How much of a head has come that is not whole yet; `None` outside of heads."""
+        """Bytes received of an incomplete head; `None` outside of heads."""
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -166,14 +166,14 @@ class _Protocol(HttpToolsProtocol):
         self._clear_deadline()
         running = self._running
         if running is not None and running is not self.cycle and not running.response_complete:
-            # uvicorn tells the newest request alone. One before it, that streams, would go on for ever.
+            # uvicorn notifies only the newest request. An earlier one that streams would go on forever.
             running.disconnected = True
             running.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self._is_between_requests:
-            # Java's client offers HTTP/2 with every request. The parser would take its body for another protocol.
+            # Java's client offers HTTP/2 with every request. The parser would treat its body as another protocol.
             data = _HTTP2_OFFER.sub(rb"\1\r\nx-declined-upgrade: h2c", data, count=1)
         if self._head_bytes is not None:
             self._head_bytes += len(data)
@@ -185,7 +185,7 @@ class _Protocol(HttpToolsProtocol):
         super().on_message_begin()
         self._is_between_requests = False
         if self._head_bytes is None:
-            # What came together with the end of the message before is not counted; it is one read at most.
+            # Bytes received together with the end of the previous message are not counted; that is one read at most.
             self._head_bytes = 0
         self._set_deadline(HEAD_TIMEOUT_S)
 
@@ -194,7 +194,7 @@ class _Protocol(HttpToolsProtocol):
         self._clear_deadline()
         super().on_headers_complete()
         if 0 < len(self.pipeline) <= MAX_PIPELINED:
-            # uvicorn stops reading behind a request that waits in line, and would not see the client go away.
+            # uvicorn stops reading after a queued request, and would not notice a disconnect.
             self.flow.resume_reading()
 
     def on_response_complete(self) -> None:
@@ -209,7 +209,7 @@ class _Protocol(HttpToolsProtocol):
         if self.cycle is not None:  # there is none yet for a WebSocket
             self.cycle.more_body = False
             if self.cycle.response_complete:
-                # The body ended after its answer, and uvicorn has forgotten to wait for the next request.
+                # The body ended after its answer, and uvicorn has not started to wait for the next request.
                 self._set_deadline(IDLE_S)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:

@@ -1,8 +1,8 @@
 """WebSockets: one endpoint, one coroutine per connection.
 
-A handler may refuse with an `HttpError` until it calls `accept`, and is answered for like any other endpoint; after
-that an error closes the connection with a code and its text. The end of the handler closes it with 1000. Messages
-over the server's limit, bad frames and pings are uvicorn's business. Start at `Socket`.
+Until a handler calls `accept` it may raise an `HttpError`, which is rendered like that of any other endpoint; after
+that an error closes the connection with a code and its text. The end of the handler closes it with 1000. uvicorn
+handles messages over the limit, bad frames and pings. Start at `Socket`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = ["CLOSE_GOING_AWAY", "CLOSE_INTERNAL_ERROR", "CLOSE_POLICY", "Socket",
 
 CLOSE_POLICY, CLOSE_INTERNAL_ERROR, CLOSE_GOING_AWAY = 1008, 1011, 1001
 MAX_REASON_BYTES = 123
-"""A close frame has no room for more."""
+"""The limit of a close frame."""
 
 
 class Socket(WebSocket):
-    """Starlette's WebSocket with the parts of the path by name; iterate over it for what the client sends."""
+    """Starlette's WebSocket with path parameters by name; iterate over it for the client's messages."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, on_accept: Callable[[], None]) -> None:
         super().__init__(scope, receive, send)
@@ -54,7 +54,7 @@ class Socket(WebSocket):
         await self.send_text(encode_json(document).decode())
 
     async def send_all(self, source: AsyncIterator[str | bytes]) -> None:
-        """Send what `source` gives, until it ends or the client is gone; what the client says meanwhile is ignored.
+        """Send the messages of `source` until it ends or the client disconnects; messages of the client are ignored.
 
         The source is cancelled and closed in both cases.
         """
@@ -93,17 +93,17 @@ class Socket(WebSocket):
         return states == (WebSocketState.CONNECTED, WebSocketState.CONNECTED)
 
     async def close_with(self, code: int, reason: str = "") -> None:
-        """Close, if that is still to be done; the reason is cut to what fits."""
+        """Close, if not closed yet; the reason is truncated to fit."""
         if self.is_open:
             short = reason.encode()[:MAX_REASON_BYTES].decode(errors="ignore")
             try:
                 await self.close(code, short)
             except (WebSocketDisconnect, RuntimeError):
-                return  # the client was faster
+                return  # the client closed first
 
 
 def check_origin(socket: Socket, allowed: frozenset[str]) -> None:
-    """Refuse browsers on other sites' pages: they send their user's credentials along, and an `Origin`."""
+    """Reject browsers on other sites' pages: they send their user's credentials along, and an `Origin`."""
     origin = socket.headers.get("origin")
     if origin is None or origin in allowed:
         return

@@ -1,8 +1,9 @@
-"""Answers that are made while they are sent: JSON lines, arrays and heartbeats, and the sending itself.
+"""Streamed answers: JSON lines, arrays and heartbeats, and how they are sent.
 
-A stream ends in one of four ways: its generator ends; its client goes away, which cancels and closes the generator;
-the server stops, which ends endless streams at once; or the generator fails, which cuts the connection, so that
-nobody takes half of an answer for the whole. Start at `json_lines` to make one, at `send_stream` for how it is sent.
+A stream ends in one of four ways: its generator ends; its client disconnects, which cancels and closes the generator;
+the server stops, which ends endless streams at once; or the generator fails, which aborts the connection, so that
+no client takes a partial answer for a complete one. Start at `json_lines` to make one, at `send_stream` for how it is
+sent.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ __all__ = ["STOPPING", "json_array", "json_lines", "send_stream", "stopping_even
 STOPPING = "moldau.stopping"
 """The ASGI extension with an `asyncio.Event` that `HttpServer` sets when it begins to stop."""
 TURN_S = 0.01
-"""How long a stream that never waits is sent before others get their turn."""
+"""How long a stream that never waits may run before it yields to other tasks."""
 
 _logger = logging.getLogger("moldau.http")
 T = TypeVar("T")
 
 
 async def json_lines(documents: AsyncIterable[Any]) -> AsyncGenerator[bytes, None]:
-    """One JSON document per line, each sent as soon as it is there."""
+    """One JSON document per line, each sent as soon as it is available."""
     async with _closing(aiter(documents)) as source:
         async for document in source:
             yield encode_json(document) + b"\n"
@@ -49,7 +50,7 @@ async def json_array(documents: AsyncIterable[Any]) -> AsyncGenerator[bytes, Non
 
 
 async def with_heartbeats(pieces: Pieces, heartbeat: bytes, *, every_s: float) -> AsyncGenerator[bytes, None]:
-    """The same pieces, and `heartbeat` whenever none came for `every_s`: proxies keep the connection open."""
+    """The same pieces, and `heartbeat` whenever none came for `every_s`, so that proxies keep the connection open."""
     async with _closing(pieces) as source:
         pending: asyncio.Task[bytes | None] | None = None
         try:
@@ -72,7 +73,7 @@ async def with_heartbeats(pieces: Pieces, heartbeat: bytes, *, every_s: float) -
 async def send_stream(pieces: Pieces, *, is_endless: bool, body: RequestBody, scope: Scope, send: Send) -> bool:
     """Send all pieces and the end of the body; returns whether that happened, after closing `pieces` in any case.
 
-    Without the end of the body the server has to cut the connection.
+    Without the end of the body the server has to abort the connection.
     """
     sending = asyncio.ensure_future(_send_all(pieces, send))
     gone = asyncio.ensure_future(body.wait_until_client_is_gone())
@@ -107,7 +108,7 @@ async def _send_all(pieces: Pieces, send: Send) -> None:
         async for piece in source:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
             if clock() > turn_ends:
-                # Neither the generator nor `send` may have waited; nobody would notice that the client is gone.
+                # If neither the generator nor `send` ever waits, a disconnect would not be noticed.
                 await asyncio.sleep(0)
                 turn_ends = clock() + TURN_S
 

@@ -1,7 +1,7 @@
-"""Where a service listens, and with which certificate: `https://host:port` and the files behind it.
+"""Listeners and certificates of a service: `https://host:port` and the PEM files.
 
-Certificates and keys are PEM, from files or as text, so that whoever reads Java's key stores may hand over what it
-found. Every mistake is an `InvalidConfigError` that names the file. Start at `Listener.parse` and `server_context`.
+Certificates and keys are PEM, from files or as text, such as the text read from a Java key store. Every mistake is an
+`InvalidConfigError` that names the file. Start at `Listener.parse` and `server_context`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Listener(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, *, default_port: int, key: str = "listeners") -> Listener:
-        """Read `http://host:port` or `https://host:port`; a scheme that is missing is http."""
+        """Read `http://host:port` or `https://host:port`; the default scheme is http."""
         address = urlsplit(text if "://" in text else f"http://{text}")
         scheme = address.scheme.lower()
         if scheme not in ("http", "https"):
@@ -44,7 +44,7 @@ class Listener(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClientCertificates:
-    """Who signs certificates of clients, and whether a client must have one."""
+    """The CA of client certificates, and whether a client must have one."""
 
     ca: Path
     is_required: bool = True
@@ -83,7 +83,7 @@ def server_context(files: TlsFiles) -> ssl.SSLContext:
 def server_context_of_pem(
     certificate_chain: str, key: str, *, clients: ClientCertificates | None = None
 ) -> ssl.SSLContext:
-    """The same from PEM text. Python reads keys from files alone, so the text is in a private file for a moment."""
+    """The same from PEM text. Python reads keys only from files, so the text is written to a private temporary file."""
     try:
         with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
             file.write(f"{key}\n{certificate_chain}")
@@ -112,7 +112,7 @@ def _check_readable(path: Path | None) -> None:
 
 
 def _reason(error: ssl.SSLError, files: TlsFiles) -> str:
-    """OpenSSL has one word for a wrong password and for a file of something else."""
+    """OpenSSL has the same error for a wrong password and for a file of another kind."""
     if error.reason == "KEY_VALUES_MISMATCH":
         return "they do not belong together"
     if b"ENCRYPTED" in (files.key or files.certificate).read_bytes():

@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 
 from moldau.client.admin import Admin
-from moldau.client.compacted_topic import CompactedTopic
 from moldau.client.connection import normalize_servers
-from moldau.client.election import Election
+from moldau.client.coordination.compacted_topic import CompactedTopic
+from moldau.client.coordination.membership import Election
 from moldau.core.addresses import is_loopback
 from moldau.core.errors import StartupError
 from moldau.http.forwarding import Forwarding

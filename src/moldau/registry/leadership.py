@@ -1,7 +1,7 @@
 """Who leads among the registries of a cluster: how they describe themselves to each other, and whom they elect.
 
 The documents are those that all registries write, in the group protocol `sr`; joining and leaving the group is
-`client.election`. Start at `Leadership` and at `elect`.
+`client.coordination.membership`. Start at `Leadership` and at `elect`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from moldau.client.election import Election, Leader, NoLeaderError
+from moldau.client.coordination.membership import Election, Leader, NoLeaderError
 from moldau.client.errors import UnreachableError
 from moldau.registry.errors import StoreError, UnknownLeaderError
 

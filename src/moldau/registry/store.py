@@ -1,6 +1,6 @@
-"""Where the records of the registry are: in the topic `_schemas`, or in memory for tests and `mock://`.
+"""Storage of the registry's records: the topic `_schemas`, or memory for tests and `mock://`.
 
-The topic is a `client.topic_log.TopicLog`; what is written there counts when it has been read back. Start at `Store`.
+The topic is a `client.coordination.topic_log.TopicLog`: a write succeeds when it has been read back. Start at `Store`.
 """
 
 from __future__ import annotations
@@ -11,9 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
-from moldau.client.compacted_topic import CompactedTopic
+from moldau.client.coordination.compacted_topic import CompactedTopic
+from moldau.client.coordination.topic_log import (
+    LogRecord,
+    LogWrite,
+    RecordTooLargeError,
+    TopicLog,
+    TopicLogTimeoutError,
+)
 from moldau.client.errors import ClientError
-from moldau.client.topic_log import LogRecord, LogWrite, RecordTooLargeError, TopicLog, TopicLogTimeoutError
 from moldau.core.clock import Clock, SystemClock
 from moldau.registry.errors import RegistryError, SchemaTooLargeError, StoreError, StoreTimeoutError
 from moldau.registry.records import NoopKey, Record, decode, encode_key, encode_value

@@ -9,7 +9,7 @@ import time
 import pytest
 from tests.integration.cli_commands import Running, installed
 
-from moldau.client.outages import log_while_waiting
+from moldau.client.coordination.outages import log_while_waiting
 
 
 def test_waiting_is_told_and_can_be_interrupted() -> None:

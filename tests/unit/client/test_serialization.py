@@ -25,7 +25,7 @@ from moldau.client import (
     StringSerde,
     prepared_serde,
 )
-from moldau.client.given_properties import rendered_properties
+from moldau.client.connection import rendered_properties
 from moldau.client.serialization import PartReader, PartWriter, without_serde_settings
 from moldau.core.errors import ServiceError
 

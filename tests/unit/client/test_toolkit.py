@@ -10,10 +10,9 @@ from confluent_kafka import KafkaError
 
 import moldau.client as toolkit
 from moldau.client import ClientError, Consumer, FencedError, InvalidConfigError, Producer, Record, hashed_partition
-from moldau.client.consumer_errors import passes_by_itself
-from moldau.client.errors import client_error
+from moldau.client.errors import client_error, passes_by_itself
 from moldau.client.partitioners import checked_partition
-from moldau.client.properties import translate
+from moldau.client.properties.translation import translate
 from moldau.client.rebalancing import is_incremental
 from moldau.core.errors import ErrorCode
 

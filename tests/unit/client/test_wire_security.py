@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.unit.net.tls_transport import make_certificate
 
-from moldau.client.wire_security import wire_security
+from moldau.client.wire import wire_security
 from moldau.core.errors import InvalidConfigError
 
 JAAS = 'org.apache.kafka.common.security.{}LoginModule required username="alice" password="secret";'

@@ -82,5 +82,5 @@ def test_the_same_request_reaches_the_leader_with_a_mark(leader: str) -> None:
 
 
 def test_a_leader_that_is_gone_is_an_error_of_its_own() -> None:
-    with pytest.raises(ForwardingFailedError, match=r"The leader at http://127\.0\.0\.1:1 could not be asked"):
+    with pytest.raises(ForwardingFailedError, match=r"The leader at http://127\.0\.0\.1:1 could not be reached"):
         forward("http://127.0.0.1:1")

@@ -8,8 +8,13 @@ from moldau.cli.configs.changes import Changes, parse_add_config
 from moldau.cli.configs.entities import Entity
 from moldau.cli.options import UsageError
 from moldau.cli.tool import say
-from moldau.client import scram, wire_admin
-from moldau.client.admin import Admin
+from moldau.client import wire_admin
+from moldau.client.admin import (
+    SCRAM_MECHANISMS,
+    Admin,
+    alter_scram_credentials,
+    describe_scram_credentials,
+)
 from moldau.client.errors import ClientError
 
 __all__ = ["alter_quotas", "describe_quotas"]
@@ -35,8 +40,8 @@ def describe_quotas(admin: Admin, entities: Sequence[Entity]) -> None:
 def alter_quotas(admin: Admin, entities: Sequence[Entity], changes: Changes) -> None:
     if any(entity.name is None and not entity.is_default for entity in entities):
         raise UsageError("an entity-name or default entity must be specified with --alter of users, clients or ips")
-    credentials = {key: value for key, value in changes.add.items() if key in scram.MECHANISMS}
-    dropped = [key for key in changes.delete if key in scram.MECHANISMS]
+    credentials = {key: value for key, value in changes.add.items() if key in SCRAM_MECHANISMS}
+    dropped = [key for key in changes.delete if key in SCRAM_MECHANISMS]
     if credentials or dropped:
         _alter_credentials(admin, entities, credentials, dropped)
     quotas = {key: _number(key, value) for key, value in changes.add.items() if key not in credentials}
@@ -65,7 +70,7 @@ def _number(key: str, text: str) -> float:
 
 def _describe_credentials(admin: Admin, user: Entity) -> None:
     try:
-        found = scram.describe_credentials(admin, [user.name] if user.name else [])
+        found = describe_scram_credentials(admin, [user.name] if user.name else [])
     except ClientError:
         # Users without a password are the common case, and brokers without SCRAM say so with an error.
         return
@@ -85,4 +90,4 @@ def _alter_credentials(
         if "password" not in options:
             raise UsageError(f"A password must be specified: {mechanism}=[iterations=8192,password=...]")
         wanted[mechanism] = (options["password"], int(options.get("iterations", DEFAULT_ITERATIONS)))
-    scram.alter_credentials(admin, entities[0].name, wanted, dropped)
+    alter_scram_credentials(admin, entities[0].name, wanted, dropped)

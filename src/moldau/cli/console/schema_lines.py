@@ -82,7 +82,7 @@ class SchemaWriter:
     @cached_property
     def _parsed(self) -> ParsedSchema:
         try:
-            return self._client.parsed(self._type, self._text, self._references)
+            return self._client.parse_schema(self._type, self._text, self._references)
         except SchemaError as error:
             raise InvalidConfigError(f"the {self._part} schema cannot be used: {error}") from None
 

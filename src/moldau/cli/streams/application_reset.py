@@ -140,7 +140,7 @@ class _Reset:
                 " stop all running application instances before running the reset tool. You can use option '--force'"
                 " to remove active members from the group."
             )
-        from moldau.client.wire_groups import remove_members
+        from moldau.client.groups import remove_members
 
         say(f"Force deleting all active members in the group: {self._application}")
         members = [(member.member_id, member.instance_id) for member in group.members]
@@ -184,7 +184,7 @@ class _Reset:
                 say(f"Topic: {at.topic}")
             wanted |= positions.latest(intermediate)
         if not self._is_dry:
-            from moldau.client.wire_groups import RESET, commit_for_good
+            from moldau.client.groups import RESET, commit_for_good
 
             commit_for_good(self._admin, self._application, wanted, metadata=RESET)
 

@@ -15,14 +15,14 @@ from moldau.cli.tool import ToolError, say
 from moldau.cli.transactions.inspection import leader_of, producers_of
 from moldau.cli.transactions.tables import HANGING_COLUMNS, render_number, table_lines
 from moldau.client.admin import Admin
-from moldau.client.wire_admin import raise_for
-from moldau.client.wire_transactions import (
+from moldau.client.wire_admin import (
     ActiveProducer,
     abort_in_partition,
-    coordinator_of,
     describe_transaction,
     list_transactions,
-    terminate,
+    raise_for,
+    terminate_transaction,
+    transaction_coordinator,
 )
 from moldau.core.errors import ErrorCode
 from moldau.core.ids import TopicPartition
@@ -121,10 +121,10 @@ def _producer_at(admin: Admin, partition: TopicPartition, start_offset: int) -> 
 
 def force_terminate(admin: Admin, options: argparse.Namespace) -> None:
     with admin.wire() as client:
-        coordinator = coordinator_of(client, options.transactional_id)
+        coordinator = transaction_coordinator(client, options.transactional_id)
     with admin.wire(coordinator) as client:
         describe_transaction(client, options.transactional_id)  # an unknown id would be created by what follows
-        code = terminate(client, options.transactional_id)
+        code = terminate_transaction(client, options.transactional_id)
     # Said while the transaction is being aborted, which is what was asked for.
     if code != ErrorCode.CONCURRENT_TRANSACTIONS:
         raise_for(code, about=options.transactional_id)

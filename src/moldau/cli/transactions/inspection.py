@@ -15,12 +15,12 @@ from moldau.cli.transactions.tables import (
     table_lines,
 )
 from moldau.client.admin import Admin
-from moldau.client.wire_transactions import (
+from moldau.client.wire_admin import (
     ActiveProducer,
     active_producers,
-    coordinator_of,
     describe_transaction,
     list_transactions,
+    transaction_coordinator,
 )
 from moldau.core.ids import TopicPartition
 
@@ -40,7 +40,7 @@ def list_all(admin: Admin, options: argparse.Namespace) -> None:
 
 def describe(admin: Admin, options: argparse.Namespace) -> None:
     with admin.wire() as client:
-        coordinator = coordinator_of(client, options.transactional_id)
+        coordinator = transaction_coordinator(client, options.transactional_id)
     with admin.wire(coordinator) as client:
         found = describe_transaction(client, options.transactional_id)
     duration_ms = None if found.start_ms is None else int(time.time() * 1000) - found.start_ms

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from moldau.client.admin import Admin
-from moldau.client.connection import build
+from moldau.client.connection import build, log_report
 from moldau.client.connection_log import ConnectionLog
-from moldau.client.given_properties import log_report
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, Producer

@@ -3,7 +3,7 @@
 Spark reads; the member is there for those who look: lag tools see a live group with offsets, nobody can reset the
 offsets of a running pipeline, and brokers keep offsets of a group that has members. The member is a static one, so an
 instance that comes back takes its place at once, and a second instance drives the first one out.
-Start at `GroupPresence`; how offsets outlive a stopped pipeline is in `client.wire_groups`.
+Start at `GroupPresence`; how offsets outlive a stopped pipeline is in `client.groups`.
 """
 
 from __future__ import annotations

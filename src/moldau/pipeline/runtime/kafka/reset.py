@@ -9,8 +9,7 @@ from collections.abc import Callable
 
 from moldau.client.admin import Admin
 from moldau.client.errors import ClientError
-from moldau.client.groups import Groups
-from moldau.client.wire_groups import is_reset, remove_static_member
+from moldau.client.groups import Groups, is_reset, remove_static_member
 from moldau.core.errors import ErrorCode
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.errors import StreamsError

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from moldau.client.errors import ClientError
-from moldau.client.wire_groups import commit_for_good, is_reset, remove_static_member
+from moldau.client.groups import commit_for_good, is_reset, remove_static_member
 from moldau.core.ids import TopicPartition
 from moldau.pipeline.ir.nodes import OffsetReset
 from moldau.pipeline.ir.topology import Topology

@@ -6,8 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from moldau.client.errors import FencedError, UnreachableError
-from moldau.client.topic_log import (
+from moldau.client.coordination.topic_log import (
     LogRecord,
     LogWrite,
     Offsets,
@@ -16,6 +15,7 @@ from moldau.client.topic_log import (
     TopicLogError,
     WriteOutcome,
 )
+from moldau.client.errors import FencedError, UnreachableError
 
 __all__ = ["FakeTopic"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.client.keystores import private_key_pem, trusted_certificates_pem
+from moldau.client.properties.keystores import private_key_pem, trusted_certificates_pem
 from moldau.core.errors import InvalidConfigError
 
 KEY_STORE = (

@@ -1,8 +1,8 @@
-"""What a service logs while brokers are away or refuse it: one line, a reminder every 30 seconds, one at the end.
+"""Log lines of a service during an outage: one at the start, a reminder every 30 seconds, one at the end.
 
-`Outage` decides when a refusal that lasts is worth a line (pure). `log_while_waiting` reports a start that waits for
+`Outage` decides when a failure that persists is logged (pure). `log_while_waiting` logs that a start waits for
 brokers. A broker that does not answer a running service is reported by `client.connection_log`; `report_to` gives all
-clients of one service the same place to report to, so that they log one line together.
+clients of one service the same `Report`, so that they log one line together.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from moldau.client.connection_log import Report
 __all__ = ["REMINDER_S", "Outage", "log_while_waiting", "report_to"]
 
 FIRST_LINE_S = 1.0
-"""A start that takes less needs no line."""
+"""A start that takes less is not logged."""
 REMINDER_S = 30.0
 
 
 class Outage:
-    """Something that cannot be used for a while. Every event comes with its time."""
+    """The outage of a topic, a group or the like. Every event comes with its time."""
 
     def __init__(self, subject: str) -> None:
         self._subject = subject
@@ -32,7 +32,7 @@ class Outage:
         self._logged_s = 0.0
 
     def failure_line(self, reason: str, now_s: float) -> str | None:
-        """Note a failure; the line to log about it, which for most failures is none."""
+        """Record a failure; returns the line to log, which for most failures is none."""
         if self._began_s is None:
             self._began_s = self._logged_s = now_s
             return f"{self._subject} cannot be reached: {reason}. Trying until it can"
@@ -42,7 +42,7 @@ class Outage:
         return f"{self._subject} still cannot be reached after {now_s - self._began_s:.0f} s: {reason}"
 
     def recovery_line(self, now_s: float) -> str | None:
-        """Note a success; the line to log when it ends an outage."""
+        """Record a success; returns the line to log when it ends an outage."""
         if self._began_s is None:
             return None
         lasted_s, self._began_s = now_s - self._began_s, None
@@ -58,7 +58,7 @@ async def log_while_waiting(
     first_s: float = FIRST_LINE_S,
     next_s: float = REMINDER_S,
 ) -> AsyncIterator[None]:
-    """Log that `servers` are waited for, after a moment and then every `next_s`, until the block ends.
+    """Log that the block waits for `servers`, after a moment and then every `next_s`, until it ends.
 
     `deadline` is the moment of the monotonic clock at which the start gives up.
     """

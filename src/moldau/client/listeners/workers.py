@@ -1,7 +1,7 @@
-"""A listener's thread: one consumer, one record at a time, and failed records sent on their way.
+"""The worker thread of a listener: one consumer, one record at a time; failed records go to retry topics.
 
 A record counts as done when its listener has returned, or when a retry topic or the dead-letter topic has
-acknowledged it; if neither can be had, it is read again. Start at `Worker.run`.
+acknowledged it; otherwise it is read again. Start at `Worker.run`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any, Generic, TypeVar
 from moldau.client.connection import Report
 from moldau.client.consumer import Consumer
 from moldau.client.errors import ClientError, FencedError, SchemaRegistryError
+from moldau.client.listeners.retries import Failure, Origin, RetryPolicy, due_ms, failure_headers, failure_of, next_stop
 from moldau.client.producer import Producer
 from moldau.client.rebalancing import RebalanceListener
 from moldau.client.records import Record
-from moldau.client.retries import Failure, Origin, RetryPolicy, due_ms, failure_headers, failure_of, next_stop
 from moldau.client.serialization import PartReader
 from moldau.client.waiting import GivenUpError
 from moldau.core.ids import TopicPartition
@@ -33,7 +33,7 @@ V = TypeVar("V")
 POLL_S = 0.5
 PAUSE_AFTER_FAILURE_S = 1.0
 END_S = 2.0
-"""How long a broker may take at the end: to acknowledge a record that is sent on its way, and to let a consumer go."""
+"""How long a stop waits for a broker: to acknowledge a failed record, and to close the consumer."""
 
 logger = logging.getLogger("moldau.client")
 
@@ -47,7 +47,7 @@ class Received(Record[K, V], Generic[K, V]):
     """A record as a listener gets it."""
 
     origin: Origin = field(default=Origin("", -1, -1, -1))
-    """Where it was first. Differs from `topic`, `partition` and `offset` when this is a retry."""
+    """The original place. Differs from `topic`, `partition` and `offset` when this is a retry."""
     attempt: int = 1
     """1 for the first call, 2 for the first retry, and so on."""
     acknowledge: Callable[[], None] = field(default=_nothing, repr=False, compare=False)
@@ -60,7 +60,7 @@ Handler = Callable[[Received[K, V]], None]
 
 @dataclass(frozen=True, slots=True)
 class WorkerPlan:
-    """What a worker does, as its listener was declared."""
+    """The settings of a worker, as its listener was declared."""
 
     handler: Handler[Any, Any]
     name: str
@@ -117,12 +117,12 @@ class Worker(threading.Thread):
         settings: dict[str, object] = {"client.id": self.name, **self.plan.properties}
         settings["enable.auto.commit"] = not self.plan.is_manual
         if "group.instance.id" in settings:
-            # Static members need names of their own, and the same ones after a restart.
+            # Static members need unique instance ids that stay the same after a restart.
             settings["group.instance.id"] = f"{settings['group.instance.id']}-{self.plan.name}-{index}"
         return settings
 
     def stop(self) -> None:
-        """End after the record under way."""
+        """Stop after the current record."""
         self._stopped_at = time.monotonic()
         self._stopping.set()
         self._consumer.wakeup()
@@ -145,7 +145,7 @@ class Worker(threading.Thread):
         record = self._consumer.poll(self._patience_s())
         if record is not None:
             if self.plan.is_retrying and not self._is_ours(record):
-                self._done(record)
+                self._mark_done(record)
             elif self.plan.is_retrying and due_ms(record) > _now_ms():
                 self._hold(record)
             else:
@@ -154,9 +154,9 @@ class Worker(threading.Thread):
 
     def _handle(self, record: Record[bytes, bytes]) -> None:
         try:
-            received = self._received(record)
+            received = self._to_received(record)
         except SchemaRegistryError as error:
-            # No dead letter: the record may be fine, and so would be all behind it.
+            # No dead letter: the registry failed, so this record and all after it may be fine.
             logger.error("%s will try again: %s", self.plan.name, error)
             self._stopping.wait(PAUSE_AFTER_FAILURE_S)
             self._consumer.seek(record.topic_partition, record.offset)
@@ -174,7 +174,7 @@ class Worker(threading.Thread):
             raise error
         self._send_on(record, error, self.plan.retry)
 
-    def _received(self, record: Record[bytes, bytes]) -> Received[Any, Any]:
+    def _to_received(self, record: Record[bytes, bytes]) -> Received[Any, Any]:
         failure = Failure.of(record) if self.plan.is_retrying else None
         place = (record.topic, record.headers, record.partition, record.offset)
         return Received(
@@ -188,13 +188,13 @@ class Worker(threading.Thread):
             leader_epoch=record.leader_epoch,
             origin=Origin.of(record) if failure else _itself(record),
             attempt=1 + failure.attempts if failure else 1,
-            acknowledge=lambda: self._done(record),
+            acknowledge=lambda: self._mark_done(record),
         )
 
     # Failures
 
     def _send_on(self, record: Record[bytes, bytes], error: Exception, policy: RetryPolicy) -> None:
-        """Put the record where it is to go, and only then let it count as done."""
+        """Send the record to its next topic, and mark it as done only when that is acknowledged."""
         source = record if self.plan.is_retrying else _without_history(record)
         failure = failure_of(source, error, group=self.plan.group, listener=self.plan.name)
         stop = next_stop(policy, failure, error, _now_ms())
@@ -211,7 +211,7 @@ class Worker(threading.Thread):
                 failure.error_class,
                 failure.error_message,
             )
-            self._done(record)
+            self._mark_done(record)
             return
         logger.warning(
             "%s failed for the %d. time and goes to %s: %s: %s",
@@ -241,20 +241,20 @@ class Worker(threading.Thread):
             self._stopping.wait(PAUSE_AFTER_FAILURE_S)
             self._consumer.seek(record.topic_partition, record.offset)
             return
-        self._done(record)
+        self._mark_done(record)
 
     def _has_no_more_time(self) -> bool:
         return self._stopping.is_set() and time.monotonic() > self._stopped_at + END_S / 2
 
     def _is_ours(self, record: Record[bytes, bytes]) -> bool:
-        """Retry topics are shared by all groups that listen to their origin; each takes back what it put there."""
+        """Retry topics are shared by all groups of the original topic; each handles only its own records."""
         failure = Failure.of(record)
         return failure is None or (failure.group == self.plan.group)
 
     # Waiting for the time of a retry
 
     def _hold(self, record: Record[bytes, bytes]) -> None:
-        """Leave the record and all behind it until its time; one topic has one delay, so they are due in order."""
+        """Pause the partition until the record is due; a retry topic has one delay, so its records are due in order."""
         self._consumer.pause([record.topic_partition])
         self._consumer.seek(record.topic_partition, record.offset)
         self._held_until_ms[record.topic_partition] = due_ms(record)
@@ -272,7 +272,7 @@ class Worker(threading.Thread):
         return float(min(POLL_S, max(0.0, (soonest_ms - _now_ms()) / 1000)))
 
     def forget(self, partitions: set[TopicPartition]) -> None:
-        """Partitions that are another's now."""
+        """Forget partitions that were revoked."""
         for partition in partitions:
             self._held_until_ms.pop(partition, None)
             with self._lock:
@@ -280,14 +280,14 @@ class Worker(threading.Thread):
 
     # Commits
 
-    def _done(self, record: Record[Any, Any]) -> None:
+    def _mark_done(self, record: Record[Any, Any]) -> None:
         if self.plan.is_manual:
             with self._lock:
                 at = record.topic_partition
                 self._acknowledged[at] = max(self._acknowledged.get(at, 0), record.offset + 1)
 
     def commit_acknowledged(self) -> None:
-        """Manual commits: what was acknowledged since the last time."""
+        """Manual commits: commit what was acknowledged since the last call."""
         with self._lock:
             offsets, self._acknowledged = self._acknowledged, {}
         if not offsets:
@@ -320,7 +320,7 @@ def _itself(record: Record[Any, Any]) -> Origin:
 
 
 def _without_history(record: Record[bytes, bytes]) -> Record[bytes, bytes]:
-    """A record read from its own topic begins anew, though its headers may tell of failures elsewhere."""
+    """A record read from its original topic starts with no failures, even if its headers report some."""
     return replace(record, headers=())
 
 

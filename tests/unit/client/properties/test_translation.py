@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moldau.client.connection import build, load_properties, normalize_servers
-from moldau.client.properties import translate
+from moldau.client.properties.translation import translate
 from moldau.core.errors import InvalidConfigError
 
 

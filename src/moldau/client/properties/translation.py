@@ -1,8 +1,8 @@
-"""Java client properties for librdkafka: one table of what is named, valued or done differently.
+"""Translates Java client properties for librdkafka: one table of keys with other names, values or handling.
 
 Property files and the tools' `--property` options are written for the Java clients. Most keys mean the
-same to librdkafka and pass through; the rest are renamed, re-valued, kept for the tool itself
-(`Translated.own`), or named in a warning. Security keys are `client.security_properties`.
+same to librdkafka and pass through; the rest are renamed, converted, kept for the tool itself
+(`Translated.own`), or ignored with a warning. Security keys are in `client.properties.security`.
 Start at `translate`.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from moldau.client.security_properties import SECURITY_KEYS, security_settings
+from moldau.client.properties.security import SECURITY_KEYS, security_settings
 from moldau.core.errors import InvalidConfigError
 
 __all__ = ["CONSUMER_DEFAULTS", "PRODUCER_DEFAULTS", "Kind", "Translated", "translate"]
@@ -35,8 +35,8 @@ PRODUCER_DEFAULTS: Mapping[str, str] = {
 """Where the Java producer's defaults differ from librdkafka's, or must not depend on them."""
 
 TRANSACTIONAL_DEFAULTS = {
-    # With "rebootstrap", librdkafka 2.16 forgets the coordinator when all brokers are away for a moment: a transaction
-    # that was sending offsets then waits for ever, timeout or not.
+    # With "rebootstrap", librdkafka 2.16 forgets the coordinator when all brokers are unreachable for a moment: a
+    # transaction that was sending offsets then blocks forever, despite its timeout.
     "metadata.recovery.strategy": "none",
 }
 
@@ -46,7 +46,7 @@ CONSUMER_DEFAULTS: Mapping[str, str] = {
     "session.timeout.ms": "45000",
     "partition.assignment.strategy": "range",
     "allow.auto.create.topics": "true",
-    # After filling its queue librdkafka rests for a second, in which a fast reader has long emptied it.
+    # By default librdkafka pauses for a second after filling its queue, which is too long for a fast reader.
     "fetch.queue.backoff.ms": "10",
 }
 """librdkafka reads committed records only and joins with two assignors; Java clients do neither."""
@@ -63,7 +63,7 @@ OWN_KEYS = frozenset(
         "value.deserializer",
     }
 )
-"""Keys a tool acts on by itself, since librdkafka has no setting for them."""
+"""Keys that a tool handles itself, since librdkafka has no setting for them."""
 
 _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
@@ -94,7 +94,7 @@ _PARTITIONERS = {
 
 @dataclass(slots=True)
 class Translated:
-    """Properties as librdkafka takes them, and what did not fit there."""
+    """librdkafka's settings, and the keys that have none."""
 
     settings: Settings = field(default_factory=dict)
     own: Settings = field(default_factory=dict)
@@ -129,7 +129,8 @@ def translate(properties: Mapping[str, str], kind: Kind) -> Translated:
 
 
 def _with_idempotence(complete: Settings, given: Mapping[str, str]) -> Settings:
-    """Decide idempotence as the Java producer does: asked for, a contradiction is an error; by default, it yields."""
+    """Decide idempotence as the Java producer does: conflicting settings are an error if it was requested explicitly,
+    and disable it otherwise."""
     if complete["enable.idempotence"].lower() != "true":
         return complete
     reasons = [
@@ -147,7 +148,7 @@ def _with_idempotence(complete: Settings, given: Mapping[str, str]) -> Settings:
 
 
 def _with_delivery_timeout(complete: Settings, given: Mapping[str, str]) -> Settings:
-    """Java lets a record outlive its transaction; librdkafka wants its patience to end before the transaction's."""
+    """Java allows a delivery timeout above the transaction timeout; librdkafka does not."""
     if "transactional.id" not in given:
         return complete
     patience_ms = min(int(complete["delivery.timeout.ms"]), int(complete.get("transaction.timeout.ms", "60000")))
@@ -155,7 +156,7 @@ def _with_delivery_timeout(complete: Settings, given: Mapping[str, str]) -> Sett
 
 
 def _with_group_protocol(complete: Settings, given: Mapping[str, str]) -> Settings:
-    """In the new protocol the broker decides these; librdkafka refuses to start where they are set."""
+    """With the new protocol (KIP-848) the broker decides these; librdkafka fails to start where they are set."""
     if complete.get("group.protocol", "classic").strip().lower() != "consumer":
         return complete
     decided_by_broker = {"session.timeout.ms", "partition.assignment.strategy", "heartbeat.interval.ms"} - given.keys()
@@ -163,7 +164,7 @@ def _with_group_protocol(complete: Settings, given: Mapping[str, str]) -> Settin
 
 
 def _buffer_memory(value: str, result: Translated, _kind: Kind) -> None:
-    """Java bounds the buffer by bytes alone; librdkafka also counts messages unless told not to."""
+    """Java limits the buffer by bytes alone; librdkafka also limits the number of messages unless that is disabled."""
     result.settings["queue.buffering.max.kbytes"] = str(max(1, int(value) // 1024))
     result.settings["queue.buffering.max.messages"] = "0"
 
@@ -180,7 +181,7 @@ def _linger(value: str, result: Translated, _kind: Kind) -> None:
 
 
 def _request_timeout(value: str, result: Translated, kind: Kind) -> None:
-    """librdkafka times a request out on the socket; producers also tell the broker how long to wait for replicas."""
+    """librdkafka applies the timeout on the socket; for producers, also to how long brokers wait for replicas."""
     result.settings["socket.timeout.ms"] = str(max(10, int(value)))
     if kind == "producer":
         result.settings["request.timeout.ms"] = value
@@ -207,7 +208,7 @@ def _offset_reset(value: str, result: Translated, _kind: Kind) -> None:
 
 
 def _assignors(value: str, result: Translated, _kind: Kind) -> None:
-    """Java lists several and agrees on one; librdkafka has no eager `sticky` and never mixes it with cooperative."""
+    """Java lists several and the group agrees on one; librdkafka has no eager `sticky` and cannot mix both kinds."""
     names = [_ASSIGNORS.get(word.strip().rsplit(".", 1)[-1]) for word in value.split(",") if word.strip()]
     known = [name for name in names if name is not None]
     if len(known) < len(names):

@@ -1,8 +1,8 @@
-"""Retries and dead letters: where a record goes when its listener fails, and what its headers then tell.
+"""Retries and dead letters: where a record goes when its listener fails, and the headers it then has.
 
-A failed record moves on to a retry topic, so that those behind it need not wait; each retry topic has one delay.
-After the last attempt it moves to the dead-letter topic. Decisions and headers only: `client.listener_workers` carries
-them out. Start at `RetryPolicy` and `Failure`.
+A failed record moves to a retry topic, so that the records after it need not wait; each retry topic has one delay.
+After the last attempt it moves to the dead-letter topic. Decisions and headers only: `client.listeners.workers`
+executes them. Start at `RetryPolicy` and `Failure`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from moldau.core.errors import InvalidConfigError
 __all__ = ["HEADER_PREFIX", "Failure", "NextStop", "Origin", "RetryPolicy", "due_ms", "failure_headers", "next_stop"]
 
 HEADER_PREFIX = "moldau."
-"""Every header written here begins so. Values are text."""
+"""Prefix of every header written here. Values are text."""
 
 _DEAD_LETTER_TOPIC = re.compile(r"[-._]dl[tq]$", re.IGNORECASE)
-"""Ours end with -dlt; the others are what Spring Kafka, Kafka Connect's users and others call theirs."""
+"""Ours end with -dlt; the others are used by Spring Kafka, Kafka Connect and others."""
 
 TRACE_LIMIT = 4000
 MESSAGE_LIMIT = 1000
@@ -37,8 +37,8 @@ class RetryPolicy:
     `payments-retry-0`, fails, waits two seconds in `payments-retry-1`, fails, and ends in `payments-dlt`.
 
     A listener may read dead letters. A record of `payments-dlt` is retried in the same way, but does not become a dead
-    letter once more: when all attempts have failed it is logged as an error, stays where it is, and counts as done. By
-    their names' ends, `-dlt`, `.DLT`, `-dlq` and `.DLQ` in any case are dead-letter topics.
+    letter again: when all attempts have failed it is logged as an error, stays where it is, and counts as done. Topics
+    whose names end with `-dlt`, `.DLT`, `-dlq` or `.DLQ`, in upper or lower case, are dead-letter topics.
     """
 
     attempts: int = 4
@@ -46,12 +46,12 @@ class RetryPolicy:
     backoff_ms: int = 1000
     """The pause before the first retry."""
     multiplier: float = 2.0
-    """Each further pause is this much longer."""
+    """Each further pause is longer by this factor."""
     max_backoff_ms: int = 60_000
     """No pause is longer than this."""
     not_retried: tuple[type[Exception], ...] = ()
-    """Errors that waiting does not mend: such a record becomes a dead letter at once. A record that cannot be
-    deserialized always does."""
+    """Errors that a retry cannot fix: such a record becomes a dead letter at once, as does every record that cannot be
+    deserialized."""
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
@@ -74,7 +74,7 @@ class RetryPolicy:
 
 
 class Origin(NamedTuple):
-    """Where a record was before it failed for the first time."""
+    """The original topic, partition and offset of a retried record."""
 
     topic: str
     partition: int
@@ -83,7 +83,7 @@ class Origin(NamedTuple):
 
     @classmethod
     def of(cls, record: Record[Any, Any]) -> Origin:
-        """As its headers say; a record without them is its own origin."""
+        """Read from the headers; a record without them is its own origin."""
         failure = Failure.of(record)
         if failure is not None:
             return failure.origin
@@ -92,11 +92,11 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What the headers of a retried record or a dead letter say."""
+    """The headers of a retried record or a dead letter."""
 
     origin: Origin
     group: str
-    """The group whose listener failed. Listeners of other groups leave the record alone."""
+    """The group whose listener failed. Listeners of other groups ignore the record."""
     listener: str
     """The function that failed."""
     attempts: int
@@ -134,9 +134,9 @@ class NextStop(NamedTuple):
     """Where a failed record goes."""
 
     topic: str | None
-    """`None` for a dead letter that has failed for good: it stays where it is."""
+    """`None` for a dead letter whose retries are exhausted: it stays where it is."""
     due_ms: int | None
-    """When it is to be tried again; `None` for dead letters."""
+    """When it is retried; `None` for dead letters."""
 
 
 def next_stop(policy: RetryPolicy, failure: Failure, error: Exception, now_ms: int) -> NextStop:
@@ -150,7 +150,7 @@ def next_stop(policy: RetryPolicy, failure: Failure, error: Exception, now_ms: i
 
 
 def failure_of(record: Record[Any, Any], error: Exception, *, group: str, listener: str) -> Failure:
-    """Describe that `listener` has failed on this record, once more than its headers know of."""
+    """The failure of `listener` on this record, with one attempt more than its headers say."""
     before = Failure.of(record)
     cause = error.__cause__ if isinstance(error, SerializationError) and error.__cause__ else error
     return Failure(
@@ -166,7 +166,7 @@ def failure_of(record: Record[Any, Any], error: Exception, *, group: str, listen
 
 
 def failure_headers(headers: Sequence[tuple[str, bytes | None]], failure: Failure, due_ms: int | None) -> Headers:
-    """The record's own headers, and ours in place of older ones of ours."""
+    """The record's own headers, with ours added or replaced."""
     told = {
         "origin.topic": failure.origin.topic,
         "origin.partition": failure.origin.partition,
@@ -181,13 +181,13 @@ def failure_headers(headers: Sequence[tuple[str, bytes | None]], failure: Failur
         "error.trace": failure.trace,
     } | ({} if due_ms is None else {"retry.due": due_ms})
     kept = [(name, value) for name, value in headers if not name.startswith(HEADER_PREFIX)]
-    # Text from an exception may hold half a surrogate pair, which has no UTF-8.
+    # An exception's text may contain a lone surrogate, which UTF-8 cannot encode.
     ours = [(HEADER_PREFIX + name, str(value).encode(errors="replace")) for name, value in told.items()]
     return (*kept, *ours)
 
 
 def due_ms(record: Record[Any, Any]) -> int:
-    """When a record of a retry topic may be tried again; 0 where its headers do not say."""
+    """When a record of a retry topic is due; 0 where its headers do not say."""
     text = header_value(record.headers, HEADER_PREFIX + "retry.due") or b""
     return int(text) if text.isdigit() else 0
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from moldau.client.outages import Outage
+from moldau.client.coordination.outages import Outage
 from moldau.client.waiting import in_daemon_thread, join_thread
 
 

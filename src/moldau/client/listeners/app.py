@@ -1,7 +1,7 @@
-"""Listeners: functions that are called for every record of a topic, with everything around them taken care of.
+"""`ListenerApp`: runs functions that are called for every record of a topic.
 
-Threads and consumers, commits, retries with backoff, dead letters, and an orderly end on SIGTERM. What a thread does
-is `client.listener_workers`, where failed records go `client.retries`. Start at `ListenerApp`.
+It manages threads and consumers, commits, retries with backoff, dead letters, and an orderly stop on SIGTERM. Threads
+are in `client.listeners.workers`, decisions about failed records in `client.listeners.retries`. Start at `ListenerApp`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from types import FrameType, TracebackType
 from typing import Literal, TypeVar
 
 from moldau.client.admin import Admin
-from moldau.client.connection import Report
+from moldau.client.connection import Report, log_report, rendered_properties
 from moldau.client.errors import ClientError, UnreachableError, noted_on
-from moldau.client.given_properties import log_report, rendered_properties
-from moldau.client.listener_workers import Handler, Worker, WorkerPlan
+from moldau.client.listeners.retries import RetryPolicy
+from moldau.client.listeners.workers import Handler, Worker, WorkerPlan
 from moldau.client.producer import Producer
-from moldau.client.retries import RetryPolicy
 from moldau.client.serialization import PartReader
 from moldau.client.waiting import GivenUpError
 from moldau.core.errors import ErrorCode, InvalidConfigError
@@ -42,7 +41,7 @@ logger = logging.getLogger("moldau.client")
 
 
 class ListenerError(ClientError):
-    """A listener without retries failed, or a consumer could not go on; `__cause__` tells why."""
+    """A listener without retries failed, or a consumer failed fatally; `__cause__` is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class _Listener:
 
 
 class ListenerApp:
-    """Listeners that start and end together.
+    """Listeners that start and stop together.
 
         app = ListenerApp("localhost:9092")
 
@@ -65,8 +64,8 @@ class ListenerApp:
     servers: `host:port`, several with commas between; may be left out where `properties` has `bootstrap.servers`.
     properties: Java's client keys that all parts need, such as those for TLS and SASL.
     consumer_properties, producer_properties: Java's keys for the listeners' consumers, and for the producer that writes
-        retries and dead letters. Consumers start at `auto.offset.reset=earliest` unless told otherwise.
-    shutdown_timeout_s: how long the end waits for listeners that are still at work.
+        retries and dead letters. Consumers start at `auto.offset.reset=earliest` by default.
+    shutdown_timeout_s: how long a stop waits for listeners that are still running.
     report: gets the level and text of the clients' own log lines; by default they go to the logger `moldau.client`.
     """
 
@@ -105,7 +104,7 @@ class ListenerApp:
     ) -> Callable[[Handler[K, V]], Handler[K, V]]:
         """Call the decorated function for every record of these topics.
 
-        The function takes a `Received` record. It stays what it was and may be called by tests directly.
+        The function takes a `Received` record. It is not wrapped, so tests can call it directly.
 
         group: the consumer group that shares the topics; other programs of the same group share them too.
         concurrency: how many threads, each with a consumer of its own. More than the topics have partitions stay idle.
@@ -114,10 +113,10 @@ class ListenerApp:
         commits: `automatic` counts a record as done when the function returns; commits follow every
             `auto.commit.interval.ms` and at the end. With `manual` nothing is committed until the function, now or
             later, calls `record.acknowledge()`.
-        retry: what happens when the function raises. By default the record is tried again after 1, 2 and 4 seconds,
-            out of the way of those behind it, and then becomes a dead letter: see `RetryPolicy`. Its order among the
-            records of its key is lost by that. With `None` the app ends instead, and `run` raises `ListenerError`;
-            the record stays uncommitted.
+        retry: what happens when the function raises. By default the record is retried after 1, 2 and 4 seconds,
+            without blocking the records after it, and then becomes a dead letter: see `RetryPolicy`. A retried record
+            loses its order among the records of its key. With `None` the app ends instead, and `run` raises
+            `ListenerError`; the record stays uncommitted.
         properties: Java consumer keys for this listener alone.
 
         Every record is handled at least once: after a crash some are handled again.
@@ -150,13 +149,13 @@ class ListenerApp:
     # Running
 
     def run(self) -> None:
-        """Work until SIGINT, SIGTERM or `stop`; then finish what is under way, commit, leave the groups and return.
+        """Work until SIGINT, SIGTERM or `stop`; then finish the current records, commit, leave the groups and return.
 
-        Raises `ListenerError` where a listener failed for good. A second signal ends the process the hard way.
-        Outside the main thread signals are left alone.
+        Raises `ListenerError` where a listener failed for good. A second signal kills the process.
+        Outside the main thread, signals are not handled.
 
-        The end waits for listeners that are at work, `shutdown_timeout_s` at most, but no more than moments for a
-        broker that does not answer: what is not committed then is handled again after the next start.
+        Stopping waits for running listeners, `shutdown_timeout_s` at most, but only moments for a broker that does not
+        answer: records that are not committed then are handled again after the next start.
         """
         with self._signals(), self:
             while not self._is_signalled and not self._stopping.wait(WAIT_SLICE_S):
@@ -190,14 +189,14 @@ class ListenerApp:
             worker.start()
 
     def stop(self) -> None:
-        """Begin the end: `run` returns once the listeners are done. Any thread may call it."""
+        """Begin to stop: `run` returns once the listeners are done. Any thread may call it."""
         self._stopping.set()
 
     def close(self) -> None:
-        """Stop, wait for the listeners to finish the record they are at, commit, and leave the groups.
+        """Stop, wait for the listeners to finish their current records, commit, and leave the groups.
 
         Raises `ListenerError` for the first listener that failed for good, and `UnreachableError` when listeners are
-        still at work after `shutdown_timeout_s`; a further call waits for those again.
+        still running after `shutdown_timeout_s`; a further call waits for those again.
         """
         self._stopping.set()
         workers = self._workers
@@ -218,7 +217,7 @@ class ListenerApp:
             raise UnreachableError(f"Still at work after {self._shutdown_timeout_s:g} s: {busy}")
 
     def wait_until_assigned(self, timeout_s: float = 30.0) -> None:
-        """Wait until every thread has taken part in a rebalance: from then on it gets what is its share.
+        """Wait until every thread has taken part in a rebalance and has its assignment.
 
         Raises `UnreachableError` when that takes longer.
         """
@@ -237,7 +236,7 @@ class ListenerApp:
         with noted_on(error, "closing the listeners"):
             self.close()
 
-    # Inside
+    # Internals
 
     def _worker(self, plan: WorkerPlan, index: int) -> Worker:
         assert self._producer is not None
@@ -247,7 +246,7 @@ class ListenerApp:
         return {"auto.offset.reset": "earliest", **self._properties, **self._consumer_properties}
 
     def _create_topics(self) -> None:
-        """Retry and dead-letter topics with as many partitions as their origin; without permission, hope they exist."""
+        """Create retry and dead-letter topics with as many partitions as the original; a failure is only logged."""
         wanted = {
             name: topic
             for listener in self._listeners
@@ -285,7 +284,7 @@ class ListenerApp:
         before = {number: signal.getsignal(number) for number in caught}
 
         def note(number: int, frame: FrameType | None) -> None:
-            # Only a flag: locks taken here could be the ones the interrupted code holds.
+            # Only sets a flag: the interrupted code may hold any lock.
             self._is_signalled = True
             for caught_number, handler in before.items():
                 signal.signal(caught_number, handler)

@@ -6,7 +6,7 @@ import pytest
 
 from moldau.client import Failure, InvalidConfigError, Record, RetryPolicy
 from moldau.client.errors import SerializationError
-from moldau.client.retries import Origin, due_ms, failure_headers, failure_of, next_stop
+from moldau.client.listeners.retries import Origin, due_ms, failure_headers, failure_of, next_stop
 
 NOW_MS = 1_000_000
 RECORD = Record("payments", 2, 17, 900_000, b"k", b"v", (("trace", b"1"), ("trace", None)))

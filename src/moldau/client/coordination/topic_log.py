@@ -1,13 +1,13 @@
-"""A compacted topic as the memory of a service: replayed before the service starts, and reading its own writes.
+"""A compacted topic as the storage of a service: replayed before the service starts, and reading its own writes.
 
 The service gives an `apply` callback, which gets every record in the order of its partition, those of other writers
 and its own alike: nothing else changes the service's state. `append` returns when the record was stored by all in-sync
-replicas and has been applied here. While brokers are away the state stays as it was, writes are refused in time, and
-reading goes on by itself when they are back. Connect, ksql and the schema registry keep what they know in such topics.
+replicas and has been applied here. While brokers are unreachable the state stays as it was, writes fail with a timeout,
+and reading resumes by itself when they are back. Made for Connect, ksql and the schema registry.
 
 Two threads wait for brokers, one reading and one writing; `apply` and everything else run on the event loop that
-called `start`. The topic itself is behind `LogTopic`: `client.compacted_topic` has the real one, tests bring one of
-their own. Start at `TopicLog`.
+called `start`. The topic itself is behind `LogTopic`: the real one is `client.coordination.compacted_topic`, tests use
+a fake. Start at `TopicLog`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
+from moldau.client.coordination.outages import Outage, log_while_waiting
 from moldau.client.errors import ClientError, FencedError, UnreachableError
-from moldau.client.outages import Outage, log_while_waiting
 from moldau.client.waiting import in_daemon_thread, join_thread
 
 __all__ = [
@@ -47,9 +47,9 @@ POLL_S: Final = 0.1
 RETRY_S: Final = 0.5
 CLOSE_WRITER_S: Final = 1.0
 GRACE_S: Final = 1.0
-"""How much longer than the client itself a write is waited for: what the client reports says more than our timeout."""
+"""How much longer than the client's own timeout a write is waited for: the client's error is more precise than ours."""
 MAX_UNAPPLIED_BATCHES: Final = 8
-"""The reading thread waits when the event loop is so far behind, so that a long replay does not fill the memory."""
+"""The reading thread waits when the event loop is this far behind, so that a long replay does not fill the memory."""
 MAX_WAITING_WRITES: Final = 10_000
 
 Offsets = Mapping[int, int]
@@ -57,11 +57,11 @@ Offsets = Mapping[int, int]
 
 
 class TopicLogError(ClientError):
-    """The topic could not be written or read; a write may have been stored all the same."""
+    """The topic could not be written or read; a write may have been stored nevertheless."""
 
 
 class TopicLogTimeoutError(TopicLogError):
-    """The brokers did not answer in time; a write may have been stored all the same."""
+    """The brokers did not answer in time; a write may have been stored nevertheless."""
 
 
 class RecordTooLargeError(TopicLogError):
@@ -89,7 +89,7 @@ class LogWrite(NamedTuple):
 
 
 Apply = Callable[[LogRecord], None]
-"""Takes a record into the service's state. A record that makes it raise is logged and passed over."""
+"""Applies a record to the service's state. If it raises, the record is logged and skipped."""
 
 WriteOutcome = Offsets | ClientError
 """The last offset written to each partition, or why there is none."""
@@ -116,7 +116,7 @@ class LogReader(Protocol):
         ...
 
     def read(self, timeout_s: float) -> ReadBatch | None:
-        """What comes next, or `None` where nothing came in time."""
+        """The next records, or `None` if none arrived in time."""
         ...
 
     def close(self) -> None: ...
@@ -127,15 +127,15 @@ class LogWriter(Protocol):
 
     @property
     def is_usable(self) -> bool:
-        """Whether further writes can succeed; false after being fenced and after errors that no retry overcomes."""
+        """Whether further writes can succeed; false after being fenced and after fatal errors."""
         ...
 
     def write(self, groups: Sequence[Sequence[LogWrite]], is_over: Callable[[], bool]) -> Sequence[WriteOutcome]:
-        """Write, wait, and tell for each group how it went; gives up when `is_over()`."""
+        """Write, wait, and return the outcome of each group; gives up when `is_over()`."""
         ...
 
     def serve(self) -> None:
-        """Let the client's log lines out while there is nothing to write."""
+        """Poll the client for log lines while there is nothing to write."""
         ...
 
     def close(self, timeout_s: float) -> None: ...
@@ -158,7 +158,7 @@ class LogTopic(Protocol):
     def prepare(self, deadline: float, is_stopping: Callable[[], bool]) -> TopicFacts:
         """Create the topic where it is missing; waits for brokers until `deadline` of the monotonic clock.
 
-        Raises `StartupError` for a topic that cannot serve, and where no broker answers in time.
+        Raises `StartupError` for an unsuitable topic, and where no broker answers in time.
         """
         ...
 
@@ -177,14 +177,14 @@ class TopicLog:
         marker: bytes | None = None,
         logger: logging.Logger,
     ) -> None:
-        """`timeout_ms` bounds one `append`. `marker` is the key of a record without meaning, for `catch_up`."""
+        """`timeout_ms` bounds one `append`. `marker` is the key of the no-op records of `catch_up`."""
         self._topic = topic
         self._apply = apply
         self._timeout_s = timeout_ms / 1000
         self._marker = marker
         self._logger = logger
         self.is_ready = False
-        """Whether all that was in the topic at the start has been applied."""
+        """Whether all records that were in the topic at the start have been applied."""
         self.cluster_id = ""
         """Of the cluster that holds the topic; known after `start`."""
         self._applied: dict[int, int] = {}
@@ -203,13 +203,13 @@ class TopicLog:
         self._writing: _WritingThread | None = None
         self._becoming_writer = asyncio.Lock()
 
-    # Life
+    # Start and stop
 
     async def start(self, timeout_s: float) -> None:
-        """Make sure that the topic is there and apply all it holds; waits for brokers, and logs that it does.
+        """Create the topic if needed and apply all its records; waits for brokers, and logs that it does.
 
-        Raises `StartupError` where the topic cannot serve, or nobody answers in time, and `TopicLogTimeoutError` where
-        reading does not end in time.
+        Raises `StartupError` where the topic is unsuitable, or no broker answers in time, and `TopicLogTimeoutError`
+        where reading does not end in time.
         """
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
@@ -232,7 +232,7 @@ class TopicLog:
                 ) from None
 
     async def stop(self, timeout_s: float) -> None:
-        """End both threads; where no broker answers, what they wait for is given up after `timeout_s`."""
+        """Stop both threads; pending requests to brokers are given up after `timeout_s`."""
         self._is_stopping.set()
         deadline = time.monotonic() + timeout_s
         writing, self._writing = self._writing, None
@@ -253,7 +253,7 @@ class TopicLog:
 
     @contextmanager
     def hold_back(self) -> Iterator[None]:
-        """Apply nothing while the block runs: another thread looks at the state."""
+        """Apply nothing while the block runs, so that another thread can read the state."""
         self._holders += 1
         try:
             yield
@@ -285,9 +285,9 @@ class TopicLog:
         return self._writing is not None
 
     async def become_writer(self) -> None:
-        """Shut out the writers of before, where the topic is exclusive, and apply all they have written.
+        """Fence the previous writers, if the topic is exclusive, and apply all they have written.
 
-        Raises `ClientError` where that fails; then `append` is refused until it is called again.
+        Raises `ClientError` where that fails; then `append` is rejected until this succeeds.
         """
         async with self._becoming_writer:
             if self._topic.is_exclusive:
@@ -300,14 +300,14 @@ class TopicLog:
             await self.catch_up()
 
     def forget_end(self) -> None:
-        """Somebody else may have written: the next `catch_up` has to look."""
+        """Another instance may have written: the next `catch_up` has to check."""
         self._is_end_known = False
         self._times_end_forgotten += 1
 
     async def catch_up(self) -> None:
-        """Return when nothing is in the topic that was not applied. Costs nothing while only this log writes.
+        """Return when all records in the topic have been applied. Free while only this log writes.
 
-        With a marker one is written and read back, which also shows that writing works.
+        With a `marker`, a no-op record is written and read back, which also proves that writing works.
         """
         if self._is_end_known:
             return
@@ -319,11 +319,11 @@ class TopicLog:
         self._is_end_known = times_forgotten == self._times_end_forgotten
 
     async def append(self, writes: Sequence[LogWrite]) -> Offsets:
-        """Write in order and return when all was applied here; the last offset of each partition.
+        """Write in order and wait until all was applied here; returns the last offset of each partition.
 
         In an exclusive topic the writes become visible together or not at all. Raises `RecordTooLargeError`,
         `FencedError` where another writer has taken over, and `TopicLogError` (`TopicLogTimeoutError` among them),
-        after which the write may hold or not.
+        after which the write may or may not have been stored.
         """
         if not writes:
             return {}
@@ -390,7 +390,7 @@ class TopicLog:
             self._apply(record)
         except Exception:
             self._logger.exception(
-                "record %d of %s-%d could not be applied and is passed over",
+                "record %d of %s-%d could not be applied and is skipped",
                 record.offset,
                 self._topic.name,
                 record.partition,
@@ -399,7 +399,7 @@ class TopicLog:
     # In the reading thread
 
     def _read(self) -> None:
-        """Read until stopped; whatever fails, a new reader goes on where the last one was."""
+        """Read until stopped; after any failure a new reader continues from the last position."""
         positions = dict.fromkeys(self._applied, 0)
         outage = Outage(f"topic {self._topic.name}")
         while not self._is_stopping.is_set():
@@ -416,7 +416,7 @@ class TopicLog:
 
     def _follow(self, reader: LogReader, positions: dict[int, int], outage: Outage) -> None:
         ends = {} if self.is_ready else self._first_ends(reader)
-        self._hand_over(ReadBatch((), {}, _reached(ends, positions)))
+        self._hand_over(ReadBatch((), {}, _partitions_at_end(ends, positions)))
         while not self._is_stopping.is_set():
             self._answer_end_questions(reader)
             batch = reader.read(POLL_S)
@@ -426,14 +426,14 @@ class TopicLog:
             if line is not None:
                 self._logger.warning("%s", line)
             positions.update(batch.positions)
-            self._hand_over(batch._replace(at_end=batch.at_end | _reached(ends, positions)))
+            self._hand_over(batch._replace(at_end=batch.at_end | _partitions_at_end(ends, positions)))
 
     def _first_ends(self, reader: LogReader) -> Offsets:
-        """Where the topic ends now: the last record is known when it comes, before a fetch finds nothing after it."""
+        """The current end offsets, so that the last record is recognized without waiting for an empty fetch."""
         try:
             return reader.end_offsets()
         except ClientError:
-            return {}  # the reader reports the end by itself, only later
+            return {}  # the reader also reports the end by itself, only later
 
     def _answer_end_questions(self, reader: LogReader) -> None:
         questions = []
@@ -460,7 +460,7 @@ class TopicLog:
     def _log_read_failure(self, error: Exception, outage: Outage) -> None:
         if isinstance(error, UnreachableError) or self._is_stopping.is_set():
             self._logger.debug("topic %s cannot be read: %s", self._topic.name, error)
-            return  # the connection log reports brokers that are away
+            return  # the connection log reports unreachable brokers
         if not isinstance(error, ClientError) and repr(error) != self._unforeseen:
             self._unforeseen = repr(error)
             self._logger.error("reading the topic %s failed", self._topic.name, exc_info=error)
@@ -470,7 +470,7 @@ class TopicLog:
 
 
 class _InTime:
-    """`asyncio.timeout` whose end is a `TopicLogTimeoutError`."""
+    """`asyncio.timeout` that raises a `TopicLogTimeoutError`."""
 
     def __init__(self, timeout_s: float, message: str) -> None:
         self._timeout = asyncio.timeout(timeout_s)
@@ -493,11 +493,11 @@ class _PendingWrite:
         self.writes = writes
         self.outcome = outcome
         self.is_abandoned = False
-        """Nobody waits any more: not to be sent, if it was not yet."""
+        """The caller no longer waits: do not send it if it was not sent yet."""
 
 
 class _WritingThread:
-    """Writes what is submitted. All that has come while a write was under way is written together next."""
+    """Writes what is submitted. Everything submitted during a write is batched into the next one."""
 
     def __init__(
         self, topic: LogTopic, writer: LogWriter, loop: asyncio.AbstractEventLoop, logger: logging.Logger
@@ -539,7 +539,7 @@ class _WritingThread:
                 self._settle_all(pending, [failure] * len(pending))
         self._settle_all(self._next(wait_s=0), None)
         self._writer.close(CLOSE_WRITER_S)
-        del self._writer  # an error's traceback may keep this object: the client is to end now
+        del self._writer  # an error's traceback may keep this object alive, but the client must end now
 
     def _next(self, wait_s: float = POLL_S) -> list[_PendingWrite]:
         found: list[_PendingWrite | None] = []
@@ -570,7 +570,7 @@ class _WritingThread:
                 _call_on(self._loop, partial(_settle, one.outcome, outcome))
 
 
-def _reached(ends: Offsets, positions: Offsets) -> frozenset[int]:
+def _partitions_at_end(ends: Offsets, positions: Offsets) -> frozenset[int]:
     return frozenset(partition for partition, end in ends.items() if positions[partition] >= end)
 
 
@@ -588,4 +588,4 @@ def _call_on(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
     try:
         loop.call_soon_threadsafe(call)
     except RuntimeError:
-        pass  # the loop is closed: nobody waits any more
+        pass  # the loop is closed

@@ -1,6 +1,6 @@
-"""Java key stores, opened without Java: JKS is read here, PKCS12 is left to openssl.
+"""Java key stores, read without Java: JKS is parsed here, PKCS12 by openssl.
 
-    JKS:  magic FEEDFEED | version | count | entries | SHA-1 of password, a salt of words, and all before
+    JKS:  magic FEEDFEED | version | count | entries | SHA-1 of password, a fixed salt, and all before
     entry: tag 1 = private key, 2 = trusted certificate | alias | created, ms | content
 
 Start at `trusted_certificates_pem`.
@@ -23,7 +23,7 @@ __all__ = ["KeyPem", "private_key_pem", "trusted_certificates_pem"]
 JKS_MAGIC = 0xFEEDFEED
 PRIVATE_KEY_TAG, CERTIFICATE_TAG = 1, 2
 INTEGRITY_SALT = b"Mighty Aphrodite"
-"""Part of the format: every JKS file's digest is seeded with these words."""
+"""Part of the format: every JKS file's digest includes these words."""
 
 
 class KeyPem(NamedTuple):
@@ -129,7 +129,7 @@ def _digest(password: str, content: bytes) -> bytes:
 
 
 def _unprotect(protected: bytes, password: str, location: str) -> bytes:
-    """Undo Sun's key protector: a key stream of chained SHA-1 over the password, then a digest as check.
+    """Decrypt a key as Sun's key protector does: XOR with a chain of SHA-1 over the password, then check a digest.
 
     The protected bytes are the last field of a DER envelope whose octet string runs to the end.
     """

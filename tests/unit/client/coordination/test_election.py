@@ -7,9 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from moldau.client.admin import Admin
-from moldau.client.election import Election, Leader, NoLeaderError
+from moldau.client.coordination.membership import Assigned, Election, Leader, NoLeaderError
 from moldau.client.errors import UnreachableError
-from moldau.client.membership import Assigned
 
 
 class ByName:

@@ -1,8 +1,8 @@
 """The topic behind a `TopicLog`: created where it is missing, checked, read and written with librdkafka.
 
 A topic with a `transactional_id` is exclusive: each new writer fences the one before, every write is a transaction, and
-readers see only what was committed. Without one, writers are idempotent and may write beside each other: the service
-elects the one that does. Start at `CompactedTopic`.
+readers see only committed records. Without one, writers are idempotent and may write concurrently: the service elects
+the one that does. Start at `CompactedTopic`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from moldau.client.admin import Admin
 from moldau.client.connection import build
-from moldau.client.errors import ClientError, FencedError, UnreachableError, client_error
-from moldau.client.outages import Outage, report_to
-from moldau.client.topic_log import (
+from moldau.client.coordination.outages import Outage, report_to
+from moldau.client.coordination.topic_log import (
     LogReader,
     LogRecord,
     LogWrite,
@@ -30,6 +29,7 @@ from moldau.client.topic_log import (
     TopicLogTimeoutError,
     WriteOutcome,
 )
+from moldau.client.errors import ClientError, FencedError, UnreachableError, client_error
 from moldau.client.transactions import Transactions
 from moldau.core.errors import ErrorCode, StartupError
 
@@ -40,14 +40,14 @@ __all__ = ["CompactedTopic"]
 
 RETRY_S: Final = 0.2
 QUESTION_MS: Final = 5000
-"""How long one question to the brokers may take."""
+"""How long one request to the brokers may take."""
 DELIVERY_POLL_S: Final = 0.2
 READ_AT_ONCE: Final = 500
 MAX_RECORD_BYTES: Final = 1024 * 1024
-"""What the Java producer sends at most unless told otherwise, and just below what brokers take."""
+"""The Java producer's default `max.request.size`, just below what brokers accept."""
 RECORD_OVERHEAD_BYTES: Final = 1024
 BY_KEY: Final = -1
-"""What librdkafka takes for "no partition was named"."""
+"""librdkafka's value for "choose the partition by key"."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,16 +55,16 @@ class CompactedTopic:
     name: str
     servers: str
     client_id: str
-    """Names the service in the brokers' logs and in ours."""
+    """Identifies the service in the brokers' logs and in ours."""
     logger: logging.Logger
     timeout_ms: int
     """How long one write may take."""
     partitions: int = 1
-    """How many the topic gets. One means that the order of all records counts: then it may not have more."""
+    """Used when the topic is created. 1 means that the order of all records matters: then it may not have more."""
     replication_factor: int = 3
-    """How many replicas it gets, fewer where there are fewer brokers."""
+    """Replicas of a new topic; fewer where there are fewer brokers."""
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """For every client, by Java's names: how to get into the cluster."""
+    """Security settings of every client, by Java's names."""
     transactional_id: str | None = None
 
     @property
@@ -86,7 +86,7 @@ class CompactedTopic:
             except ClientError as error:
                 if is_stopping() or time.monotonic() > deadline:
                     raise StartupError(f"topic {self.name} at {self.servers}: {error}") from None
-                if not isinstance(error, UnreachableError):  # `log_while_waiting` reports that nobody answers
+                if not isinstance(error, UnreachableError):  # `log_while_waiting` logs that no broker answers
                     self._log(outage.failure_line(str(error), time.monotonic()))
                 time.sleep(RETRY_S)
             else:
@@ -136,7 +136,7 @@ class CompactedTopic:
             **self.properties,
             "bootstrap.servers": self.servers,
             "client.id": f"{self.client_id}-reader",
-            "group.id": f"{self.client_id}-reader",  # librdkafka insists on one; nothing is ever committed
+            "group.id": f"{self.client_id}-reader",  # librdkafka requires one; nothing is ever committed
             "enable.auto.commit": "false",
             "auto.offset.reset": "earliest",
             "enable.partition.eof": "true",
@@ -217,7 +217,7 @@ class _Reader:
                     positions[partition] = offset
             elif refusal is not None:
                 failure = client_error(refusal, about=f"topic {self._topic}")
-                if not isinstance(failure, UnreachableError):  # it goes on by itself when the broker is back
+                if not isinstance(failure, UnreachableError):  # reading resumes by itself when the broker is back
                     raise failure
         return ReadBatch(records, positions, frozenset(at_end))
 
@@ -236,7 +236,7 @@ def _bytes(content: str | bytes | None) -> bytes | None:
 
 
 class _Writer:
-    """What both kinds of writers do: hand records to librdkafka, and wait for what the brokers say."""
+    """Common to both kinds of writers: pass records to librdkafka, and wait for delivery reports."""
 
     def __init__(self, producer: Producer, topic: str) -> None:
         self._producer = producer
@@ -247,7 +247,7 @@ class _Writer:
         try:
             self._poll(0)
         except ClientError:
-            self.is_usable = False  # the next write learns it
+            self.is_usable = False  # the next write reports it
 
     def close(self, timeout_s: float) -> None:
         from confluent_kafka import KafkaException
@@ -255,10 +255,10 @@ class _Writer:
         try:
             self._producer.flush(timeout_s)
         except KafkaException:
-            pass  # fenced, or broken in another way: nothing is left to send
+            pass  # fenced, or failed otherwise: nothing is left to send
 
     def _poll(self, timeout_s: float) -> None:
-        """Let delivery reports come in; raises where this producer can never go on."""
+        """Process delivery reports; raises where this producer has failed fatally."""
         from confluent_kafka import KafkaException
 
         try:
@@ -286,10 +286,10 @@ class _IdempotentWriter(_Writer):
 
 
 class _TransactionalWriter(_Writer):
-    """All groups that come together are one transaction: they hold together, or none does."""
+    """All groups of one call are one transaction: all are stored, or none."""
 
     def __init__(self, producer: Producer, topic: str, timeout_s: float) -> None:
-        """Takes the transactional id over: whoever had it is fenced, what it left open is aborted."""
+        """Takes over the transactional id: its previous owner is fenced, and its open transaction aborted."""
         super().__init__(producer, topic)
         self._deliveries: list[_Deliveries] = []
         self._transactions = Transactions(producer, self._flush, lambda: None, timeout_s)
@@ -304,10 +304,10 @@ class _TransactionalWriter(_Writer):
                     if refusal is None:
                         delivery.send(self._producer, self._topic, group)
         except ClientError as error:
-            # The binding never releases an error under which it was called to abort, nor what the traceback refers to:
-            # this writer's client, among others.
+            # If abort is called while an exception is handled, the binding leaks that exception and everything its
+            # traceback refers to, such as this writer's client.
             error.__traceback__ = None
-            # What cannot simply be aborted has an outcome that nobody knows: only a new writer finds out.
+            # If the transaction cannot be aborted, its outcome is unknown: only a new writer can find out.
             self.is_usable = error.requires_abort and not any(delivery.is_fatal for delivery in deliveries)
             if isinstance(error, FencedError):
                 return [FencedError(str(error), error.error_code) for _ in groups]
@@ -325,7 +325,7 @@ class _TransactionalWriter(_Writer):
 
 
 class _Deliveries:
-    """What the brokers say of the records of one group."""
+    """Delivery reports of the records of one group."""
 
     def __init__(self) -> None:
         self.awaited = 0
@@ -340,7 +340,7 @@ class _Deliveries:
             partition = BY_KEY if write.partition is None else write.partition
             self.awaited += 1
             try:
-                producer.produce(topic, write.value, write.key, partition, on_delivery=self._delivered)
+                producer.produce(topic, write.value, write.key, partition, on_delivery=self._on_delivery)
             except KafkaException as error:
                 self.awaited -= 1
                 self._fail(error.args[0])
@@ -357,7 +357,7 @@ class _Deliveries:
             return TopicLogError("The log was stopped before the brokers answered; the write may or may not hold")
         return self.offsets
 
-    def _delivered(self, error: Any, message: Any) -> None:
+    def _on_delivery(self, error: Any, message: Any) -> None:
         self.awaited -= 1
         if error is not None:
             self._fail(error)

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
-from tests.unit.client.fake_topic import FakeTopic
+from tests.unit.client.coordination.fake_topic import FakeTopic
 
+from moldau.client.coordination.topic_log import LogRecord, LogWrite, TopicLog, TopicLogError, TopicLogTimeoutError
 from moldau.client.errors import ClientError, FencedError
-from moldau.client.topic_log import LogRecord, LogWrite, TopicLog, TopicLogError, TopicLogTimeoutError
 
 MARKER = b"noop"
 LONG_MS = 30_000
@@ -192,7 +192,7 @@ def test_a_record_that_cannot_be_applied_is_logged_and_passed_over(caplog: pytes
             assert service.log.applied_offset == 1
 
     run(story)
-    assert "record 0 of memory-0 could not be applied and is passed over" in caplog.text
+    assert "record 0 of memory-0 could not be applied and is skipped" in caplog.text
 
 
 def test_nothing_is_applied_while_somebody_looks_at_the_state() -> None:

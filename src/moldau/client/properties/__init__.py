@@ -1,0 +1,1 @@
+"""Java client properties: translated for librdkafka, with key stores and JAAS lines."""
