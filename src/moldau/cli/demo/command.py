@@ -12,11 +12,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich.console import Console
 from rich.live import Live
@@ -149,10 +149,14 @@ def _pipeline(bootstrap: str, folder: Path, window_ms: int, console: Console) ->
 
 
 def _start(streams: KafkaStreams, console: Console) -> None:
-    if not console.is_terminal:
+    # Outside a terminal a status would be printed once more at its end.
+    status: AbstractContextManager[Any] = nullcontext()
+    if console.is_terminal:
+        status = console.status("starting Spark …")
+    else:
         console.print("starting Spark …")
     try:
-        with console.status("starting Spark …"):
+        with status:
             # In a thread of its own, so that signals stay the demo's and need not wait for Spark.
             interruptible(streams.start)
             interruptible(partial(streams.wait_until_running, START_S))
