@@ -1,5 +1,5 @@
 """The schema registry: schemas with ids, versions and compatibility, over HTTP and kept in the topic `_schemas`.
 
-State is what replaying the topic gives (`state`), changes are decided purely (`decisions`) and become true when they
-have been read back (`store`). Start at `app.build_app` for the outside and `registry.Registry` for the inside.
+The state is built by replaying the topic (`state`). Changes are decided by pure functions (`decisions`) and take effect
+when their records have been read back (`store`). Start at `app.build_app` (HTTP) and `registry.Registry` (internals).
 """

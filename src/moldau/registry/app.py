@@ -1,4 +1,4 @@
-"""The registry over HTTP: its endpoints, its content types, and the one place where refusals become answers.
+"""The registry's HTTP app: its endpoints, its content types, and the one place where errors become HTTP responses.
 
 Start at `build_app`.
 """
@@ -48,13 +48,13 @@ MEDIA_TYPES = MediaTypes(
     ),
 )
 IN_CONTEXTS = (Schemas, Subjects, Versions, Config, Mode, Compatibility)
-"""What there is once more in every context."""
+"""Resources that are also served below `/contexts/{context}`."""
 INTERNAL_ERROR = 50001
 INCOMPATIBLE, OLD_INCOMPATIBLE = 40901, 409
 
 
 def build_app(registry: Registry, *, forward: Forward | None = None) -> HttpApp:
-    """The registry as an ASGI app. `forward` sends writes to the leader where this instance is not it."""
+    """The registry as an ASGI app. `forward` sends writes to the leader when this instance is not the leader."""
     return service.build_app(
         _endpoints(registry, forward or _refuse_to_forward),
         title="moldau schema registry",
@@ -82,7 +82,7 @@ def _endpoints(registry: Registry, forward: Forward) -> list[Endpoint]:
 
 
 class _ErrorAnswers:
-    """Errors as clients expect them: a number, a text, and the status that the number begins with."""
+    """Error responses as clients expect them: an error code, a message, and the code's first three digits as status."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -101,13 +101,13 @@ def _refusal(error_code: int, message: str) -> Answer:
 
 
 def _cached(endpoint: Endpoint, registry: Registry) -> Endpoint:
-    """What is read, looked up, tested or registered already depends on the state alone, which counts its changes."""
+    """The endpoint, with a response cache unless it always writes: its responses are valid until the state changes."""
     is_read = endpoint.method == "GET" or (endpoint.method == "POST" and not endpoint.path.endswith("/tags"))
     return replace(endpoint, state_token=lambda: registry.state.generation) if is_read else endpoint
 
 
 def _health(registry: Registry) -> Mapping[str, Any]:
-    """Healthy is whoever can answer reads; who leads is told beside it."""
+    """Health of this instance: healthy if it can answer reads. Also reports the leader."""
     leadership = registry.leadership
     leader = leadership.own_url if leadership.is_leader else leadership.leader_url
     return {"healthy": registry.store.is_ready, "is_leader": leadership.is_leader, "leader": leader}

@@ -17,7 +17,7 @@ SCHEMA_TYPES = ("JSON", "PROTOBUF", AVRO)
 
 
 class Identity(NamedTuple):
-    """What makes two schemas the same, wherever they are registered."""
+    """Two schemas with equal identities are the same schema, whatever their subjects."""
 
     schema_type: str
     digest: bytes
@@ -35,7 +35,7 @@ class SchemaVersion:
     rule_set: RuleSet | None = None
     is_deleted: bool = False
     timestamp_ms: int | None = field(default=None, compare=False)
-    """When the record was written: the topic's word, unknown until it was read back."""
+    """The topic's timestamp of the record; `None` until the record has been read back."""
     identity: Identity = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -43,7 +43,7 @@ class SchemaVersion:
         object.__setattr__(self, "identity", Identity(self.schema_type, hashed))
 
     def reference_keys(self) -> Iterator[tuple[str, int]]:
-        """The versions this one is built on; a plain subject means one of its own context."""
+        """Subject and version of each reference; an unqualified subject belongs to this schema's context."""
         context = context_of(self.subject)
         for reference in self.references:
             yield in_context(context, reference.subject), reference.version

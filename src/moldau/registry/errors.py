@@ -1,7 +1,7 @@
-"""What the registry refuses, each with the number that clients look at.
+"""Errors of the registry, each with the error code that clients check.
 
-The first three digits of a code are the HTTP status. Nothing here knows HTTP: `registry.app` turns these into
-answers. Start at `RegistryError`.
+The first three digits of a code are the HTTP status. Nothing here depends on HTTP: `registry.app` turns these into
+responses. Start at `RegistryError`.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ __all__ = [
 
 
 MAX_SHOWN_CHARACTERS = 10 * 1024
-"""Of a schema's text in a message."""
+"""Maximum length of a schema's text in an error message."""
 MAX_REASON_CHARACTERS = 4 * 1024
 
 
 class RegistryError(MoldauError):
-    """Base of all refusals."""
+    """Base class of all errors of the registry."""
 
     error_code: ClassVar[int] = 50001
 
@@ -124,7 +124,7 @@ class ModeNotSetError(RegistryError):
 
 
 class IncompatibleSchemaError(RegistryError):
-    """Old clients look for 409, new ones for 40901; the dialect decides which one is sent."""
+    """Old clients check for 409, new ones for 40901; the dialect decides which code is sent."""
 
     error_code = 40901
 
@@ -143,7 +143,7 @@ class InvalidSchemaTextError(RegistryError):
     def of(
         subject: str, schema_type: str, text: str, references: Sequence[SchemaReference], reason: str
     ) -> InvalidSchemaTextError:
-        """With the schema in front of the reason, as every registry tells it; both are cut where they are long."""
+        """An error with the schema before the reason, as other registries report it; both are truncated when long."""
         refs = ", ".join(f"{{name='{one.name}', subject='{one.subject}', version={one.version}}}" for one in references)
         shown = (
             f"{{subject={subject},version=0,id=-1,schemaType={schema_type},references=[{refs}],metadata=null,"
@@ -221,13 +221,13 @@ class ContextNotEmptyError(RegistryError):
 
 
 class TooBusyError(RegistryError):
-    """More schemas wait to be parsed and compared than the memory should hold; clients try again."""
+    """Too many schemas are waiting to be parsed and compared, which would use too much memory; clients should retry."""
 
     error_code = 429
 
 
 class UnreadableRequestError(RegistryError):
-    """The body is JSON, but not the document that was asked for."""
+    """The body is JSON, but not the expected document."""
 
     error_code = 422
 

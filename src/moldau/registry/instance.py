@@ -1,6 +1,6 @@
-"""A registry instance put together: topic, store, election, HTTP; started and stopped in the right order.
+"""A complete registry instance: topic, store, election and HTTP server, started and stopped in the right order.
 
-Lives in whichever event loop starts it, beside other services if need be. Start at `RegistryInstance`.
+Runs in the event loop that starts it, which may also run other services. Start at `RegistryInstance`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = ["RegistryInstance"]
 
 CLIENT_ID = "schema-registry"
 QUESTION_MS = 5000
-"""How long one question to the brokers may take."""
+"""Timeout of one request to the brokers."""
 
 FINISH_WRITES_S, LEAVE_GROUP_S, CLOSE_STORE_S = 1.0, 1.0, 1.0
 DRAIN_S = 1
-"""How long each part of stopping may take at most; together less than supervisors wait before they kill."""
+"""Timeout of each shutdown step; the sum is below the time after which process supervisors kill a process."""
 
 _logger = logging.getLogger("moldau.registry")
 
@@ -46,14 +46,14 @@ class RegistryInstance:
 
     @property
     def url(self) -> str:
-        """Where this instance is reached from the same machine."""
+        """The URL of this instance, as seen from the same machine."""
         host = self.settings.listener.host
         local = "127.0.0.1" if host in ("", "0.0.0.0", "::") else host
         return f"http://{f'[{local}]' if ':' in local else local}:{self.port}"
 
     @property
     def reach(self) -> str:
-        """Who can connect, for the log."""
+        """Description for the log of which machines can connect."""
         host = self.settings.listener.host
         if host in ("", "0.0.0.0", "::"):
             return "listens on every interface"
@@ -70,7 +70,7 @@ class RegistryInstance:
         return self._election is not None and self._election.is_leader
 
     async def start(self) -> None:
-        """Return once requests are answered and all that was registered is known; raises `StartupError`."""
+        """Start, and return once all schemas are loaded and requests are served; raises `StartupError`."""
         settings = self.settings
         self._server = HttpServer(host=settings.listener.host, port=settings.listener.port, drain_s=DRAIN_S)
         self._server.bind()
@@ -87,9 +87,9 @@ class RegistryInstance:
         _logger.info("schema registry started: %s (%s), %d subjects", self.url, self.reach, len(store.state.subjects()))
 
     async def stop(self) -> None:
-        """Leave the election first, so that another instance leads while requests under way are finished.
+        """Stop. Leaves the election before the server stops, so that another instance leads while open requests finish.
 
-        Every step has its time: with the brokers gone, most of what it waits for will never come.
+        Every step has a timeout: with the brokers down, most steps would otherwise wait forever.
         """
         if self._registry is not None:
             await self._registry.finish_writes(FINISH_WRITES_S)
@@ -131,7 +131,7 @@ class RegistryInstance:
         )
 
     def _open_group_admin(self) -> Admin:
-        """Joining may last as long as a silent member is waited for, and a bit."""
+        """An admin client for the group. A join can wait for a silent member's session timeout and slightly longer."""
         properties = {**self.settings.client_properties, "client.id": CLIENT_ID}
         timeout_ms = max(QUESTION_MS, 2 * self.settings["kafkagroup.session.timeout.ms"])
         return Admin(self.settings["kafkastore.bootstrap.servers"], properties, timeout_ms=timeout_ms)

@@ -1,7 +1,7 @@
-"""Who leads among the registries of a cluster: how they describe themselves to each other, and whom they elect.
+"""Leader election among the registries of a cluster: the members' metadata, the election rule and its result.
 
-The documents are those that all registries write, in the group protocol `sr`; joining and leaving the group is
-`client.coordination.membership`. Start at `Leadership` and at `elect`.
+The documents are those of Confluent's registries, in the group protocol `sr`. `client.coordination.membership` joins
+and leaves the group. Start at `Leadership` and `elect`.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ NO_ERROR, DUPLICATE_URLS = 0, 1
 
 
 class Leadership(Protocol):
-    """What a registry asks about its place among the others."""
+    """Whether this instance is the leader, and where the leader is."""
 
     @property
     def is_leader(self) -> bool: ...
 
     @property
     def own_url(self) -> str:
-        """Where the other instances reach this one."""
+        """The URL at which other instances reach this one."""
         ...
 
     @property
     def leader_url(self) -> str | None:
-        """Where the leader is reached; `None` while there is none, and while it is this instance."""
+        """The leader's URL; `None` while there is no leader, and while this instance is the leader."""
         ...
 
     async def wait_for_leader(self, timeout_s: float) -> None:
-        """Return when somebody leads; raises `UnknownLeaderError` or `StoreError` where that takes too long."""
+        """Return when there is a leader; raises `UnknownLeaderError` or `StoreError` after the timeout."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class Leadership(Protocol):
 
 
 class SoleLeadership:
-    """The only instance there is leads."""
+    """Leadership of a single instance, which is always the leader."""
 
     is_leader = True
     own_url = "http://localhost:8081"
@@ -69,7 +69,7 @@ class SoleLeadership:
 
 
 class ElectedLeadership:
-    """An election's outcome, with failures as the registry's clients know them."""
+    """Leadership by an election; its failures are raised as registry errors."""
 
     def __init__(self, election: Election, cluster_id: str) -> None:
         self._election = election
@@ -118,7 +118,7 @@ class InstanceIdentity(NamedTuple):
 
     @classmethod
     def decode(cls, content: bytes) -> InstanceIdentity | None:
-        """Read what another member says of itself; `None` where that cannot be understood."""
+        """Decode another member's metadata; `None` if it is invalid."""
         try:
             return cls._of(json.loads(content))
         except (ValueError, KeyError, TypeError):
@@ -135,7 +135,7 @@ class InstanceIdentity(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """What every member is told: who leads. All are told the same."""
+    """The assignment sent to every member, the same for all: who the leader is."""
 
     leader_member: str | None = None
     leader: InstanceIdentity | None = None
@@ -149,7 +149,7 @@ class Assignment(NamedTuple):
 
 
 class RegistryProtocol:
-    """The group protocol of all schema registries, for one of them."""
+    """The group protocol of schema registries, for one member."""
 
     protocol_type = PROTOCOL_TYPE
     name = PROTOCOL
@@ -172,7 +172,7 @@ class RegistryProtocol:
 
 
 def elect(members: Mapping[str, bytes]) -> Assignment:
-    """The eligible member with the smallest URL leads. Two members with the same URL are an error."""
+    """The assignment: the eligible member with the smallest URL leads. Two members with the same URL are an error."""
     identities = {name: InstanceIdentity.decode(content) for name, content in members.items()}
     known = {name: identity for name, identity in identities.items() if identity is not None}
     urls = [identity.url for identity in known.values()]
@@ -185,7 +185,7 @@ def elect(members: Mapping[str, bytes]) -> Assignment:
 
 
 def decode_assignment(content: bytes) -> Assignment:
-    """Read an assignment; one that cannot be understood names no leader."""
+    """Decode an assignment; an invalid one has no leader."""
     try:
         document = json.loads(content)
         identity = document.get("master_identity")

@@ -1,6 +1,6 @@
-"""Metadata and rule sets that travel with a schema: checked, put in one order, and merged.
+"""Metadata and rule sets of a schema: validation, canonical order and merging.
 
-Both are kept as plain documents with empty parts left out, so that equal ones compare and print alike.
+Both are kept as plain documents without empty parts, so that equal ones compare equal and print the same.
 Start at `checked_metadata` and `checked_rule_set`.
 """
 
@@ -37,7 +37,7 @@ RULE_MODES: Final = {
     "domainRules": ("WRITE", "READ", "WRITEREAD"),
     "encodingRules": ("WRITE", "READ", "WRITEREAD"),
 }
-"""In which modes the rules of each list may be."""
+"""The modes allowed for the rules of each list."""
 
 _RULE_TEXTS = ("name", "doc", "kind", "mode", "type", "expr", "onSuccess", "onFailure")
 _RULE_FIELDS = ("name", "doc", "kind", "mode", "type", "tags", "params", "expr", "onSuccess", "onFailure", "disabled")
@@ -45,7 +45,7 @@ _RULE_LISTS = tuple(RULE_MODES)
 
 
 def checked_metadata(document: object) -> Metadata | None:
-    """Metadata as it is kept: known parts, sorted; raises `UnreadableRequestError` for another shape."""
+    """Metadata as it is stored: known parts only, sorted; raises `UnreadableRequestError` if it is malformed."""
     if document is None:
         return None
     given = _mapping(document, "metadata")
@@ -63,7 +63,7 @@ def checked_metadata(document: object) -> Metadata | None:
 
 
 def checked_rule_set(document: object) -> RuleSet | None:
-    """A rule set as it is kept; raises `UnreadableRequestError` for another shape."""
+    """A rule set as it is stored; raises `UnreadableRequestError` if it is malformed."""
     if document is None:
         return None
     given = _mapping(document, "ruleSet")
@@ -80,7 +80,7 @@ def checked_rule_set(document: object) -> RuleSet | None:
 
 
 def validate_rule_set(rule_set: RuleSet | None) -> None:
-    """Raise `InvalidRuleSetError` for rules without a proper name or type, or in the wrong list."""
+    """Raise `InvalidRuleSetError` for a rule with an invalid or duplicate name, no type, or a wrong kind or mode."""
     for list_name in _RULE_LISTS:
         seen = set()
         for rule in (rule_set or {}).get(list_name, ()):
@@ -102,7 +102,7 @@ def validate_rule_set(rule_set: RuleSet | None) -> None:
 
 
 def merged_metadata(older: Metadata | None, newer: Metadata | None) -> Metadata | None:
-    """Both together; where they disagree the newer wins."""
+    """Both merged; where they differ, the newer value is used."""
     if older is None or newer is None:
         return newer if older is None else older
     tags = {**older.get("tags", {}), **newer.get("tags", {})}
@@ -112,7 +112,7 @@ def merged_metadata(older: Metadata | None, newer: Metadata | None) -> Metadata 
 
 
 def merged_rule_sets(older: RuleSet | None, newer: RuleSet | None) -> RuleSet | None:
-    """Both together; a newer rule takes the place of an older one with its name."""
+    """Both merged; a newer rule replaces an older one of the same name."""
     if older is None or newer is None:
         return newer if older is None else older
     merged: dict[str, Any] = {}

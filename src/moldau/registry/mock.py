@@ -1,8 +1,8 @@
 """Schema registries inside the process, for tests: `schema.registry.url=mock://any-name`.
 
-Each is the real registry on a store in memory: the same endpoints, compatibility checks and error codes, no port and no
-broker. Whoever gives the same name in the same process meets the same registry, as with Confluent's clients; all is
-forgotten with the process. `client.schema_registry` finds this module by name. Start at `mock_registry`.
+Each is the real registry with an in-memory store: the same endpoints, compatibility checks and error codes, without a
+port or a broker. The same URL in the same process is the same registry, as with Confluent's clients; its content is
+lost when the process ends. `client.schema_registry` imports this module by name. Start at `mock_registry`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _HEADERS = [(b"accept", MEDIA_TYPE.encode()), (b"content-type", MEDIA_TYPE.encod
 
 
 class MockRegistry:
-    """A registry that is asked with requests of the HTTP API. May be used by any thread."""
+    """An in-process registry that takes requests of the HTTP API. Thread-safe."""
 
     def __init__(self, url: str) -> None:
         self._url = url
         self._app = build_app(Registry(RegistrySettings.of(), MemoryStore(), SoleLeadership(), workers=0))
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The answer's document; raises `RegistryRefusalError` with the status and number that a registry gives."""
+        """The response's document; raises `RegistryRefusalError` with the registry's status and error code."""
         content = b"" if body is None else json.dumps(body).encode()
         status, answer = asyncio.run_coroutine_threadsafe(self._call(method, path, content), _loop()).result()
         return read_answer(self._url, status, answer)
@@ -69,7 +69,7 @@ _running_loop: asyncio.AbstractEventLoop | None = None
 
 
 def mock_registry(url: str) -> MockRegistry:
-    """The registry of this process that a `mock://` URL names."""
+    """The registry of this process for a `mock://` URL, created on first use."""
     with _lock:
         found = _registries.get(url)
         if found is None:
@@ -78,7 +78,7 @@ def mock_registry(url: str) -> MockRegistry:
 
 
 def _loop() -> asyncio.AbstractEventLoop:
-    """One event loop for all, in a thread of its own: whoever asks may be in a loop already."""
+    """The event loop of all mock registries, in its own thread, since the caller may already run in an event loop."""
     global _running_loop
     with _lock:
         if _running_loop is None:
@@ -88,7 +88,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def _after_fork() -> None:
-    """Threads stay in the parent: a child starts its own loop, and has a copy of what was registered."""
+    """Reset in a forked child: threads are not forked, so it starts its own loop. It has a copy of the schemas."""
     global _running_loop, _lock
     _running_loop, _lock = None, threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Questions to the registry's state that may end in "not found". Pure. Start at `find_version`."""
+"""Queries of the registry's state that may raise "not found". Pure functions. Start at `find_version`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Item = TypeVar("Item")
 
 
 def parse_version(text: str) -> int:
-    """A version in a path: a number, or `latest` which is -1."""
+    """The version number in a path; `latest` is -1. Raises `InvalidVersionError`."""
     if text.lower() == "latest" or text == "-1":
         return LATEST
     if not (text.isascii() and text.isdigit()) or len(text) > 10 or not 1 <= int(text) <= INT32_MAX:
@@ -45,7 +45,7 @@ def parse_version(text: str) -> int:
 
 
 def find_version(state: State, subject: str, version: int, *, with_deleted: bool = False) -> SchemaVersion:
-    """One version; a plain subject that has none in the default context is looked for in the others."""
+    """One version; an unqualified subject that is not found in the default context is searched in the others."""
     for spelling in state.spellings(subject):
         schema = state.latest(spelling) if version == LATEST else state.version(spelling, version)
         if schema is not None and (with_deleted or not schema.is_deleted):
@@ -58,7 +58,7 @@ def find_version(state: State, subject: str, version: int, *, with_deleted: bool
 def find_versions(
     state: State, subject: str, *, with_deleted: bool = False, only_deleted: bool = False
 ) -> list[SchemaVersion]:
-    """The versions of a subject in order; a subject without any is not found."""
+    """The versions of a subject in order; raises `SubjectNotFoundError` if it has none."""
     for spelling in state.spellings(subject):
         found = [schema for schema in state.versions(spelling) if _is_wanted(schema, with_deleted, only_deleted)]
         if found:
@@ -69,7 +69,7 @@ def find_versions(
 
 
 def find_by_id(state: State, schema_id: int, subject: str | None = None) -> list[SchemaVersion]:
-    """The versions that have an id, soft-deleted ones too, in the context that the subject names."""
+    """The versions that have an id, including soft-deleted ones, in the subject's context."""
     qualified = parse_subject(subject or "")
     users = state.users_of_id(qualified.context, schema_id)
     if subject and qualified.name:
@@ -85,7 +85,7 @@ def find_by_id(state: State, schema_id: int, subject: str | None = None) -> list
 
 
 def find_by_guid(state: State, guid: str) -> list[SchemaVersion]:
-    """One version per context that has the schema."""
+    """The schema with a guid: one version for each context that has it."""
     try:
         digest = uuid.UUID(guid).bytes
     except ValueError:
@@ -99,7 +99,7 @@ def find_by_guid(state: State, guid: str) -> list[SchemaVersion]:
 def find_latest_with(
     state: State, subject: str, properties: Mapping[str, str], *, with_deleted: bool = False
 ) -> SchemaVersion:
-    """The newest version whose metadata has all of these properties."""
+    """The newest version whose metadata has all these properties."""
     for schema in reversed(find_versions(state, subject, with_deleted=with_deleted)):
         has = (schema.metadata or {}).get("properties", {})
         if schema.metadata is not None and all(has.get(name) == value for name, value in properties.items()):
@@ -108,7 +108,7 @@ def find_latest_with(
 
 
 def subjects_below(state: State, prefix: str, *, with_deleted: bool = False, only_deleted: bool = False) -> list[str]:
-    """Names that begin alike; `:*:` looks into all contexts. A subject is deleted when all its versions are."""
+    """Subjects with a prefix; `:*:` searches all contexts. A subject is deleted when all its versions are."""
     is_below = _beginning(prefix)
     names = []
     for subject in state.subjects():
@@ -131,7 +131,7 @@ def schemas_below(
 
 
 def subjects_by_alias(state: State) -> dict[str, list[str]]:
-    """For each subject, by which other names it is called."""
+    """The aliases of each subject that has any."""
     aliases: dict[str, list[str]] = {}
     for scope, config in state.configs.items():
         if scope is not None and config.get("alias"):
@@ -140,7 +140,7 @@ def subjects_by_alias(state: State) -> dict[str, list[str]]:
 
 
 def page(items: Sequence[Item], offset: int, limit: int, *, default: int = -1, largest: int = INT32_MAX) -> list[Item]:
-    """A slice; a limit that is not positive or too large means the default, which may be all."""
+    """One page of the items; a limit that is not positive or too large means the default (-1: all items)."""
     begin = max(0, offset)
     count = limit if 0 < limit <= largest else default
     return list(items[begin:] if count < 0 else items[begin : begin + count])

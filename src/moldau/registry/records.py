@@ -1,7 +1,7 @@
-"""The records of the `_schemas` topic, byte for byte as every registry writes them, and read tolerantly.
+"""Encoding and decoding of the records of the `_schemas` topic, byte for byte as Confluent's registry writes them.
 
-A key's properties have one order, since compaction compares bytes. Values of other writers may carry more than we
-know, or less; what cannot be understood at all is `None` and left to the caller to log. Pure.
+The fields of a key have a fixed order, since compaction compares bytes. Values from other writers may have unknown or
+missing fields; an invalid record is decoded as `None`, which the caller logs. Pure functions.
 Start at `encode_key`, `encode_value` and `decode`.
 """
 
@@ -82,7 +82,7 @@ Value: TypeAlias = SchemaVersion | Mapping[str, Any] | str | int | None
 
 
 class Record(NamedTuple):
-    """A change of state. The value is a schema, a config's fields, a mode, a highest deleted version, or nothing."""
+    """A state change. The value is a schema, a config's fields, a mode, a highest deleted version, or `None`."""
 
     key: Key
     value: Value = None
@@ -113,7 +113,7 @@ def encode_key(key: Key) -> bytes:
 
 
 def encode_value(record: Record, *, names_avro: bool = True) -> bytes | None:
-    """The value's bytes, or `None` for a tombstone. Registries before 8.0 left `AVRO` unsaid: `names_avro=False`."""
+    """The value's bytes, or `None` for a tombstone. `names_avro=False` omits the type `AVRO`, as before 8.0."""
     key, value = record
     if isinstance(value, SchemaVersion):
         return _encode(_schema_document(value, names_avro=names_avro))
@@ -131,7 +131,7 @@ def encode_value(record: Record, *, names_avro: bool = True) -> bytes | None:
 
 
 def decode(key: bytes | None, value: bytes | None, timestamp_ms: int | None = None) -> Record | None:
-    """Read a record; `None` where its key or value makes no sense to us."""
+    """Decode a record; `None` if its key or value is invalid or unknown."""
     try:
         known = _decoded_key(json.loads((key or b"").decode()))
         if known is None or value is None:

@@ -1,7 +1,7 @@
-"""One registry instance from the inside: reads from memory, writes through the leader, one after the other.
+"""The core of a registry instance: reads from memory, and writes, one at a time, on the leader only.
 
-A write is decided on the state as it is when all writes before it have been read back, and answered when it has been
-read back itself. The topic and the election are behind `Store` and `Leadership`; HTTP is `registry.app`.
+A write is decided on the state after all earlier writes have been read back, and is answered when its own records have
+been read back. The topic and the election are behind `Store` and `Leadership`; HTTP is `registry.app`.
 Start at `Registry.change`.
 """
 
@@ -29,21 +29,21 @@ __all__ = ["Registry"]
 
 Reply = TypeVar("Reply")
 WORKERS = 4
-"""Threads for decisions. They share one interpreter lock, so more of them would not decide faster."""
+"""Threads for decisions. They share the interpreter lock (GIL), so more threads would not be faster."""
 MAX_WAITING = 100
 MAX_CHARACTERS_AT_ONCE = 20_000
-"""Known schemas up to this length are found at once, without a thread: normalizing one takes some milliseconds."""
+"""Known schemas up to this length are looked up without a worker thread: normalizing one takes a few milliseconds."""
 SWITCH_S = 0.0005
-"""How long a decision may hold the interpreter lock while a read waits for it; Python's default of 5 ms is too long."""
+"""How long a decision may hold the GIL while a read waits for it; Python's default of 5 ms is too long."""
 DEEPEST_RECURSION = 4000
-"""The recursion limit: schemas as deep as `json_text.MAX_NESTING` allows take up to nine calls for each level."""
+"""The recursion limit: schemas nested up to `json_text.MAX_NESTING` need up to nine calls per level."""
 
 
 class Registry:
     def __init__(
         self, settings: RegistrySettings, store: Store, leadership: Leadership, *, workers: int = WORKERS
     ) -> None:
-        """`workers` threads decide; with 0 the event loop does, and no process is started to compare schemas."""
+        """`workers` threads run decisions; with 0, the event loop runs them and no process compares schemas."""
         self.settings = settings
         self.store = store
         self.leadership = leadership
@@ -53,13 +53,13 @@ class Registry:
         self._write: asyncio.Future[None] | None = None
         self._waiting = 0
         self._is_closing = False
-        if workers:  # without threads it is embedded in a user's process, whose limits are not ours to change
+        if workers:  # with 0 it is embedded in a user's process, whose limits must not change
             sys.setswitchinterval(min(sys.getswitchinterval(), SWITCH_S))
             sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST_RECURSION))
         self._workers = ThreadPoolExecutor(workers, thread_name_prefix="registry-decisions") if workers else None
 
     async def finish_writes(self, timeout_s: float) -> None:
-        """Wait for the write under way and begin no other: what comes later is another instance's to write."""
+        """Wait for the current write and start no other; the next leader takes later writes."""
         self._is_closing = True
         try:
             await asyncio.wait_for(self._writing.acquire(), timeout_s)
@@ -80,7 +80,7 @@ class Registry:
         return self.store.state
 
     async def change(self, decide: Callable[[State], Decision[Reply]]) -> Reply:
-        """Decide, write, read back, reply. Only the leader may be asked."""
+        """Decide a change, write its records, read them back and return the reply. Works on the leader only."""
         async with self._writing:
             if self._is_closing or not self.leadership.is_leader:
                 raise UnknownLeaderError("This instance does not lead any more; ask again in a moment")
@@ -103,7 +103,7 @@ class Registry:
             self._write = None
 
     async def examine(self, question: Callable[[State], Reply]) -> Reply:
-        """Ask something that may take long: parsing and comparing. Other requests are answered meanwhile."""
+        """Run a slow query (parsing, comparing) in a worker thread, so that other requests are answered meanwhile."""
         if self._workers is None:
             return question(self.state)
         if self._waiting >= MAX_WAITING:
@@ -116,7 +116,7 @@ class Registry:
             self._waiting -= 1
 
     async def find_registered(self, subject: str, request: RegisterRequest, *, normalize: bool) -> SchemaVersion | None:
-        """The version that registering would find, where nothing would be written: any instance can tell."""
+        """The version that registering would return without a write, else `None`. Works on any instance."""
 
         def find(state: State) -> SchemaVersion | None:
             defaults = self.settings.config_defaults

@@ -1,6 +1,6 @@
-"""The documents clients send: what is missing or of the wrong type is refused by name, what is unknown is ignored.
+"""Parsing of request documents: missing or mistyped fields are errors that name the field, unknown fields are ignored.
 
-Clients send back what they were given, with fields that only answers have (`guid`, `ts`, `deleted`).
+Clients send back documents they received, with fields that only responses have (`guid`, `ts`, `deleted`).
 
 Start at `RegisterRequest.of`, `read_config_update` and `read_mode_update`.
 """
@@ -34,7 +34,7 @@ class RegisterRequest:
     metadata: Metadata | None = None
     rule_set: RuleSet | None = None
     version: int = 0
-    """0 for whichever is next, -1 for the latest if it is the same schema."""
+    """0 for the next version, -1 for the latest version if it is the same schema."""
     id: int | None = None
 
     @classmethod
@@ -58,7 +58,7 @@ class RegisterRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagRequest:
-    """A new version of a known schema with other metadata or rules."""
+    """A request for a new version of a registered schema with different metadata or rules."""
 
     new_version: int = 0
     metadata: Metadata | None = None
@@ -84,7 +84,7 @@ class TagRequest:
 
 
 def read_config_update(document: object) -> dict[str, Any]:
-    """The settings to change, by the names they are kept under; `None` takes one away."""
+    """The settings to change, by their stored names; `None` removes a setting."""
     given = dict(_object(document))
     if "compatibility" in given:
         given["compatibilityLevel"] = given.pop("compatibility")

@@ -1,8 +1,8 @@
-"""Which config and which mode hold for a subject: its own, else its context's, else those above.
+"""The effective config and mode of a subject: its own, else its context's, else the global ones.
 
-The chain is subject, context, `/config` or `/mode`, the settings above the default context, and what the server was
-started with. Configs are merged field by field; of modes the nearest counts, but an overriding read-only mode above
-counts more. Pure. Start at `effective_config` and `effective_mode`.
+The order is subject, context, `/config` or `/mode`, the settings above the default context (`:.__GLOBAL:`), and the
+server's defaults. Configs are merged field by field. The nearest mode applies, except that `READONLY_OVERRIDE` in any
+of these scopes overrides it. Pure functions. Start at `effective_config` and `effective_mode`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DEFAULT_MODE: Final = "READWRITE"
 
 
 def scope_of(subject: str | None) -> str | None:
-    """Under which name settings are kept: the default context's are those without a subject."""
+    """The name under which settings are stored; `None` for the default context."""
     if subject is None:
         return None
     qualified = parse_subject(subject)
@@ -57,7 +57,7 @@ def wider_scopes(scope: str | None) -> tuple[str | None, ...]:
 
 
 def effective_config(state: State, scope: str | None, defaults: Mapping[str, Any]) -> Mapping[str, Any]:
-    """All settings that hold in a scope; an alias holds for its own subject only."""
+    """All settings that apply to a scope; an alias is not inherited."""
     merged = dict(defaults)
     for wider in reversed(wider_scopes(scope)):
         merged |= {name: value for name, value in state.configs.get(wider, {}).items() if name != "alias"}
@@ -71,7 +71,7 @@ def effective_mode(state: State, scope: str | None) -> str:
 
 
 def alias_target(state: State, subject: str) -> str:
-    """The subject that is meant: where its config names another one, that one."""
+    """The subject that an alias stands for; the subject itself if its config has no alias."""
     alias = state.configs.get(subject, {}).get("alias")
     if not alias:
         return subject

@@ -1,4 +1,4 @@
-"""The registry's settings: Confluent's keys, our words, one default each. Start at `RegistrySettings.of`."""
+"""The registry's settings: Confluent's keys, each with a default and a description. Start at `RegistrySettings.of`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_PORT = 8081
 
 
 class Dialect(StrEnum):
-    """How answers look: as registries up to 7.9 gave them, or as those since 8.0 do."""
+    """The format of responses: that of Confluent's registry up to 7.9, or since 8.0."""
 
     V7 = "7.x"
     V8 = "8.x"
@@ -89,16 +89,16 @@ class HttpListener:
 
 @dataclass(frozen=True, slots=True)
 class RegistrySettings:
-    """Checked once; `values` holds every key's value by its name."""
+    """Validated settings; `values` has the value of every key by name."""
 
     values: Mapping[str, Any]
     client_properties: Mapping[str, str] = field(default_factory=dict)
-    """What the registry's own producer and consumer are given, by Java's names."""
+    """Properties of the registry's own producer and consumer, by their Java names."""
     warnings: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, properties: Mapping[str, str] | None = None) -> RegistrySettings:
-        """Read Confluent's keys; raises `InvalidConfigError` naming the one that is wrong."""
+        """Settings from Confluent's keys; raises `InvalidConfigError`, which names the invalid key."""
         given = {_OLD_NAMES.get(name, name): text for name, text in (properties or {}).items()}
         values = {name: key.parse(given[name]) if name in given else key.default for name, key in REGISTRY_KEYS.items()}
         client = {
@@ -117,7 +117,7 @@ class RegistrySettings:
 
     @property
     def listener(self) -> HttpListener:
-        """The first listener over plain HTTP."""
+        """The first plain HTTP listener."""
         for text in self["listeners"]:
             parts = urlsplit(text if "://" in text else f"http://{text}")
             if parts.scheme == "http":
@@ -126,7 +126,7 @@ class RegistrySettings:
 
     @property
     def host_name(self) -> str:
-        """The name other instances connect to: never an any-address, which would mean themselves."""
+        """The host name other instances connect to; never a wildcard address, which would be their own machine."""
         host = self["host.name"] or self.listener.host
         return socket.gethostname() if host in ("", "0.0.0.0", "::") else host
 
@@ -137,7 +137,7 @@ class RegistrySettings:
 
     @property
     def config_defaults(self) -> Mapping[str, Any]:
-        """The settings that hold where nobody configured any."""
+        """The config that applies where none is set."""
         validated = {"validateFields": True} if self["schema.validate.fields"] else {}
         return {"compatibilityLevel": self.default_level, **validated}
 

@@ -1,7 +1,7 @@
-"""All that the registry knows, as replaying the records of `_schemas` in order gives it.
+"""The registry's state, built by replaying the records of `_schemas` in order.
 
-Nothing else changes it, so that a restarted registry, a follower and the leader agree. No I/O, no clock, and no
-locks: one thread at a time. Start at `State.apply`; which config and mode hold for a subject is `registry.scopes`.
+Nothing else changes it, so a restarted registry, a follower and the leader have the same state. No I/O, no clock, no
+locks: one thread at a time. Start at `State.apply`; `registry.scopes` has the config and mode of a subject.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ __all__ = ["Refusal", "State"]
 
 
 class Refusal(NamedTuple):
-    """A record that must not count: its id belongs to another schema already."""
+    """A rejected record: its id already belongs to another schema."""
 
     record: Record
     instead: SchemaVersion | None
-    """What the key meant before, which the leader writes back."""
+    """The key's previous value, which the leader writes back."""
 
 
 class _Context:
-    """The ids of one context; each has its own, from 1."""
+    """The ids of one context; every context has its own ids, starting at 1."""
 
     __slots__ = ("ids", "max_id", "users")
 
     def __init__(self) -> None:
         self.ids: dict[Identity, int] = {}
         self.users: dict[int, dict[SchemaKey, None]] = {}
-        """Which versions have an id, oldest first."""
+        """The versions that use each id, oldest first."""
         self.max_id = 0
 
 
@@ -52,7 +52,7 @@ class State:
         self.modes: dict[str | None, str] = {}
         self.named_contexts: dict[str, None] = {}
         self.generation = 0
-        """Counts the changes, so that answers made from this state are known to be stale."""
+        """Number of changes; a cached response from an earlier generation is stale."""
         self._versions: dict[str, dict[int, SchemaVersion]] = {}
         self._contexts: dict[str, _Context] = {}
         self._referrers: dict[SchemaKey, dict[SchemaKey, None]] = {}
@@ -60,7 +60,7 @@ class State:
     # Changes
 
     def apply(self, record: Record) -> Refusal | None:
-        """Take in one record; what is refused changes nothing."""
+        """Apply one record; a rejected record changes no schemas and is returned as a `Refusal`."""
         self.generation += 1
         match record.key:
             case SchemaKey() as key:
@@ -144,14 +144,14 @@ class State:
             found = self._contexts[name] = _Context()
         return found
 
-    # Questions
+    # Queries
 
     def version(self, subject: str, version: int) -> SchemaVersion | None:
-        """A version, be it soft-deleted or not."""
+        """A version, even if it is soft-deleted; `None` if there is none."""
         return self._versions.get(subject, {}).get(version)
 
     def versions(self, subject: str) -> list[SchemaVersion]:
-        """All versions of a subject in order, soft-deleted ones among them."""
+        """All versions of a subject in order, including soft-deleted ones."""
         return [schema for _, schema in sorted(self._versions.get(subject, {}).items())]
 
     def live_versions(self, subject: str) -> list[SchemaVersion]:
@@ -162,7 +162,7 @@ class State:
         return max((schema for schema in versions if not schema.is_deleted), key=_number, default=None)
 
     def subjects(self) -> list[str]:
-        """All subjects of all contexts, sorted; those whose versions are all soft-deleted too."""
+        """All subjects of all contexts, sorted, including those with only soft-deleted versions."""
         return sorted(self._versions)
 
     def all_versions(self) -> Iterator[SchemaVersion]:
@@ -175,7 +175,7 @@ class State:
         return [DEFAULT_CONTEXT, *sorted((used | self.named_contexts.keys()) - {DEFAULT_CONTEXT})]
 
     def known_id(self, context: str, identity: Identity) -> int | None:
-        """The id that the same schema has in this context, under whichever subject."""
+        """The id of the same schema in this context, under any subject."""
         found = self._contexts.get(context)
         return None if found is None else found.ids.get(identity)
 
@@ -184,18 +184,18 @@ class State:
         return 0 if found is None else found.max_id
 
     def users_of_id(self, context: str, schema_id: int) -> list[SchemaVersion]:
-        """The versions that have an id, oldest first; empty for an id that is not known."""
+        """The versions that have an id, oldest first; empty for an unknown id."""
         found = self._contexts.get(context)
         users = () if found is None else found.users.get(schema_id, ())
         return [self._versions[key.subject][key.version] for key in users]
 
     def users_of_digest(self, context: str, digest: bytes) -> list[SchemaVersion]:
-        """The versions whose guid has these bytes."""
+        """The versions whose digest (the bytes of the guid) is this one."""
         ids = (self.known_id(context, Identity(schema_type, digest)) for schema_type in SCHEMA_TYPES)
         return [user for known in ids if known is not None for user in self.users_of_id(context, known)]
 
     def same_in(self, subject: str, identity: Identity) -> list[SchemaVersion]:
-        """The versions of a subject that are this very schema, newest first."""
+        """The versions of a subject with this identity, newest first."""
         schema_id = self.known_id(context_of(subject), identity)
         if schema_id is None:
             return []
@@ -203,12 +203,12 @@ class State:
         return sorted(found, key=_number, reverse=True)
 
     def referrers(self, subject: str, version: int) -> list[SchemaVersion]:
-        """The schemas that refer to a version, soft-deleted ones among them."""
+        """The schemas that refer to a version, including soft-deleted ones."""
         users = self._referrers.get(SchemaKey(subject, version), ())
         return [self._versions[user.subject][user.version] for user in users]
 
     def spellings(self, subject: str) -> Iterator[str]:
-        """A subject, and where it names no context, its namesakes in all others: a lookup that misses goes on there."""
+        """The names to look a subject up by: itself, then, if unqualified, the same name in every other context."""
         yield subject
         if parse_subject(subject).context == DEFAULT_CONTEXT:
             yield from (QualifiedSubject(context, subject).text for context in self.contexts()[1:])

@@ -33,25 +33,25 @@ _logger = logging.getLogger("moldau.registry")
 
 
 class Store(Protocol):
-    """All on the event loop's thread."""
+    """Interface of record storage. Called on the event loop's thread only."""
 
     @property
     def state(self) -> State: ...
 
     @property
     def is_ready(self) -> bool:
-        """Whether all that was in the topic at the start has been read."""
+        """Whether all records that were in the topic at startup have been read."""
         ...
 
     @property
     def applied_offset(self) -> int: ...
 
     def frozen(self) -> AbstractContextManager[None]:
-        """Keep the state as it is for as long as another thread looks at it."""
+        """Context manager: the state does not change while another thread reads it."""
         ...
 
     async def catch_up(self) -> None:
-        """Return when nothing is in the topic that the state does not know."""
+        """Return when all records of the topic have been applied to the state."""
         ...
 
     async def append(self, records: Sequence[Record]) -> None:
@@ -59,16 +59,16 @@ class Store(Protocol):
         ...
 
     async def wait_until_applied(self, offset: int) -> None:
-        """Return when the state knows the record at an offset."""
+        """Return when the record at an offset has been applied to the state."""
         ...
 
 
 class TopicStore:
     def __init__(self, topic: CompactedTopic, *, names_avro: bool = True) -> None:
-        """`names_avro` is false where registries before 8.0 are to read the records too."""
+        """`names_avro` is false if registries before 8.0 also read the records."""
         self.state = State()
         self.may_write: Callable[[], bool] = lambda: False
-        """Whether this instance leads; set once the election exists."""
+        """Whether this instance is the leader; set once the election exists."""
         self._names_avro = names_avro
         self._repairs: set[asyncio.Task[None]] = set()
         noop = encode_key(NoopKey())
@@ -87,7 +87,7 @@ class TopicStore:
         return self._log.cluster_id
 
     async def start(self, timeout_s: float) -> None:
-        """Read all that is there; raises `StartupError` and `StoreTimeoutError`."""
+        """Read the whole topic; raises `StartupError` or `StoreTimeoutError`."""
         with _store_errors():
             await self._log.start(timeout_s)
 
@@ -95,7 +95,7 @@ class TopicStore:
         await self._log.stop(timeout_s)
 
     def forget_end(self) -> None:
-        """Somebody else may have written: the leader before this one."""
+        """Discard the known end of the topic: the previous leader may have written after it."""
         self._log.forget_end()
 
     def frozen(self) -> AbstractContextManager[None]:
@@ -126,7 +126,7 @@ class TopicStore:
             self._refuse(refusal)
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Another writer gave an id away twice; the leader puts back what the key meant before."""
+        """Log a record that reuses the id of another schema; the leader writes the key's previous value back."""
         _logger.error("%s re-uses an id of another schema and is not counted", refusal.record.key)
         if not self.is_ready or not self.may_write():
             return
@@ -142,14 +142,14 @@ class TopicStore:
 
 
 class MemoryStore:
-    """Records become true at once, after a trip through their bytes."""
+    """In-memory storage: records are encoded, decoded and applied immediately."""
 
     is_ready = True
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.state = State()
         self.log: list[tuple[bytes, bytes | None]] = []
-        """What a topic would hold."""
+        """Keys and values, as a topic would store them."""
         self._clock = clock or SystemClock()
 
     @property
@@ -178,7 +178,7 @@ class MemoryStore:
 
 @contextmanager
 def _store_errors() -> Iterator[None]:
-    """What the topic refuses, as clients of the registry know it."""
+    """Context manager: raises errors of the topic as registry errors."""
     try:
         yield
     except RecordTooLargeError as error:

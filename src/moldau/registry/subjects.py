@@ -1,8 +1,8 @@
-"""Subjects and the contexts they live in.
+"""Names of subjects and of their contexts.
 
-A plain subject belongs to the default context `.`; `:.ctx:name` belongs to `.ctx`; `:.ctx:` alone stands for the
-context itself, and `:*:` for all of them. Settings above the default context are kept under `:.__GLOBAL:`.
-Pure text rules. Start at `parse_subject`.
+An unqualified subject belongs to the default context `.`; `:.ctx:name` belongs to `.ctx`; `:.ctx:` alone is the
+context itself, and `:*:` is all contexts. Settings above the default context are stored under `:.__GLOBAL:`.
+Pure functions. Start at `parse_subject`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class QualifiedSubject(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The one spelling of this subject: plain within the default context, `:.ctx:name` elsewhere."""
+        """The canonical name: unqualified in the default context, `:.ctx:name` in others."""
         return self.name if self.context == DEFAULT_CONTEXT else f":{self.context}:{self.name}"
 
     @property
@@ -47,7 +47,7 @@ class QualifiedSubject(NamedTuple):
 
 
 def parse_subject(text: str) -> QualifiedSubject:
-    """Split a subject; one that does not begin like a qualified one is a name in the default context."""
+    """Split a subject into context and name; one without a context prefix is in the default context."""
     if not text.startswith((":.", WILDCARD)):
         return QualifiedSubject(DEFAULT_CONTEXT, text)
     context, _, name = text[1:].partition(":")
@@ -59,13 +59,13 @@ def context_of(subject: str) -> str:
 
 
 def context_name(text: str) -> str:
-    """A context as written in a path, with or without its colons and leading dot."""
+    """The context named in a path, which may omit the colons and the leading dot."""
     bare = text.strip(":")
     return bare if bare.startswith(".") else f".{bare}"
 
 
 def in_context(context: str, subject: str) -> str:
-    """A subject as meant within a context: an unqualified one is qualified, any other says itself where it lives."""
+    """The canonical name of a subject used within a context; a qualified subject keeps its own context."""
     qualified = parse_subject(subject)
     if qualified.context != DEFAULT_CONTEXT or subject.startswith(":."):
         return qualified.text
@@ -73,7 +73,7 @@ def in_context(context: str, subject: str) -> str:
 
 
 def is_below(scope: str | None, subject: str) -> bool:
-    """Whether a subject is within a scope: everything, a whole context, or that one subject."""
+    """Whether a subject is within a scope: `None` (everything), a whole context, or one subject."""
     if scope is None:
         return True
     wanted = parse_subject(scope)
@@ -81,7 +81,7 @@ def is_below(scope: str | None, subject: str) -> bool:
 
 
 def check_subject(subject: str, *, may_be_empty: bool = True) -> None:
-    """Raise `InvalidSubjectError` for a name that no schema may be registered under."""
+    """Raise `InvalidSubjectError` for a name that schemas may not be registered under."""
     qualified = parse_subject(subject)
     is_reserved = qualified.name in _RESERVED or qualified.context in (GLOBAL_CONTEXT, "*")
     if is_reserved or _has_control_characters(subject) or (not qualified.name and not may_be_empty):
@@ -89,7 +89,7 @@ def check_subject(subject: str, *, may_be_empty: bool = True) -> None:
 
 
 def check_setting_name(subject: str | None) -> None:
-    """Raise for a name that no config or mode may be kept under; whole contexts are welcome here."""
+    """Raise `InvalidSubjectError` for a name that cannot have a config or mode; whole contexts are allowed."""
     if subject is None:
         return
     qualified = parse_subject(subject)
