@@ -1,6 +1,6 @@
-"""From a request to the schema that would be kept: completed, parsed, validated and in its one spelling.
+"""The schema that a request would store: completed, parsed, validated and in canonical form.
 
-Used by registering, looking up and testing alike, so that the three agree on what "the same schema" is.
+Used by registration, lookup and compatibility tests, so that all three agree on what "the same schema" is.
 Start at `build_candidate` and `complete_request`.
 """
 
@@ -71,7 +71,7 @@ def build_candidate(
     normalize: bool,
     is_new: bool,
 ) -> Candidate:
-    """The schema of a request as it would be kept; raises `InvalidSchemaTextError`."""
+    """The schema of a request as it would be stored; raises `InvalidSchemaTextError`."""
     if request.is_empty:
         raise InvalidSchemaTextError("Empty schema")
     references = tuple(_with_number(state, subject, reference) for reference in request.references)
@@ -99,7 +99,7 @@ def build_candidate(
 def complete_request(
     request: RegisterRequest, previous: Version | None, config: Mapping[str, Any], next_version: int
 ) -> RegisterRequest:
-    """A request with what it leaves to the version before it and to the config: text, metadata, rules."""
+    """The request, with missing text, metadata and rules taken from the previous version and the config."""
     if request.is_empty:
         if previous is None:
             raise InvalidSchemaTextError("Empty schema, and there is no version before it to take one from")
@@ -113,7 +113,7 @@ def complete_request(
 
 
 def inherit_settings(request: RegisterRequest, previous: Version | None, config: Mapping[str, Any]) -> RegisterRequest:
-    """Metadata and rules of the request, else of the version before it, between the config's defaults and overrides."""
+    """The request with its own or the previous version's metadata and rules, plus config defaults and overrides."""
     metadata = request.metadata if request.metadata is not None or previous is None else previous.metadata
     rule_set = request.rule_set if request.rule_set is not None or previous is None else previous.rule_set
     return replace(
@@ -128,9 +128,9 @@ def inherit_settings(request: RegisterRequest, previous: Version | None, config:
 
 
 def retag_request(old: Version, previous: Version, request: TagRequest) -> RegisterRequest:
-    """A new version of a known text, in which only metadata and rules change: what is to be registered.
+    """The request to register a new version of a known text, in which only metadata and rules change.
 
-    Rules are given as a whole, or as changes to those of the version before.
+    The rules are either a complete set, or changes to those of the previous version.
     """
     rule_set = request.rule_set
     if request.rules_to_merge is not None or request.rules_to_remove:
@@ -148,7 +148,7 @@ def retag_request(old: Version, previous: Version, request: TagRequest) -> Regis
 
 
 def _with_number(state: State, subject: str, reference: SchemaReference) -> SchemaReference:
-    """`latest` in a reference is the latest of today; what is kept says its number."""
+    """The reference with `latest` replaced by the current latest version number, which is what gets stored."""
     if reference.version != -1:
         return reference
     for spelling in state.spellings(in_context(context_of(subject), reference.subject)):

@@ -1,4 +1,4 @@
-"""Whether a schema may follow those of its subject, with the lines that say why not. Start at `incompatibilities`."""
+"""Compatibility of a schema with earlier versions of its subject, with error messages. Start at `incompatibilities`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RESERVED_PROPERTY = "confluent:reserved"
 def incompatibilities(
     state: State, parser: Parser, new: Candidate, previous: Sequence[SchemaVersion], config: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Why `new` may not follow `previous` (newest first) at the configured level; empty where it may."""
+    """Why `new` is incompatible with `previous` (newest first) at the configured level; empty if it is compatible."""
     level = CompatibilityLevel.of(config["compatibilityLevel"])
     validates = bool(config.get("validateFields"))
     messages = list(_reserved_fields(new, previous)) if validates else []
@@ -57,7 +57,7 @@ def examined(
     defaults: Mapping[str, Any],
     normalize: bool = False,
 ) -> tuple[str, ...]:
-    """The same check without registering: against one version (-1 for the latest), or as registering would do."""
+    """The same check without registering: against one version (-1: the latest), or (`None`) as when registering."""
     config = effective_config(state, scope_of(subject), defaults)
     live = state.live_versions(subject)[::-1]
     if version is not None:
@@ -69,7 +69,7 @@ def examined(
 
 
 def _comparable(new: Candidate, previous: Sequence[SchemaVersion], group: str | None) -> list[SchemaVersion]:
-    """Those with the same value of the property that sets groups apart, where one is configured."""
+    """The versions of the same compatibility group (same value of the configured property), or all without groups."""
     if group is None:
         return list(previous)
     wanted = property_of(new.metadata, group)
@@ -77,7 +77,7 @@ def _comparable(new: Candidate, previous: Sequence[SchemaVersion], group: str | 
 
 
 def _reserved_fields(new: Candidate, previous: Sequence[SchemaVersion]) -> list[str]:
-    """Names that metadata sets aside: they stay set aside, and no field may have them."""
+    """Violations of reserved names in the metadata: they must stay reserved, and no field may use them."""
     reserved = _reserved(new.metadata)
     dropped = sorted(_reserved(previous[0].metadata) - reserved) if previous else []
     messages = [f"The reserved field {name} of the version before is not reserved any more" for name in dropped]

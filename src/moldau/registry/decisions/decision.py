@@ -1,4 +1,4 @@
-"""What a decision consists of."""
+"""The result of a decision, and the check for read-only mode. Start at `Decision`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Reply = TypeVar("Reply")
 class Decision(Generic[Reply]):
     reply: Reply
     records: tuple[Record, ...] = ()
-    """To be written in this order, before the reply is given. None where nothing changes."""
+    """Records to write in this order before replying; empty if nothing changes."""
 
 
 def check_writable(state: State, subject: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Deleting versions and subjects: softly, so that ids still resolve, and for good. Start at `delete_subject`."""
+"""Deleting versions and subjects: soft (ids still resolve) or permanent. Start at `delete_subject`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ __all__ = ["delete_context", "delete_subject", "delete_version"]
 
 
 def delete_subject(state: State, subject: str, *, permanent: bool) -> Decision[list[int]]:
-    """The versions that go; for good only after all went softly, and then with the subject's settings."""
+    """Delete a subject; the reply is its deleted versions.
+
+    A permanent delete requires a soft delete first, and also deletes the subject's settings.
+    """
     check_writable(state, subject)
     versions = state.versions(subject)
     if not versions:
@@ -46,7 +49,7 @@ def delete_subject(state: State, subject: str, *, permanent: bool) -> Decision[l
 
 
 def delete_version(state: State, subject: str, version: int, *, permanent: bool) -> Decision[int]:
-    """Delete one version, -1 being the latest live one."""
+    """Delete one version; -1 is the latest live one."""
     check_writable(state, subject)
     if not state.versions(subject):
         raise SubjectNotFoundError(subject)
@@ -67,7 +70,7 @@ def delete_version(state: State, subject: str, version: int, *, permanent: bool)
 
 
 def delete_context(state: State, context: str) -> Decision[None]:
-    """Forget a context without subjects; one that nobody named is forgotten already."""
+    """Delete a context without subjects; writes nothing if the context is unknown."""
     if context == DEFAULT_CONTEXT:
         raise NotPermittedError("The default context cannot be deleted")
     if any(context_of(subject) == context for subject in state.subjects()):
@@ -77,9 +80,9 @@ def delete_context(state: State, context: str) -> Decision[None]:
 
 
 def _check_unreferenced(state: State, schemas: Iterable[SchemaVersion], *, within: str | None, permanent: bool) -> None:
-    """Nothing that stays may refer to what goes: no live schema, and where it goes for good no schema at all.
+    """Raise `ReferenceExistsError` if a live schema (for a permanent delete: any schema) refers to a deleted one.
 
-    A subject goes as a whole, so its own versions may refer to each other.
+    A subject is deleted as a whole, so its own versions may refer to each other.
     """
     for schema in schemas:
         for referrer in state.referrers(schema.subject, schema.version):

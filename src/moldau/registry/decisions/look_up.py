@@ -1,4 +1,4 @@
-"""Finding the version of a subject that is a given schema. Pure. Start at `look_up`."""
+"""Lookup of a schema among the versions of a subject. Pure functions. Start at `look_up`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def look_up(
     normalize: bool = False,
     with_deleted: bool = False,
 ) -> SchemaVersion:
-    """The version that is this schema; a plain subject that has none is looked for in the other contexts.
+    """The version with this schema; an unqualified subject without it is also searched in the other contexts.
 
-    Raises that there is no such subject, or no such schema in it.
+    Raises `SubjectNotFoundError` or `SchemaNotFoundError`.
     """
     for spelling in state.spellings(subject):
         if state.versions(spelling) if with_deleted else state.latest(spelling):
@@ -53,7 +53,7 @@ def _look_up_in(
     normalize: bool,
     with_deleted: bool,
 ) -> SchemaVersion | None:
-    """The version of this very subject; as the schema was sent, or completed as registering would do."""
+    """The version of exactly this subject, for the schema as sent or as completed by registration."""
     new = build_candidate(state, parser, subject, request, config, normalize=normalize, is_new=False)
     for found in state.same_in(subject, new.identity):
         if with_deleted or not found.is_deleted:
@@ -68,7 +68,7 @@ def _look_up_in(
 def _same_when_resolved(
     state: State, parser: Parser, subject: str, new: Candidate, *, with_deleted: bool
 ) -> Iterator[SchemaVersion]:
-    """Versions with references that are this schema once those are put in: clients send either form."""
+    """Versions that equal this schema once their references are resolved: clients send either form."""
     if new.references:
         return
     for old in state.versions(subject)[::-1]:

@@ -1,4 +1,4 @@
-"""Registering a schema under a subject, and finding one that is registered already. Start at `register`."""
+"""Registering a schema under a subject, and finding one that is already registered. Start at `register`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def register(
     may_be_empty: bool = True,
     validates_new: bool = True,
 ) -> Decision[SchemaVersion]:
-    """Decide under which version a schema is kept; one that is there already keeps its version and id."""
+    """Decide the version and id of a schema; one that is already registered keeps both."""
     check_subject(subject, may_be_empty=may_be_empty)
     mode = _check_mode(state, subject, request)
     is_import = mode in IMPORTING_MODES
@@ -74,9 +74,9 @@ def find_registered(
     defaults: Mapping[str, Any],
     normalize: bool = False,
 ) -> SchemaVersion | None:
-    """The live version that registering would answer with, where nothing at all would be written.
+    """The live version that registering would return without writing anything, else `None`.
 
-    Only for the plain case, which is most of them: what asks for a version or is completed by configs is left to
+    Covers the common case only: requests that ask for a version or an id, or that configs complete, are left to
     `register`.
     """
     config = effective_config(state, scope_of(subject), defaults)
@@ -101,7 +101,7 @@ def _check_mode(state: State, subject: str, request: RegisterRequest) -> str:
 
 
 def _existing(state: State, subject: str, new: Candidate, request: RegisterRequest) -> SchemaVersion | None:
-    """The live version that is this very schema, unless the request insists on a version of its own."""
+    """The live version with the same schema; `None` if the request asks for a specific version."""
     if request.version > 0:
         return None
     live = [schema for schema in state.same_in(subject, new.identity) if not schema.is_deleted]
@@ -143,7 +143,7 @@ def _context_record(state: State, subject: str) -> Iterator[Record]:
 
 
 def _obsolete(state: State, added: SchemaVersion) -> Iterator[Record]:
-    """Older soft-deleted versions of the same schema make room for the new one, unless something needs them."""
+    """Tombstones for older soft-deleted versions of the same schema that nothing refers to."""
     for old in state.versions(added.subject):
         is_obsolete = old.is_deleted and old.id == added.id and old.version < added.version
         if is_obsolete and not state.referrers(old.subject, old.version):

@@ -1,4 +1,4 @@
-"""Changing configs and modes, of everything, of a context or of a subject. Start at `update_config`."""
+"""Changing configs and modes, global, of a context or of a subject. Start at `update_config`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["delete_config", "delete_mode", "update_config", "update_mode"]
 
 
 def update_config(state: State, scope: str | None, changes: Mapping[str, Any]) -> Decision[Mapping[str, Any]]:
-    """Change some settings of a scope and leave the others; the reply is all that the scope has now."""
+    """Change some settings of a scope and keep the others; the reply is the scope's new config."""
     check_setting_name(scope)
     check_writable(state, scope)
     for name in ("defaultRuleSet", "overrideRuleSet"):
@@ -28,7 +28,7 @@ def update_config(state: State, scope: str | None, changes: Mapping[str, Any]) -
 
 
 def delete_config(state: State, scope: str | None, *, defaults: Mapping[str, Any]) -> Decision[Mapping[str, Any]]:
-    """Forget a scope's own settings; the reply is what they were."""
+    """Delete a scope's own settings; the reply is the old ones."""
     check_writable(state, scope)
     old = state.configs.get(scope)
     if old is None:
@@ -50,7 +50,7 @@ def update_mode(state: State, scope: str | None, mode: str, *, force: bool, is_m
 
 
 def delete_mode(state: State, scope: str | None, *, is_recursive: bool, is_mutable: bool) -> Decision[str]:
-    """Forget a scope's own mode, and on request those of all subjects within it; the reply is what it was."""
+    """Delete a scope's own mode, and if recursive those of all subjects within it; the reply is the old mode."""
     _check_mutable(is_mutable=is_mutable)
     old = state.modes.get(scope)
     if old is None and not is_recursive and scope is not None:
@@ -67,7 +67,7 @@ def _check_mutable(*, is_mutable: bool) -> None:
 
 
 def _emptied(state: State, scope: str | None, *, force: bool) -> Iterator[Record]:
-    """An importing scope begins without schemas; those soft-deleted before make way for good."""
+    """Records that permanently delete the scope's soft-deleted schemas; live ones are an error unless `force`."""
     within = [schema for schema in state.all_versions() if is_below(scope, schema.subject)]
     if not force and any(not schema.is_deleted for schema in within):
         where = f"subject {scope}" if scope is not None else "the registry"

@@ -1,1 +1,1 @@
-"""From schema texts to parsed schemas, and comparing them, in this process or in one of its own. Start at `parser`."""
+"""Parsing of schema texts, and comparison of schemas in this process or in a separate one. Start at `parser`."""

@@ -1,8 +1,8 @@
-"""Comparing a schema with many others in a process of its own, one comparison after the other.
+"""Client of the process that compares a schema with many others, one comparison at a time.
 
-Threads of the registry would do, but for the interpreter they share with whoever answers reads: a comparison with
-hundreds of versions takes a second, and each read would wait for its turn several times. The process is started when
-first needed and again when it has died. Blocking, for any thread. Start at `CheckClient.check`.
+Comparing in a thread of the registry would slow down reads, which share the interpreter lock (GIL): a comparison with
+hundreds of versions takes a second, and each read would wait for the lock several times. The process is started on
+first use and restarted after it has died. Blocking and thread-safe. Start at `CheckClient.check`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from moldau.schemas.parsed_schema import SchemaType
 __all__ = ["CheckClient"]
 
 MAX_ANSWER_S = 60.0
-"""How long one comparison may take before the process is ended: far more than the effort of one allows."""
+"""Timeout of one comparison, after which the process is killed: far more than a comparison can take."""
 _COMMAND = (sys.executable, "-m", "moldau.registry.parsing.check_process")
 _logger = logging.getLogger("moldau.registry")
 
@@ -37,7 +37,7 @@ class CheckClient:
     def check(
         self, level: CompatibilityLevel, policy: CompatibilityPolicy, new: Source, previous: Iterable[Source]
     ) -> list[Incompatibility]:
-        """As `schemas.compatibility.check`; raises `OSError` where no process can be had, to be done here instead."""
+        """Same as `schemas.compatibility.check`; raises `OSError` if the process cannot be started."""
         with self._lock:
             self._ask({"begin": [level, policy, new]})
             for index, old in enumerate(previous):
@@ -47,7 +47,7 @@ class CheckClient:
         return []
 
     def close(self) -> None:
-        """End the process, and with it a comparison under way."""
+        """Kill the process and any comparison in progress."""
         self._is_closed = True
         self._end()
 
@@ -85,7 +85,7 @@ class CheckClient:
             )
             _logger.debug("process %d compares schemas", process.pid)
             if self._is_closed:
-                self._end()  # `close` came in between and has found no process to end
+                self._end()  # `close` ran concurrently and found no process to kill
         return process
 
     def _end(self) -> None:
@@ -99,7 +99,7 @@ class CheckClient:
                 try:
                     stream.close()
                 except OSError:
-                    pass  # what was not sent has nobody to read it
+                    pass  # unsent data: the process is gone
 
 
 def _incompatibility(parts: list[Any]) -> Incompatibility:

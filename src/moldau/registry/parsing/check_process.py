@@ -1,7 +1,7 @@
 """The process that compares a schema with many others, so that the registry's reads never wait for it.
 
-Reads lines of JSON, answers each with one: `begin` names the new schema and the level, `against` one of the old.
-Lives as long as its standard input is open. Only `parsing.check_client` runs it, as
+Reads lines of JSON and answers each with one line: `begin` gives the new schema and the level, `against` an old schema.
+Runs until its standard input is closed. Started only by `parsing.check_client`, as
 `python -m moldau.registry.parsing.check_process`. Start at `serve`.
 """
 
@@ -28,7 +28,7 @@ RECURSION = 4000
 
 
 def serve(lines: Iterable[str], output: TextIO) -> None:
-    """Answer line by line; what cannot be compared is refused, and the next line taken."""
+    """Answer line by line; if schemas cannot be compared, the answer is an error and the next line is read."""
     sources = ParsedSources()
     check: Check | None = None
     for line in lines:
@@ -56,18 +56,18 @@ def _source(document: list[Any]) -> Source:
 
 
 def main() -> None:
-    # Ctrl-C reaches the whole group of processes; this one ends with the registry, by the end of its input.
+    # Ctrl-C is sent to the whole process group; this process exits when the registry closes its input.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(NICENESS)
     sys.setrecursionlimit(RECURSION)
     try:
         resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     except (OSError, ValueError):
-        pass  # a lower limit holds already
+        pass  # a lower limit is already set
     try:
         serve(sys.stdin, sys.stdout)
     except BrokenPipeError:
-        os._exit(0)  # the registry is gone; there is nobody to tell
+        os._exit(0)  # the registry has exited; nothing reads the output
 
 
 if __name__ == "__main__":

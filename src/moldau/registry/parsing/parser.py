@@ -1,6 +1,6 @@
-"""Schema texts become parsed schemas, with what they refer to found in the registry's state, and are compared.
+"""Parsing and comparing schemas, with their references resolved from the registry's state.
 
-Start at `Parser.parse`; what is kept of it is `parsing.sources`.
+Start at `Parser.parse`; `parsing.sources` caches the parsed schemas.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from moldau.schemas.schema import ParsedSchema
 __all__ = ["ParsedVersions", "Parser"]
 
 MAX_CLOSURE = 1000
-"""Schemas that one may be built on, directly or not."""
+"""Maximum number of direct and indirect references of a schema."""
 MAX_COMPARED_HERE = 4
-"""Versions that are compared in this process; for more another one does it."""
+"""Up to this many versions are compared in this process, more in a separate one."""
 
 
 class Parser:
     def __init__(self, capacity: int = 2000, check_client: CheckClient | None = None) -> None:
-        """`check_client` compares with many versions; without it, this process does."""
+        """`check_client` compares with many versions in a separate process; `None` compares in this process."""
         self._sources = ParsedSources(capacity)
         self._check_client = check_client
 
@@ -42,9 +42,9 @@ class Parser:
         *,
         is_new: bool = True,
     ) -> ParsedSchema:
-        """Understand a schema as one of `subject`; raises `InvalidSchemaTextError`.
+        """Parse a schema of `subject`; raises `InvalidSchemaTextError`.
 
-        A new schema must build on live versions and have sound defaults; one read back is taken as it is.
+        A new schema must refer to live versions and have valid defaults; a stored one is not validated.
         """
         try:
             return self._sources.parse(_source(state, subject, schema_type, text, references, is_new=is_new))
@@ -54,7 +54,7 @@ class Parser:
             raise InvalidSchemaTextError.of(subject, schema_type, text, references, str(error)) from None
 
     def knows(self, schema_type: str, text: str, references: Sequence[SchemaReference]) -> bool:
-        """Whether a schema without references was parsed before, as a new one."""
+        """Whether a schema is in the cache as a new one; always false with references."""
         return not references and Source(schema_type, text) in self._sources
 
     def parse_version(self, state: State, schema: SchemaVersion) -> ParsedSchema:
@@ -70,19 +70,19 @@ class Parser:
         level: CompatibilityLevel,
         policy: CompatibilityPolicy,
     ) -> list[Incompatibility]:
-        """Why `new`, which would be kept as `new_version`, may not follow `previous`; raises `SchemaError`."""
+        """Why `new`, to be stored as `new_version`, is incompatible with `previous`; raises `SchemaError`."""
         if self._check_client is not None and level.is_transitive and len(previous) > MAX_COMPARED_HERE:
             try:
                 return self._check_client.check(
                     level, policy, _source_of(state, new_version), (_source_of(state, old) for old in previous)
                 )
             except OSError:
-                pass  # no process can be had now: slow, but done
+                pass  # the process cannot be started: compare here, which slows down reads
         return check(level, new, ParsedVersions(self, state, previous), policy=policy)
 
 
 class ParsedVersions(Sequence[ParsedSchema]):
-    """Versions that are parsed on access: most checks end at the first."""
+    """Versions that are parsed on access, since most checks end at the first one."""
 
     def __init__(self, parser: Parser, state: State, versions: Sequence[SchemaVersion]) -> None:
         self._parser, self._state, self._versions = parser, state, versions
@@ -112,7 +112,7 @@ def _source_of(state: State, schema: SchemaVersion) -> Source:
 
 
 def _closure(state: State, subject: str, references: Sequence[SchemaReference], *, is_new: bool) -> dict[str, str]:
-    """Texts of all that is referred to, by name, each after those it builds on."""
+    """Texts of all direct and indirect references by name, each after its own references."""
     found: dict[str, str] = {}
     pending: list[tuple[str, SchemaReference, bool]] = [(subject, reference, False) for reference in references[::-1]]
     seen: set[tuple[str, str]] = set()

@@ -1,7 +1,7 @@
-"""Schema texts with all they refer to, and their parsed forms, kept for as long as there is room.
+"""LRU cache of parsed schemas by text and references.
 
-Parsing is the expensive part of every request that carries a schema: the same text with the same references is parsed
-once. Several threads may ask at once. Start at `ParsedSources.parse`.
+Parsing is the expensive part of every request with a schema, so the same text with the same references is parsed once
+while it is cached. Thread-safe. Start at `ParsedSources.parse`.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from moldau.schemas.schema import ParsedSchema, parse
 __all__ = ["ParsedSources", "Source"]
 
 MAX_CHARACTERS = 16 * 1024 * 1024
-"""Of the texts whose parsed forms are kept; these take some ten times as much."""
+"""Maximum total length of the cached schemas' texts; the parsed schemas take about ten times as much."""
 
 
 class Source(NamedTuple):
-    """All that a parsed schema depends on."""
+    """Everything a parsed schema depends on; the cache key."""
 
     schema_type: str
     text: str
     references: tuple[tuple[str, str], ...] = ()
-    """Names and texts of all that is referred to, each after those it builds on."""
+    """Names and texts of all direct and indirect references, each after its own references."""
     is_new: bool = True
-    """Whether its defaults must be sound; one read back is taken as it is."""
+    """Whether its defaults are validated; those of a stored schema are not."""
 
 
 class ParsedSources:
@@ -40,7 +40,7 @@ class ParsedSources:
         return source in self._kept
 
     def parse(self, source: Source) -> ParsedSchema:
-        """The schema of a source; raises `SchemaError`."""
+        """The parsed schema, from the cache if possible; raises `SchemaError`."""
         with self._lock:
             parsed = self._kept.get(source)
             if parsed is not None:

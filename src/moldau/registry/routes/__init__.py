@@ -1,1 +1,1 @@
-"""The registry's endpoints, a class per resource. Start at `subjects`; what they share is `resource`."""
+"""The registry's endpoints, one class per resource. Start at `subjects`; the base class is in `resource`."""

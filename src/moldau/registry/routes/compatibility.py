@@ -1,4 +1,4 @@
-"""`/compatibility`: whether a schema might be registered, and if not, why. Start at `Compatibility`."""
+"""`/compatibility`: whether a schema could be registered, and if not, why. Start at `Compatibility`."""
 
 from __future__ import annotations
 

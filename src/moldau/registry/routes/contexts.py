@@ -1,4 +1,4 @@
-"""`/contexts`: which there are, and forgetting one. Start at `Contexts`."""
+"""`/contexts`: listing contexts and deleting one. Start at `Contexts`."""
 
 from __future__ import annotations
 

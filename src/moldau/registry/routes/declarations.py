@@ -1,6 +1,6 @@
-"""How a handler says what it serves: the endpoint is described right above the method that answers it.
+"""The decorator that declares a handler's endpoint, right above the method that handles it.
 
-Start at `serves`; `Resource.endpoints` makes rows for routing and OpenAPI of the descriptions.
+Start at `serves`; `Resource.endpoints` turns the declarations into endpoints for routing and OpenAPI.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _REASONS = {
 
 
 class Description(TypedDict, total=False):
-    """What may be said of an endpoint beside its method, path and summary."""
+    """Optional parts of an endpoint's declaration, besides method, path and summary."""
 
     parameters: tuple[Parameter, ...]
     body: Mapping[str, Any]
@@ -40,9 +40,9 @@ class Description(TypedDict, total=False):
     status: int
     media_types: MediaTypes
     refuses: tuple[int, ...]
-    """Statuses of refusals beside those that any endpoint may answer with."""
+    """Error statuses besides those that any endpoint may return."""
     by_leader: bool
-    """Whether it writes, as only the leader does; any other instance hands the call on."""
+    """Whether only the leader handles it, as for writes; other instances forward the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ class Served:
 
 
 def serves(method: str, path: str, summary: str, **description: Unpack[Description]) -> Callable[[Handler], Handler]:
-    """Say of a method of a `Resource` which endpoint it answers; said more than once, it answers them all."""
+    """Decorator that declares the endpoint of a `Resource` method; may be repeated for several endpoints."""
 
     def mark(handler: Handler) -> Handler:
-        # The lowest decorator is applied first: in front of it comes what is written above it.
+        # The lowest decorator is applied first; prepending keeps the order in which they are written.
         setattr(handler, _SERVED, (Served(method, path, summary, description), *served_by(handler)))
         return handler
 
@@ -86,11 +86,11 @@ def serves(method: str, path: str, summary: str, **description: Unpack[Descripti
 
 
 def served_by(member: object) -> tuple[Served, ...]:
-    """What was said of a member of a class; nothing of one that is no handler."""
+    """The endpoints declared for a class member; empty if it is not a handler."""
     served: tuple[Served, ...] = getattr(member, _SERVED, ())
     return served
 
 
 def refusals(*statuses: int) -> dict[int, str]:
-    """Statuses that an endpoint may answer with, beside those that any may."""
+    """Error statuses of an endpoint with descriptions: the given ones and those of any endpoint."""
     return {status: _REASONS[status] for status in (400, 404, 406, *statuses)}

@@ -1,4 +1,4 @@
-"""JSON schemas of what is sent and received, for the OpenAPI document."""
+"""JSON schemas of requests and responses, for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -164,4 +164,4 @@ _OF_FINDINGS: Final[dict[str, Document]] = {
     "ContextId": _object(("context", "id"), context=TEXT, id=NUMBER),
 }
 DEFINITIONS: Final[dict[str, Document]] = {**_PARTS, **_OF_SCHEMAS, **_OF_SETTINGS, **_OF_FINDINGS}
-"""The documents that endpoints name."""
+"""All named schemas that endpoints refer to."""

@@ -1,4 +1,4 @@
-"""Documents of answers, in the dialect that clients expect, without their empty parts. Pure.
+"""Response documents in the configured dialect, without empty fields. Pure functions.
 
 Start at `schema_document`.
 """
@@ -31,7 +31,7 @@ def schema_document(
     qualifies: bool = False,
     aliases: list[str] | None = None,
 ) -> dict[str, Any]:
-    """A version as a whole. `text` takes the place of the stored one, `qualifies` spells references out."""
+    """A complete version. `text` replaces the stored text, `qualifies` adds the context to references."""
     common = _common(schema, dialect, text=text, qualifies=qualifies)
     return without_empty(
         {"subject": schema.subject, "version": schema.version, "id": schema.id, **common, "aliases": aliases}
@@ -47,7 +47,7 @@ def schema_string_document(
     max_id: int | None = None,
     names_subject: bool = True,
 ) -> dict[str, Any]:
-    """A schema as found by its id, which old clients know no subject of."""
+    """A schema found by id or guid; the 7.x dialect has no subject and version here."""
     common = _common(schema, dialect, text=text, qualifies=qualifies)
     place = {"subject": schema.subject, "version": schema.version}
     shows_place = dialect is Dialect.V8 and names_subject
@@ -67,7 +67,7 @@ def config_document(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def config_update_document(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with the level under the name it has in requests."""
+    """The config with the level under its name in requests (`compatibility`)."""
     return {
         "compatibility" if name == "compatibilityLevel" else name: value
         for name, value in config_document(config).items()
@@ -75,7 +75,7 @@ def config_update_document(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_empty(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop what says nothing; `False` and 0 say something."""
+    """The document without `None` and empty fields; `False` and 0 are kept."""
     return {name: value for name, value in document.items() if value is not None and value not in ("", [], {}, ())}
 
 

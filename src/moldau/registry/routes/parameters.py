@@ -1,4 +1,4 @@
-"""What paths and queries may say to the registry: the parts and parameters that endpoints share."""
+"""Path and query parameters that endpoints share."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ PAGE = (number("offset", "How many to leave out.", 0), number("limit", "How many
 
 
 def parts_of(path: str) -> dict[str, Parameter]:
-    """The parts that vary in a path; a name means the same in all of them."""
+    """The parameters of a path; a name has the same meaning in all paths."""
     return {name: _PART_BY_NAME[name] for name in re.findall(r"\{(\w+)\}", path)}

@@ -1,4 +1,4 @@
-"""What all resources share: the registry, its dialect, who is meant by a path, and whose task a write is.
+"""Base class of all resources: resolves the subject of a path, renders schemas, and forwards writes to the leader.
 
 Start at `Resource`.
 """
@@ -28,23 +28,23 @@ from moldau.schemas.errors import SchemaError
 __all__ = ["FORWARDED", "OFFSET_HEADER", "Resource", "paged", "qualifies_references", "within_contexts"]
 
 FORWARDED = "x-forward"
-"""On requests that another instance has handed on."""
+"""Request header: set on requests forwarded by another instance."""
 OFFSET_HEADER = "x-moldau-offset"
-"""On answers to writes: how far a follower must have read to know what was written."""
+"""Response header of writes: the offset a follower must have applied before it has the written state."""
 
 
 class Resource:
-    """Handlers of what lies below a path, each a method under its `serves`."""
+    """The handlers of the endpoints below a path, each a method with a `serves` decorator."""
 
     tag: ClassVar[str]
-    """Under which heading OpenAPI lists them."""
+    """The OpenAPI tag of the endpoints."""
 
     def __init__(self, registry: Registry, forward: Forward) -> None:
         self.registry = registry
         self._forward = forward
 
     def endpoints(self) -> list[Endpoint]:
-        """What the handlers of this class serve, in the order in which they are written."""
+        """The endpoints of this class, in source order."""
         endpoints = []
         for name, member in vars(type(self)).items():
             for served in served_by(member):
@@ -66,36 +66,36 @@ class Resource:
     def defaults(self) -> Mapping[str, Any]:
         return self.registry.settings.config_defaults
 
-    # Who is meant
+    # Subjects and scopes
 
     def context(self, call: Call) -> str:
         return context_name(call.parts["context"]) if "context" in call.parts else DEFAULT_CONTEXT
 
     def subject(self, call: Call) -> str:
-        """The subject of a path, in the path's context, past its alias."""
+        """The subject of a path, in the path's context; an alias is resolved."""
         return alias_target(self.state, in_context(self.context(call), call.parts["subject"]))
 
     def scope(self, call: Call) -> str | None:
-        """Whose settings a path is about; an alias is not followed here, it is one of them."""
+        """The scope whose settings a path addresses; an alias is not resolved here, since it is itself a setting."""
         return scope_of(in_context(self.context(call), call.parts.get("subject", "")))
 
     def subject_in_query(self, call: Call) -> str:
-        """The `subject` parameter, or the whole context that the path names."""
+        """The `subject` query parameter, or the whole context that the path names."""
         subject = call.text("subject")
         if not subject and "context" not in call.parts:
             return ""
         return alias_target(self.state, in_context(self.context(call), subject))
 
     def prefix(self, call: Call, default: str) -> str:
-        """The beginning of names that are listed; a path within a context lists that one."""
+        """The prefix of the subjects to list; a path within a context lists only that context."""
         if "context" not in call.parts:
             return call.text("subjectPrefix", default)
         return QualifiedSubject(self.context(call), "").text + call.text("subjectPrefix")
 
-    # How schemas are shown
+    # Rendering schemas
 
     async def text(self, call: Call, schema: SchemaVersion) -> str:
-        """A schema's text in the format that is asked for; the stored one unless there is another."""
+        """A schema's text in the requested format; the stored text if it has no such format."""
         format_name = call.text("format")
         if not format_name or format_name.lower() == "default":
             return schema.schema
@@ -115,7 +115,7 @@ class Resource:
     # Writes
 
     def by_leader(self, handle: Handle) -> Handle:
-        """A handler that only the leader runs: elsewhere the call is handed on to it."""
+        """A handler that runs on the leader only; other instances forward the call to the leader."""
 
         async def lead_or_forward(call: Call) -> Answer:
             registry = self.registry
@@ -141,7 +141,7 @@ class Resource:
 
 
 def paged(call: Call, items: Sequence[Any]) -> Answer:
-    """The page of a list that a call asks for."""
+    """The page of a list that a call requests."""
     return Answer(page(items, call.number("offset", 0), call.number("limit", -1)))
 
 
@@ -150,7 +150,7 @@ def qualifies_references(call: Call) -> bool:
 
 
 def within_contexts(endpoints: list[Endpoint]) -> list[Endpoint]:
-    """The same endpoints once more below `/contexts/{context}`."""
+    """Copies of the endpoints below `/contexts/{context}`."""
     return [
         replace(
             endpoint,

@@ -1,4 +1,4 @@
-"""`/schemas`: schemas by id and by guid, and all of them. Start at `Schemas`."""
+"""`/schemas`: schemas by id or guid, and listing schemas. Start at `Schemas`."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class Schemas(Resource):
         return find_by_id(self.state, call.number_in_path("id"), self.subject_in_query(call))[0]
 
     def _users(self, call: Call) -> list[SchemaVersion]:
-        """All uses of the schema in its context, by whichever subject it was found."""
+        """All versions in the schema's context that use its id, whatever subject it was found by."""
         schema = self._found(call)
         users = self.state.users_of_id(context_of(schema.subject), schema.id)
         return [user for user in users if call.flag("deleted") or not user.is_deleted]

@@ -1,4 +1,4 @@
-"""What the registry tells about itself: liveness, clusters, versions. Start at `Server`."""
+"""Information about the registry: liveness, clusters, versions. Start at `Server`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from moldau.registry.settings import Dialect
 __all__ = ["Server"]
 
 SPOKEN = {Dialect.V7: "7.9.0", Dialect.V8: "8.2.0"}
-"""The releases whose answers the dialects are."""
+"""The Confluent release that each dialect corresponds to."""
 
 
 class Server(Resource):

@@ -1,4 +1,4 @@
-"""`/config` and `/mode`: settings of everything, of a context, of a subject. Start at `Config`."""
+"""`/config` and `/mode`: global settings, and those of a context or a subject. Start at `Config`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RECURSIVE = flag("recursive", "Whether modes of all subjects within go too.")
 def _serves_both(
     method: str, path: str, summary: str, **description: Unpack[Description]
 ) -> Callable[[Handler], Handler]:
-    """A path for everything and one below it for a subject; `{}` in the summary says whose settings are meant."""
+    """Declares a path for the global settings and one below it for a subject; `{}` in the summary is filled in."""
     of_everything = serves(method, path, summary.format("of everything"), **description)
     of_a_subject = serves(method, f"{path}/{{subject}}", summary.format("of a subject"), **description)
     return lambda handler: of_everything(of_a_subject(handler))

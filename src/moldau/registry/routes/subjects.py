@@ -1,6 +1,6 @@
-"""`/subjects`: their names, the version that is a given schema, deleting. Start at `Subjects`.
+"""`/subjects`: listing subjects, looking up a schema, deleting. Start at `Subjects`.
 
-What lies below `/subjects/{subject}/versions` is `versions`.
+Paths below `/subjects/{subject}/versions` are in `versions`.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ __all__ = ["Versions"]
 FORCE = flag("force", "Whether compatibility is not checked.")
 DELETED_AS_NEGATIVE = flag("deletedAsNegative", "List deleted ones as negative.")
 _DESCRIPTOR = re.compile(r"[A-Za-z0-9+/=\s]+")
-"""Base64, in which descriptors are sent; a schema's text always has other characters."""
+"""Base64, the encoding of descriptors; the text of a schema always has other characters."""
 
 
 class Versions(Resource):
@@ -64,7 +64,7 @@ class Versions(Resource):
         refuses=(409, 415, 422, 429, 500),
     )
     async def register(self, call: Call) -> Answer:
-        """Every instance answers for known schemas; only the leader registers new ones."""
+        """Every instance answers for registered schemas; only the leader registers new ones."""
         request = RegisterRequest.of(await call.document())
         schema = await self.registry.find_registered(self.subject(call), request, normalize=call.flag("normalize"))
         if schema is not None:
@@ -139,7 +139,7 @@ class Versions(Resource):
         by_leader=True,
     )
     async def tag_version(self, call: Call) -> Answer:
-        """A new version of the same text with other metadata or rules."""
+        """Register a new version of the same text with different metadata or rules."""
         request = TagRequest.of(await call.document())
         old = self._version(call)
         before = request.new_version - 1 if request.new_version > 1 else LATEST
@@ -154,7 +154,7 @@ class Versions(Resource):
         return find_version(self.state, self.subject(call), version, with_deleted=call.flag("deleted"))
 
     async def _registered(self, call: Call, schema: SchemaVersion, request: RegisterRequest) -> Answer:
-        """Who sends a Protobuf schema as a descriptor keeps the text of the answer, and reads it as one later."""
+        """The response. A Protobuf schema sent as a descriptor is returned as one, since the client parses it later."""
         is_descriptor = schema.schema_type == "PROTOBUF" and _DESCRIPTOR.fullmatch(request.schema)
         text = request.schema if is_descriptor else await self.text(call, schema)
         return Answer(register_document(schema, self.dialect, text=text))
