@@ -1,8 +1,8 @@
-"""Serdes: keys and values to bytes and back, one kind of object for clients, Streams and the command-line tools.
+"""Serdes convert keys and values to bytes and back; clients, Streams and the command-line tools use the same ones.
 
-`moldau.client` and `moldau.streams` offer the same classes. Reading order: `serde` (what a serde is), `plain` (text,
+`moldau.client` and `moldau.streams` export the same classes. Reading order: `serde` (what a serde is), `plain` (text,
 numbers, JSON), `lists` and `windowed`, then `schema_serde` (Avro, JSON Schema, Protobuf) with `schema_source` (where
-schemas come from) and `names` (serdes by Java class name). Names are imported when first used: tools start often.
+schemas come from) and `names` (serdes by Java class name). Names are imported on first use, so that tools start fast.
 """
 
 from __future__ import annotations

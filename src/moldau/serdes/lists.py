@@ -1,4 +1,4 @@
-"""How lists become bytes, as Kafka's list serde writes them. Start at `ListSerde`."""
+"""Serde for lists, in the format of Kafka's list serde. Start at `ListSerde`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FIXED_SIZES: dict[type, int] = {
     DoubleSerde: 8,
     UuidSerde: 36,
 }
-"""What Kafka's list serde writes without a length in front."""
+"""Entry sizes in bytes of the serdes whose entries Kafka's list serde writes without a length prefix."""
 
 INT = struct.Struct(">i")
 CONSTANT_SIZE, VARIABLE_SIZE, NULL_SIZE = 0, 1, -1
@@ -38,7 +38,7 @@ CONSTANT_SIZE, VARIABLE_SIZE, NULL_SIZE = 0, 1, -1
 
 @dataclass(frozen=True, slots=True)
 class ListSerde(Generic[T]):
-    """Lists of what `inner` writes, nulls among them; entries of fixed size follow each other without lengths."""
+    """Lists of values of `inner`, which may include nulls; entries of fixed size have no length prefix."""
 
     has_inner: ClassVar[bool] = True
 
@@ -75,7 +75,7 @@ class ListSerde(Generic[T]):
 
 
 class _Reading:
-    """Goes through bytes from the second one on; raises `IndexError` or `struct.error` where they end too early."""
+    """Reader of bytes, starting at the second one; raises `IndexError` or `struct.error` if they end too early."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -95,7 +95,7 @@ class _Reading:
 
 
 def _fixed_pieces(data: bytes, inner: Serde[Any]) -> Iterator[bytes | None]:
-    """Entries of one size; the places of nulls come first, and nothing stands for them later."""
+    """Entries of fixed size; the indexes of nulls are at the start, and nulls have no bytes in the list."""
     size = FIXED_SIZES.get(type(inner))
     if size is None:
         raise SerdeError(f"{short_repr(data)} is a list of entries of one size, and {inner!r} writes others")
@@ -106,7 +106,7 @@ def _fixed_pieces(data: bytes, inner: Serde[Any]) -> Iterator[bytes | None]:
 
 
 def _sized_pieces(data: bytes) -> Iterator[bytes | None]:
-    """Entries with their sizes before them."""
+    """Entries with a size prefix each."""
     reading = _Reading(data)
     for _ in range(reading.number()):
         size = reading.number()

@@ -1,8 +1,8 @@
-"""One table of serdes by name, for settings, property files and command lines.
+"""Serdes by name, for settings, property files and command lines.
 
 A name is a Java class (`org.apache.kafka.common.serialization.LongDeserializer`, `Serdes$StringSerde`,
-`io.confluent.kafka.serializers.KafkaAvroSerializer`) or a short word (`long`, `avro`): what counts is the last part of
-the name without `Serializer`, `Deserializer` or `Serde`. Start at `serde_named`.
+`io.confluent.kafka.serializers.KafkaAvroSerializer`) or a short name (`long`, `avro`): only the last part of
+the name is used, without `Serializer`, `Deserializer` or `Serde`. Start at `serde_named`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WINDOWED_INNER = ("windowed.inner.class.serde", "windowed.inner.deserializer.cla
 
 
 class MissingSettingError(InvalidConfigError):
-    """A serde that is named needs a setting which is missing or makes no sense."""
+    """A named serde needs a setting that is missing or invalid."""
 
     def __init__(self, serde: str, what: str, setting: str, example: str) -> None:
         super().__init__(f"{serde} needs {what}: set {setting}={example}")
@@ -34,7 +34,7 @@ class MissingSettingError(InvalidConfigError):
 
 
 def string_serde(settings: Settings, part: Part) -> plain.StringSerde:
-    """Text in the encoding that the settings of Java's `StringSerializer` and `StringDeserializer` name."""
+    """The string serde, with the encoding from the settings of Java's `StringSerializer` and `StringDeserializer`."""
     kinds = ("serializer.encoding", "deserializer.encoding")
     given = (settings.get(key) for kind in kinds for key in (f"{part}.{kind}", kind, kind.partition(".")[2]))
     encoding = next((str(one) for one in given if one), None)
@@ -59,7 +59,7 @@ def _session_windowed(settings: Settings, part: Part) -> Serde:
 
 
 def _inner(settings: Settings, part: Part, keys: tuple[str, ...], needed_by: str) -> Serde:
-    """The serde of what is inside another one; text where none is named and none is needed."""
+    """The inner serde of another one; if none is set, the string serde, or an error if `needed_by` is given."""
     given = next((settings[key] for key in keys if settings.get(key)), None)
     if given is None and needed_by:
         raise MissingSettingError(needed_by, "the serde of its entries", keys[0], "string")
@@ -68,7 +68,7 @@ def _inner(settings: Settings, part: Part, keys: tuple[str, ...], needed_by: str
 
 def _with_schema(kind: str) -> Callable[[Settings, Part], Serde]:
     def make(settings: Settings, part: Part) -> Serde:
-        # The three formats bring three libraries, which most programs do not need.
+        # The three formats import three libraries, which most programs do not need.
         from moldau.serdes import schema_serde
 
         serde: Serde = getattr(schema_serde, kind)()
@@ -102,13 +102,13 @@ _BY_WORD: Mapping[str, Callable[[Settings, Part], Serde]] = {
 }
 
 KNOWN_NAMES = tuple(_BY_WORD)
-"""The short words."""
+"""The short names."""
 
 
 def serde_named(name: str, settings: Settings | None = None, part: Part = "value") -> Serde:
-    """The serde of a Java class name or a short word; `settings` say what is inside lists and windows, and encodings.
+    """The serde for a Java class name or a short name; `settings` give inner serdes, window sizes and encodings.
 
-    Raises `InvalidConfigError` for a name without a serde here.
+    Raises `InvalidConfigError` for an unknown name.
     """
     word = re.split(r"[.$]", name.strip())[-1].lower()
     for suffix in ("deserializer", "serializer", "serde"):

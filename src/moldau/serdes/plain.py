@@ -1,6 +1,6 @@
-"""Serdes that need nothing but the standard library, in the formats of Kafka's own serializers.
+"""Serdes that need only the standard library, in the formats of Kafka's own serializers.
 
-Each has a class and, where it has no options, a constant that is ready to use (`STRING`, `LONG`, `JSON`). Lists are in
+Each has a class and, if it needs no arguments, a constant (`STRING`, `LONG`, `JSON`). Lists are in
 `lists`, windowed keys in `windowed`, formats with a schema in `schema_serde`. Start at `StringSerde`.
 """
 
@@ -47,7 +47,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StringSerde:
-    """Text, in UTF-8 unless another `encoding` is named."""
+    """Text, in UTF-8 unless another `encoding` is given."""
 
     is_plain: ClassVar[bool] = True
     uses_headers: ClassVar[bool] = False
@@ -96,7 +96,7 @@ class StringSerde:
 
 @dataclass(frozen=True, slots=True)
 class BytesSerde:
-    """Bytes as they are."""
+    """Bytes, unchanged."""
 
     is_plain: ClassVar[bool] = True
     uses_headers: ClassVar[bool] = False
@@ -114,7 +114,7 @@ class BytesSerde:
 
 
 class NumberSerde(Generic[T]):
-    """Numbers of one size, big-endian as Java writes them. Use one of the classes below."""
+    """Base class of serdes for numbers of fixed size, big-endian as in Java. Use one of the classes below."""
 
     __slots__ = ()
     layout: ClassVar[struct.Struct]
@@ -164,7 +164,7 @@ class NumberSerde(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class ShortSerde(NumberSerde[int]):
-    """Whole numbers of 2 bytes."""
+    """Signed integers of 2 bytes."""
 
     layout: ClassVar[struct.Struct] = struct.Struct(">h")
     java_name: ClassVar[str] = "Short"
@@ -174,7 +174,7 @@ class ShortSerde(NumberSerde[int]):
 
 @dataclass(frozen=True, slots=True)
 class IntegerSerde(NumberSerde[int]):
-    """Whole numbers of 4 bytes."""
+    """Signed integers of 4 bytes."""
 
     layout: ClassVar[struct.Struct] = struct.Struct(">i")
     java_name: ClassVar[str] = "Integer"
@@ -184,7 +184,7 @@ class IntegerSerde(NumberSerde[int]):
 
 @dataclass(frozen=True, slots=True)
 class LongSerde(NumberSerde[int]):
-    """Whole numbers of 8 bytes."""
+    """Signed integers of 8 bytes."""
 
     layout: ClassVar[struct.Struct] = struct.Struct(">q")
     java_name: ClassVar[str] = "Long"
@@ -194,19 +194,19 @@ class LongSerde(NumberSerde[int]):
 
 @dataclass(frozen=True, slots=True)
 class FloatSerde(NumberSerde[float]):
-    """Numbers of 4 bytes."""
+    """Floating-point numbers of 4 bytes."""
 
     layout: ClassVar[struct.Struct] = struct.Struct(">f")
     java_name: ClassVar[str] = "Float"
     description: ClassVar[str] = "a float"
     python_type: ClassVar[type] = float
-    # What Python calls a float has 8 bytes and comes back rounded.
+    # Python's float has 8 bytes and is rounded to 4, so it may not come back equal.
     is_plain: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
 class DoubleSerde(NumberSerde[float]):
-    """Numbers of 8 bytes."""
+    """Floating-point numbers of 8 bytes."""
 
     layout: ClassVar[struct.Struct] = struct.Struct(">d")
     java_name: ClassVar[str] = "Double"
@@ -216,7 +216,7 @@ class DoubleSerde(NumberSerde[float]):
 
 @dataclass(frozen=True, slots=True)
 class BooleanSerde:
-    """One byte, 1 or 0."""
+    """Booleans as one byte, 1 or 0."""
 
     is_plain: ClassVar[bool] = True
     uses_headers: ClassVar[bool] = False
@@ -237,7 +237,7 @@ class BooleanSerde:
 
 @dataclass(frozen=True, slots=True)
 class UuidSerde:
-    """A UUID as its 36 characters."""
+    """UUIDs as text of 36 characters."""
 
     is_plain: ClassVar[bool] = True
     uses_headers: ClassVar[bool] = False
@@ -260,7 +260,7 @@ class UuidSerde:
 
 @dataclass(frozen=True, slots=True)
 class VoidSerde:
-    """Nothing but nulls."""
+    """Nulls only."""
 
     uses_headers: ClassVar[bool] = False
 
@@ -280,11 +280,11 @@ _ENCODE_JSON = _json_encoder(None).encode
 
 @dataclass(frozen=True, slots=True)
 class JsonSerde:
-    """JSON in UTF-8 without blanks. NaN and infinities are refused, since JSON has no such numbers.
+    """JSON in UTF-8 without whitespace. NaN and infinities are refused, since JSON has no such numbers.
 
-    data_type: what the documents look like (`moldau.streams.types`), for pipelines that evaluate expressions over
+    data_type: the type of the documents (`moldau.streams.types`), for pipelines that evaluate expressions over
         them; the serde itself does not check it.
-    default: called for objects that `json` cannot write; returns something that it can.
+    default: called for objects that `json` cannot write; returns an object that it can write.
     """
 
     uses_headers: ClassVar[bool] = False
@@ -316,7 +316,7 @@ class JsonSerde:
 
 @dataclass(frozen=True, slots=True)
 class FunctionSerde(Generic[T]):
-    """What `encode` (value) writes and `decode` (bytes) reads; neither is ever called with None."""
+    """A serde from two functions, `encode(value)` and `decode(bytes)`; neither is ever called with None."""
 
     uses_headers: ClassVar[bool] = False
 
@@ -340,9 +340,9 @@ STRING = StringSerde()
 BYTES = BytesSerde()
 SHORT = ShortSerde()
 INT = IntegerSerde()
-"""A signed number of 4 bytes, Java's `IntegerSerializer`."""
+"""Signed integers of 4 bytes, as Java's `IntegerSerializer`."""
 LONG = LongSerde()
-"""A signed number of 8 bytes."""
+"""Signed integers of 8 bytes, as Java's `LongSerializer`."""
 FLOAT = FloatSerde()
 DOUBLE = DoubleSerde()
 BOOLEAN = BooleanSerde()

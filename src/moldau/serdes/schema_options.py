@@ -1,4 +1,4 @@
-"""The options of a serde with a schema: those of its constructor, then the application's settings.
+"""Options of a serde with a schema, from its constructor and, for options not given there, the application's settings.
 
 Start at `SerdeOptions`.
 """
@@ -19,16 +19,16 @@ from moldau.serdes.serde import Part
 __all__ = ["GivenSchema", "RegistryOptions", "SerdeOptions", "schema_text"]
 
 GivenSchema = str | Mapping[str, Any] | Sequence[Any] | Path
-"""A schema's text, its JSON as Python has it, or the file it is in."""
+"""A schema as text, as a Python object (parsed JSON), or as the path of a file."""
 
 DEFAULT_STRATEGY = "TopicNameStrategy"
 
 
 class RegistryOptions(TypedDict, total=False):
-    """Options of every serde with a schema; each overrides the setting named below it."""
+    """Options of every serde with a schema; each overrides the application setting named in its docstring."""
 
     references: Sequence[Mapping[str, Any]]
-    """Schemas of the registry that the serde's builds on, as dicts with `name`, `subject` and `version`."""
+    """Registered schemas that the serde's schema refers to, as dicts with `name`, `subject` and `version`."""
     registry_url: str
     """`schema.registry.url`"""
     user_info: str
@@ -36,7 +36,7 @@ class RegistryOptions(TypedDict, total=False):
     auto_register: bool
     """`auto.register.schemas`: true (default) registers a schema that the subject does not have yet"""
     use_latest_version: bool
-    """`use.latest.version`: write with the subject's last version, whatever schema was given"""
+    """`use.latest.version`: true writes with the subject's latest version, even if a schema was given"""
     subject_name_strategy: str
     """`key.subject.name.strategy`, `value.subject.name.strategy`: TopicNameStrategy (default), RecordNameStrategy or
     TopicRecordNameStrategy"""
@@ -44,7 +44,7 @@ class RegistryOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SerdeOptions:
-    """None is not decided yet: the settings of the application may decide, and otherwise the default applies."""
+    """Options of one serde. None means not set: the application's setting applies, or else the default."""
 
     schema: str | None = None
     references: tuple[SchemaReference, ...] = ()
@@ -57,7 +57,7 @@ class SerdeOptions:
     use_latest_version: bool | None = None
     subject_name_strategy: str | None = None
     connect: ConnectSchemas | None = field(default=None, repr=False, compare=False)
-    """How to get at schemas; pickled by name, so that every process connects for itself."""
+    """Connects to the schema source; pickled by name, so that every process opens its own connection."""
 
     @classmethod
     def of(
@@ -68,7 +68,7 @@ class SerdeOptions:
         message: str | None = None,
         **options: Unpack[RegistryOptions],
     ) -> SerdeOptions:
-        """The options of a constructor."""
+        """The options given to a serde's constructor."""
         return cls(
             schema=schema_text(schema),
             references=_references(options.get("references", ())),
@@ -82,7 +82,7 @@ class SerdeOptions:
         )
 
     def configured(self, config: Mapping[str, Any], part: Part) -> SerdeOptions:
-        """The same, with the settings of an application for everything that is not decided yet."""
+        """These options, with unset ones taken from an application's settings."""
         found: dict[str, Any] = {
             "part": part,
             "registry_url": _text(config, "schema.registry.url"),
@@ -107,7 +107,7 @@ class SerdeOptions:
 
 
 def schema_text(schema: GivenSchema | None) -> str | None:
-    """The text of a schema, however it was given; a file is read at once."""
+    """The text of a schema given in any form; a file is read immediately."""
     if schema is None or isinstance(schema, str):
         return schema
     if not isinstance(schema, Path):
@@ -119,7 +119,7 @@ def schema_text(schema: GivenSchema | None) -> str | None:
 
 
 def _references(references: Sequence[Mapping[str, Any]]) -> tuple[SchemaReference, ...]:
-    """Other schemas that one builds on, as registries write them: `{"name": …, "subject": …, "version": …}`."""
+    """References to other schemas, from the registry's JSON form: `{"name": …, "subject": …, "version": …}`."""
     try:
         return tuple(SchemaReference(one["name"], one["subject"], int(one["version"])) for one in references)
     except (KeyError, TypeError, ValueError):

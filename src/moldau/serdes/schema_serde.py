@@ -1,8 +1,8 @@
-"""Avro, JSON Schema and Protobuf as Confluent's serdes write them: a magic byte, a registered schema's id, the data.
+"""Serdes for Avro, JSON Schema and Protobuf in Confluent's format: a magic byte, the schema's id, the data.
 
-Values are plain Python values. A serde is a description and travels between processes as one; each process connects to
-its schema source by itself, when it needs to. Records that were read remember their schema, so that they can be written
-again without naming one. Start at `AvroSerde` and `SchemaSerde.serialize`; the other two formats differ in little.
+Values are plain Python values. Only a serde's options are pickled; each process connects to its schema source itself,
+when it needs to. A record that was read keeps its schema, so that it can be written again without specifying one.
+Start at `AvroSerde` and `SchemaSerde.serialize`; the other two formats differ only slightly.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ __all__ = ["AvroSerde", "JsonSchemaSerde", "ProtobufSerde", "SchemaRecord", "Sch
 Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
 PREFIX = 5
-"""The magic byte and the schema's id."""
+"""Size in bytes of the magic byte and the schema's id."""
 
 MOCK_SCHEME = "mock"
 
 
 class SchemaRecord(dict[str, Any]):
-    """A record as a dict that remembers the schema it was read with; a copy made of it is a plain dict."""
+    """A record: a dict with the schema it was read with. A copy of it is a plain dict."""
 
     __slots__ = ("schema",)
 
     schema: SchemaText
-    """Set by `record_with_schema`, the only maker."""
+    """Set by `record_with_schema`, the only function that creates these records."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (record_with_schema, (dict(self), self.schema))
@@ -54,14 +54,14 @@ class SchemaRecord(dict[str, Any]):
 
 def record_with_schema(fields: Mapping[str, Any], schema: SchemaText) -> SchemaRecord:
     """A record with its schema."""
-    # Not a constructor of its own: that would cost as much again as the copy, and each record that is read pays it.
+    # Not an `__init__`: that would take as long again as the copy, for each record that is read.
     record = SchemaRecord(fields)
     record.schema = schema
     return record
 
 
 class SchemaSerde:
-    """Use `AvroSerde`, `JsonSchemaSerde` or `ProtobufSerde`."""
+    """Base class of `AvroSerde`, `JsonSchemaSerde` and `ProtobufSerde`; use one of these."""
 
     schema_type: ClassVar[str]
     uses_headers: ClassVar[bool] = False
@@ -72,7 +72,7 @@ class SchemaSerde:
         self._readers: dict[bytes, Decode] = {}
 
     def serialize(self, topic: str, value: Any, headers: Headers | None = None) -> bytes:
-        """The magic byte, the schema's id and the value; raises `UnfitValueError` for a value that does not fit."""
+        """The magic byte, the schema's id and the data; raises `UnfitValueError` for a value that does not fit."""
         write = self._writers.get(topic) or self._writer(topic)
         try:
             return write(value)
@@ -80,7 +80,7 @@ class SchemaSerde:
             raise UnfitValueError(f"{error} ({type(value).__name__})") from error
 
     def deserialize(self, topic: str, data: bytes, headers: Headers | None = None) -> Any:
-        """The value of some bytes, read with the schema that they name."""
+        """The value, decoded with the schema whose id is in the data; raises `UnfitValueError`."""
         read = self._readers.get(data[:PREFIX])
         try:
             return read(data[PREFIX:]) if read is not None else self._first_read(data)
@@ -88,20 +88,20 @@ class SchemaSerde:
             raise UnfitValueError(str(error)) from error
 
     def with_schema_source(self, connect: ConnectSchemas) -> Self:
-        """The same serde, which asks the schemas that `connect` connects to."""
+        """A copy of the serde that gets schemas from the source that `connect` returns."""
         return self._of(replace(self.options, connect=connect))
 
     def configured(self, config: Mapping[str, Any], part: Part) -> Self:
-        """The serde for keys or for values of an application with these settings; its own options win over them.
+        """A copy of the serde for keys or values, with an application's settings; its own options override them.
 
-        Raises `InvalidConfigError` for what can never work.
+        Raises `InvalidConfigError` for options that can never work.
         """
         made = self._of(self.options.configured(config, part))
         made._check()
         return made
 
     def from_text(self, topic: str, text: str) -> Any:
-        """A value that a person typed: as JSON, or as text where that fits the schema."""
+        """A value from user input: parsed as JSON if that fits the schema, else the text itself."""
         schema = self._given
         registered = self._latest(topic, None) if schema is None else self._registered(topic, schema)
         encode = self._encode_with(registered)
@@ -113,14 +113,14 @@ class SchemaSerde:
             return candidate
         raise UnfitValueError(f"{text!r} does not fit the schema of subject {self._subject(topic, schema)}")
 
-    # What kinds differ in
+    # Overridden by subclasses
 
     def encoding(self, codec: ValueCodec) -> Encode:
-        """Values to bodies."""
+        """The function that encodes values, without the magic byte and the id."""
         return codec.encode
 
     def decoding(self, codec: ValueCodec, schema: SchemaText) -> Decode:
-        """Bodies to values that remember this schema, where they can."""
+        """The function that decodes data without magic byte and id; records keep this schema."""
         decode = codec.decode
 
         def read(body: bytes) -> Any:
@@ -130,13 +130,13 @@ class SchemaSerde:
         return read
 
     def schema_of(self, value: Any) -> SchemaText | None:
-        """The schema of a value that remembers none."""
+        """The schema to write a value with that is not a `SchemaRecord`; `None` if unknown."""
         return None
 
     # Writing
 
     def _writer(self, topic: str) -> Encode:
-        """How to write values of a topic."""
+        """The function that serializes values of a topic, created on first use."""
         schema = self._given
         if self.options.use_latest_version:
             write = self._encode_with(self._latest(topic, schema))
@@ -148,16 +148,16 @@ class SchemaSerde:
         return write
 
     def _encode_by_value(self, topic: str) -> Encode:
-        """Without a schema of the serde's own: with that of each value, or else the latest that is registered."""
+        """Encoder for a serde without a schema: uses each value's own schema, or else the latest registered one."""
         known: dict[SchemaText | None, Encode] = {}
         last: tuple[SchemaText | None, Encode | None] = (None, None)
 
         def write(value: Any) -> bytes:
-            # Threads that share a producer come here at the same time, so schema and encoder are read as one.
+            # Threads that share a producer run this concurrently, so schema and encoder are read as one tuple.
             nonlocal last
             schema = value.schema if type(value) is SchemaRecord else self.schema_of(value)
             last_schema, encode = last
-            # Records that were read by one serde have one and the same schema object, and hashing it takes longer.
+            # Records read by one serde share the same schema object; `is` is faster than hashing it.
             if encode is None or schema is not last_schema:
                 encode = known.get(schema)
                 if encode is None:
@@ -168,7 +168,7 @@ class SchemaSerde:
         return write
 
     def _encode_again(self, topic: str, schema: SchemaText | None) -> Encode:
-        """With the schema that a record was read with, which must still have all its fields."""
+        """Encoder with the schema a record was read with; a record with new fields is an error (Avro only)."""
         if schema is None or schema.schema_type != self.schema_type:
             return self._encode_with(self._latest(topic, None))
         registered = self._registered(topic, schema)
@@ -232,7 +232,7 @@ class SchemaSerde:
     # Reading
 
     def _first_read(self, data: bytes) -> Any:
-        """Read the first value with a schema."""
+        """Decode the first value with a schema id, and cache the decoder."""
         frame = parse_frame(data)
         if frame.schema_id is None:
             return self._decode_with(frame.guid or "")(frame.body)
@@ -254,7 +254,7 @@ class SchemaSerde:
         text = self.options.reader_schema
         return None if text is None else parse(self.schema_type, text)
 
-    # Settings, processes
+    # Settings and pickling
 
     @property
     def _schemas(self) -> SchemaSource:
@@ -272,7 +272,7 @@ class SchemaSerde:
         return connect(self.options.registry_url, self.options.user_info)
 
     def _check(self) -> None:
-        """Refuse what no record could pass, before the first one comes."""
+        """Raise `InvalidConfigError` for options that would fail for every record."""
         options = self.options
         _ = self._schemas
         subject_name(options.strategy, "topic", "name", is_key=options.is_key)
@@ -308,14 +308,14 @@ class SchemaSerde:
 
 
 class AvroSerde(SchemaSerde):
-    """Avro. Records are dicts; logical types are what Python has for them (`Decimal`, `datetime`, `UUID`).
+    """Avro. Records are dicts; logical types are the matching Python types (`Decimal`, `datetime`, `UUID`).
 
-    schema: what to write with: a text, a dict, or a `Path` to a file. Without one, records are written with the schema
-        they were read with, plain values (str, int, float, bool, bytes) with Avro's own types, and others with the
-        latest version of the subject.
-    reader_schema: what to see records as when they were written with other versions; without one, as they were written.
+    schema: the schema to write with: a text, a dict, or a `Path` to a file. Without one, records are written with the
+        schema they were read with, plain values (str, int, float, bool, bytes) with Avro's primitive types, and others
+        with the latest version of the subject.
+    reader_schema: the schema to convert records to when reading; without one, they are read as they were written.
     options: `registry_url`, `user_info`, `auto_register`, `use_latest_version`, `subject_name_strategy` override the
-        settings of the application; `references` are schemas that this one builds on. See `RegistryOptions`.
+        settings of the application; `references` are schemas that this one refers to. See `RegistryOptions`.
     """
 
     schema_type = "AVRO"
@@ -338,9 +338,9 @@ class AvroSerde(SchemaSerde):
 
 
 class JsonSchemaSerde(SchemaSerde):
-    """JSON that fits a JSON Schema. What is written is checked; what is read is taken as it comes.
+    """JSON with a JSON Schema. Values are validated when written, not when read.
 
-    The arguments are those of `AvroSerde`, without a schema to read with.
+    The arguments are those of `AvroSerde`, without `reader_schema`.
     """
 
     schema_type = "JSON"
@@ -350,12 +350,12 @@ class JsonSchemaSerde(SchemaSerde):
 
 
 class ProtobufSerde(SchemaSerde):
-    """Protobuf messages as dicts by field name: enums are names, 64-bit numbers numbers, bytes bytes.
+    """Protobuf messages as dicts by field name: enums are names (str), 64-bit numbers are int, bytes are bytes.
 
     schema: the text of a .proto file, or a `Path` to it.
-    message: the type to write, by name, where the schema has several and it is not the first.
+    message: name of the message type to write, if it is not the first one of the schema.
 
-    Fields that know whether they were set are missing where they were not. The options are those of `AvroSerde`.
+    Fields with presence that were not set are missing from the dict. The options are those of `AvroSerde`.
     """
 
     schema_type = "PROTOBUF"

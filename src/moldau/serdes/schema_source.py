@@ -1,7 +1,7 @@
-"""Where serdes with a schema get their schemas: an interface, which the client provides with a registry.
+"""Interface from which serdes get their schemas; the client implements it with a schema registry.
 
-A serde declares the need by its method `with_schema_source`. It keeps the function that connects, not the connection:
-that way it can travel to another process, which connects for itself. Start at `SchemaSource`.
+A serde that needs schemas has a method `with_schema_source`. It keeps the function that connects, not the connection,
+so it can be pickled; another process then opens its own connection. Start at `SchemaSource`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from moldau.core.errors import InvalidConfigError, ServiceError
 from moldau.serdes.serde import SerdeError
 
 if TYPE_CHECKING:
-    # Every command imports the errors below, and most need no schemas.
+    # Every command imports the errors below, but most commands need no schemas.
     from moldau.schemas.identity import SchemaReference
     from moldau.schemas.parsed_schema import ParsedSchema
 
@@ -29,25 +29,25 @@ __all__ = [
 
 
 class SchemaSourceError(ServiceError):
-    """Schemas cannot be had, or one is not accepted. No record is to blame, so none may be skipped for it."""
+    """Schemas are unavailable, or one was rejected. Not caused by a record, so no record may be skipped for it."""
 
 
 class UnfitValueError(SerdeError):
-    """A value that does not fit its schema, or bytes that were not written with a schema that is known."""
+    """A value that does not fit its schema, or bytes that were not written with a known schema."""
 
 
 class SchemaText(NamedTuple):
-    """A schema as it is given to a registry."""
+    """A schema in the form in which it is registered."""
 
     schema_type: str
     text: str
     references: tuple[SchemaReference, ...] = ()
     message: str | None = None
-    """Which of a Protobuf schema's messages, where it is not the first."""
+    """Name of the Protobuf message type, if it is not the first one of the schema."""
 
 
 class RegisteredSchema(NamedTuple):
-    """A schema with the id that data written with it carry."""
+    """A schema with its id, which is part of the data written with it."""
 
     id: int
     parsed: ParsedSchema
@@ -55,34 +55,34 @@ class RegisteredSchema(NamedTuple):
 
 
 class SchemaSource(Protocol):
-    """Schemas by id, ids by subject. Used by any thread; answers are expected to come from memory after the first.
+    """Source of schemas by id and by subject. Thread-safe; results are expected to be cached after the first call.
 
-    Every method raises `SchemaSourceError` where the source cannot be asked or refuses.
+    Every method raises `SchemaSourceError` if the source is unavailable or returns an error.
     """
 
     def schema(self, name: int | str) -> RegisteredSchema:
-        """The schema with an id or a guid; raises `UnfitValueError` where there is none."""
+        """The schema with an id or a guid; raises `UnfitValueError` if there is none."""
         ...
 
     def latest(self, subject: str) -> RegisteredSchema | None:
-        """The latest version of a subject, or None where it has none."""
+        """The latest version of a subject, or None if it has none."""
         ...
 
     def registered(self, subject: str, schema: SchemaText, *, may_register: bool) -> RegisteredSchema:
-        """A schema with the id it has under a subject, registered there where that is allowed."""
+        """A schema with its id under a subject; if missing, it is registered there, provided `may_register` is true."""
         ...
 
     def parsed_name(self, schema: SchemaText) -> str | None:
-        """What a schema calls its records, for the strategies that name subjects so."""
+        """The record name of a schema, for the subject name strategies that use it."""
         ...
 
 
 ConnectSchemas = Callable[[str, str | None], SchemaSource]
-"""From `schema.registry.url` and `basic.auth.user.info` to the source. A function of a module, so that it pickles."""
+"""Returns the source for `schema.registry.url` and `basic.auth.user.info`. A module-level function, so it pickles."""
 
 
 def subject_name(strategy: str, topic: str, record_name: str | None, *, is_key: bool) -> str:
-    """The subject that a strategy class names; raises where it needs a record's name and there is none."""
+    """The subject by a subject name strategy; raises `InvalidConfigError` if the required record name is missing."""
     simple = strategy.rsplit(".", 1)[-1]
     if simple == "TopicNameStrategy":
         return f"{topic}-{'key' if is_key else 'value'}"

@@ -1,17 +1,17 @@
-"""What a serde is: keys or values to bytes and back, for clients, pipelines and command-line tools alike.
+"""The serde interface: keys or values to bytes and back, for clients, pipelines and command-line tools.
 
-A serde is any object with `serialize(topic, value, headers)` and `deserialize(topic, data, headers)`; one that leaves
-`headers` out works too. `None` is never given to a serde: a null key or value stays null. A serde may offer more:
+A serde is any object with `serialize(topic, value, headers)` and `deserialize(topic, data, headers)`; one without
+`headers` works too. `None` is never passed to a serde: a null key or value stays null. Optional members:
 
-- `encode` and `decode`, functions of one argument that need no topic, are the fast path of pipelines. They refuse the
-  same values with less helpful messages, except that numbers take `True` for 1, as Python does;
-- `is_plain` says that values are immutable and come back equal, so a store may keep them as they are;
-- `from_text(topic, text)` reads a value that a person typed;
+- `encode` and `decode`, functions of one argument that need no topic, are the fast path of pipelines. They reject the
+  same values with less helpful messages, except that numbers accept `True` as 1, as Python does;
+- `is_plain` says that values are immutable and come back equal, so a store may keep the objects themselves;
+- `from_text(topic, text)` parses a value from user input;
 - `data_type` is the type of its values, for engines that evaluate expressions over them;
 - `configured(settings, part)` returns the serde to use for keys or values under an application's settings;
 - `with_schema_source(connect)` declares that the serde needs schemas: see `schema_source`.
 
-Start at `Serde`; `ready_serde` makes a serde ready for use.
+Start at `Serde`; `ready_serde` configures a serde for use.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from moldau.serdes.schema_source import ConnectSchemas
 
-    # `Serde` alone is `Serde[Any]`. Type checkers understand such defaults (PEP 696), Python itself from 3.13 on.
+    # `Serde` alone is `Serde[Any]`. Type checkers support such defaults (PEP 696); Python itself since 3.13.
     T = DefaultingTypeVar("T", default=Any)
 else:
     T = TypeVar("T")
@@ -57,18 +57,18 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 Part = Literal["key", "value"]
 Headers = Sequence[tuple[str, bytes | None]]
-"""Names may repeat; order is kept."""
+"""Record headers: names may repeat, order is kept."""
 
 
 class SerdeError(MoldauError):
-    """A value cannot be written by its serde, or bytes are not what the serde reads."""
+    """A value cannot be serialized, or bytes cannot be deserialized."""
 
 
 class Serializer(Protocol[T_contra]):
     """Turns an object into the bytes of a key or a value."""
 
     def serialize(self, topic: str, value: T_contra, headers: Headers | None = None, /) -> bytes:
-        """Raise any exception for what cannot be written: the caller reports topic, part and type."""
+        """Return the bytes. May raise any exception: the caller reports topic, part and type."""
         ...
 
 
@@ -76,12 +76,12 @@ class Deserializer(Protocol[T_co]):
     """Turns the bytes of a key or a value into an object."""
 
     def deserialize(self, topic: str, data: bytes, headers: Headers | None = None, /) -> T_co:
-        """Raise any exception for what cannot be read: the caller reports the record and the part."""
+        """Return the object. May raise any exception: the caller reports the record and the part."""
         ...
 
 
 class Serde(Protocol[T]):
-    """Both directions in one object."""
+    """Serializer and deserializer in one object."""
 
     def serialize(self, topic: str, value: T, headers: Headers | None = None, /) -> bytes: ...
 
@@ -92,19 +92,19 @@ class Serde(Protocol[T]):
 
 
 def bound_serializer(serializer: Serializer[Any]) -> Callable[[str, Any, Headers], bytes]:
-    """`serialize` as a function of topic, value and headers, also where the serde's own takes no headers."""
+    """`serialize` as a function of topic, value and headers, even if the serde's method takes no headers."""
     serialize: Callable[..., bytes] = serializer.serialize
     return serialize if _takes_headers(serialize) else lambda topic, value, headers: serialize(topic, value)
 
 
 def bound_deserializer(deserializer: Deserializer[Any]) -> Callable[[str, bytes, Headers], Any]:
-    """`deserialize` as a function of topic, bytes and headers, also where the serde's own takes no headers."""
+    """`deserialize` as a function of topic, bytes and headers, even if the serde's method takes no headers."""
     deserialize: Callable[..., Any] = deserializer.deserialize
     return deserialize if _takes_headers(deserialize) else lambda topic, data, headers: deserialize(topic, data)
 
 
 def wants_headers(serde: Serde) -> bool:
-    """Whether a serde looks at headers: its `uses_headers` if it has that, else whether its methods take them."""
+    """Whether a serde uses headers: its `uses_headers` if present, else whether its methods accept headers."""
     declared = getattr(serde, "uses_headers", None)
     if declared is not None:
         return bool(declared)
@@ -123,15 +123,15 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
     except TypeError:
         return False
     except ValueError:
-        # No signature to look at, as with some functions in C.
+        # No signature available, as for some C functions.
         return True
     return True
 
 
 def check_calls(serde: object, *methods: str) -> None:
-    """Refuse an object that lacks one of these methods, and one whose methods take `(data, context)`.
+    """Raise `InvalidConfigError` for an object that lacks a method, or whose methods take `(data, context)`.
 
-    The old toolkit called serializers that way; called with topic and value they would write the wrong thing.
+    The old toolkit called serializers that way; called with topic and value, they would write wrong data.
     """
     if isinstance(serde, type):
         raise InvalidConfigError(f"{serde.__name__} is a class, and an object is needed: write {serde.__name__}()")
@@ -154,11 +154,11 @@ def _second_parameter(method: Callable[..., Any]) -> str:
     return names[1] if len(names) > 1 else ""
 
 
-# Making serdes ready
+# Configuring serdes
 
 
 def ready_serde(serde: Serde, settings: Mapping[str, Any], part: Part, connect: ConnectSchemas) -> Serde:
-    """The serde to use for keys or values under an application's settings, with schemas to ask where it needs any.
+    """The serde for keys or values with an application's settings applied, and a schema source if it needs one.
 
     Raises `InvalidConfigError` for settings that can never work.
     """
@@ -174,7 +174,7 @@ def ready_serde(serde: Serde, settings: Mapping[str, Any], part: Part, connect: 
 
 
 def with_inner(serde: Serde, change: Callable[[Serde], Serde]) -> Serde:
-    """What takes a serde's place; of a list or a windowed serde, what is inside is changed."""
+    """The serde after `change`; for a list or windowed serde, its inner serde is changed instead."""
     if not getattr(serde, "has_inner", False):
         return change(serde)
     outer: Any = serde
@@ -183,15 +183,15 @@ def with_inner(serde: Serde, change: Callable[[Serde], Serde]) -> Serde:
     return whole
 
 
-# Refusing
+# Errors
 
 
 def refuse(value: object, wanted: str) -> NoReturn:
-    """Say that a serde cannot write a value."""
+    """Raise `SerdeError`: a serde cannot write a value."""
     raise SerdeError(f"{short_repr(value)} ({type(value).__name__}) is not {wanted}; use a serde for its type")
 
 
 def short_repr(value: object) -> str:
-    """The beginning of a value, for messages."""
+    """The start of a value's `repr`, for messages."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."

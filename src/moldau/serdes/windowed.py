@@ -1,4 +1,4 @@
-"""Keys with a window, and how they become bytes: the key, then the times of its window, as Kafka Streams writes them.
+"""Windowed keys and their serdes: the key, then the times of its window, in the format of Kafka Streams.
 
 Start at `Windowed` and `TimeWindowedSerde`.
 """
@@ -28,15 +28,15 @@ MAX_TIME_MS = 2**63 - 1
 
 
 class Window(NamedTuple):
-    """A span of time in ms; a time window ends before `end`, a session or sliding window with it."""
+    """A time range in ms; `end` is exclusive for a time window, inclusive for a session or sliding window."""
 
     start: int
-    """The first moment, in ms since 1970; what `fetch_at` of a window store takes."""
+    """Start time in ms since 1970, inclusive; the argument of `fetch_at` of a window store."""
     end: int
 
 
 class Windowed(NamedTuple, Generic[T]):
-    """A key within a window, the key of every windowed table."""
+    """A key and its window; the key type of every windowed table."""
 
     key: T
     window: Window
@@ -44,7 +44,7 @@ class Windowed(NamedTuple, Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class TimeWindowedSerde(Generic[T]):
-    """Key, then the window's start; the end is not written, it follows from `window_size_ms`."""
+    """The key, then the window's start. The end is not written; it is computed from `window_size_ms`."""
 
     has_inner: ClassVar[bool] = True
 
@@ -69,7 +69,7 @@ class TimeWindowedSerde(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class SessionWindowedSerde(Generic[T]):
-    """Key, then the session's end and its start."""
+    """The key, then the session's end and its start."""
 
     has_inner: ClassVar[bool] = True
 
