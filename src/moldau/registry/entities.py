@@ -1,4 +1,4 @@
-"""A schema as the registry keeps it: one version of one subject. Start at `SchemaVersion`."""
+"""A schema as the registry stores it: one version of one subject. Start at `SchemaVersion`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA_TYPES = ("JSON", "PROTOBUF", AVRO)
 
 
 class Identity(NamedTuple):
-    """Two schemas with equal identities are the same schema, whatever their subjects."""
+    """Identity of a schema: equal identities mean the same schema, whatever the subjects."""
 
     schema_type: str
     digest: bytes

@@ -124,7 +124,7 @@ class ModeNotSetError(RegistryError):
 
 
 class IncompatibleSchemaError(RegistryError):
-    """Old clients check for 409, new ones for 40901; the dialect decides which code is sent."""
+    """A schema is incompatible. Old clients check for 409, new ones for 40901; the dialect decides which is sent."""
 
     error_code = 40901
 

@@ -1,6 +1,6 @@
 """Metadata and rule sets of a schema: validation, canonical order and merging.
 
-Both are kept as plain documents without empty parts, so that equal ones compare equal and print the same.
+Both are stored as plain documents without empty parts, so that equal ones compare equal and print the same.
 Start at `checked_metadata` and `checked_rule_set`.
 """
 

@@ -1,8 +1,8 @@
 """Serdes by name, for settings, property files and command lines.
 
 A name is a Java class (`org.apache.kafka.common.serialization.LongDeserializer`, `Serdes$StringSerde`,
-`io.confluent.kafka.serializers.KafkaAvroSerializer`) or a short name (`long`, `avro`): only the last part of
-the name is used, without `Serializer`, `Deserializer` or `Serde`. Start at `serde_named`.
+`io.confluent.kafka.serializers.KafkaAvroSerializer`) or a short name (`long`, `avro`). Only the last part of the
+name is used, without `Serializer`, `Deserializer` or `Serde`. Start at `serde_named`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Serdes that need only the standard library, in the formats of Kafka's own serializers.
 
-Each has a class and, if it needs no arguments, a constant (`STRING`, `LONG`, `JSON`). Lists are in
-`lists`, windowed keys in `windowed`, formats with a schema in `schema_serde`. Start at `StringSerde`.
+Each has a class and, if it needs no arguments, a constant (`STRING`, `LONG`, `JSON`). Lists are in `lists`,
+windowed keys in `windowed`, formats with a schema in `schema_serde`. Start at `StringSerde`.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class NumberSerde(Generic[T]):
 
     def deserialize(self, topic: str, data: bytes, headers: Headers | None = None) -> T:
         if len(data) != self.layout.size:
-            # The first half is Kafka's own message, which people search for.
+            # The first half is Kafka's own message, which users search for.
             raise SerdeError(
                 f"Size of data received by {self.java_name}Deserializer is not {self.layout.size}: "
                 f"{short_repr(data)} has {len(data)} bytes"
@@ -280,7 +280,7 @@ _ENCODE_JSON = _json_encoder(None).encode
 
 @dataclass(frozen=True, slots=True)
 class JsonSerde:
-    """JSON in UTF-8 without whitespace. NaN and infinities are refused, since JSON has no such numbers.
+    """JSON in UTF-8 without whitespace. NaN and infinities are rejected, since JSON has no such numbers.
 
     data_type: the type of the documents (`moldau.streams.types`), for pipelines that evaluate expressions over
         them; the serde itself does not check it.

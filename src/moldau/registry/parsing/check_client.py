@@ -23,7 +23,7 @@ from moldau.schemas.parsed_schema import SchemaType
 __all__ = ["CheckClient"]
 
 MAX_ANSWER_S = 60.0
-"""Timeout of one comparison, after which the process is killed: far more than a comparison can take."""
+"""Timeout of one comparison, after which the process is killed: far more than its effort limit allows."""
 _COMMAND = (sys.executable, "-m", "moldau.registry.parsing.check_process")
 _logger = logging.getLogger("moldau.registry")
 

@@ -150,7 +150,7 @@ def qualifies_references(call: Call) -> bool:
 
 
 def within_contexts(endpoints: list[Endpoint]) -> list[Endpoint]:
-    """Copies of the endpoints below `/contexts/{context}`."""
+    """The endpoints, copied to paths below `/contexts/{context}`."""
     return [
         replace(
             endpoint,

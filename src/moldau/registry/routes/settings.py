@@ -26,7 +26,7 @@ RECURSIVE = flag("recursive", "Whether modes of all subjects within go too.")
 def _serves_both(
     method: str, path: str, summary: str, **description: Unpack[Description]
 ) -> Callable[[Handler], Handler]:
-    """Declares a path for the global settings and one below it for a subject; `{}` in the summary is filled in."""
+    """Decorator that declares a path for the global settings and one for a subject; fills in `{}` in the summary."""
     of_everything = serves(method, path, summary.format("of everything"), **description)
     of_a_subject = serves(method, f"{path}/{{subject}}", summary.format("of a subject"), **description)
     return lambda handler: of_everything(of_a_subject(handler))

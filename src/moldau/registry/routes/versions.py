@@ -154,7 +154,7 @@ class Versions(Resource):
         return find_version(self.state, self.subject(call), version, with_deleted=call.flag("deleted"))
 
     async def _registered(self, call: Call, schema: SchemaVersion, request: RegisterRequest) -> Answer:
-        """The response. A Protobuf schema sent as a descriptor is returned as one, since the client parses it later."""
+        """The response. A Protobuf descriptor is returned as sent: the client keeps this text and parses it later."""
         is_descriptor = schema.schema_type == "PROTOBUF" and _DESCRIPTOR.fullmatch(request.schema)
         text = request.schema if is_descriptor else await self.text(call, schema)
         return Answer(register_document(schema, self.dialect, text=text))
