@@ -149,13 +149,12 @@ def _pipeline(bootstrap: str, folder: Path, window_ms: int, console: Console) ->
 
 
 def _start(streams: KafkaStreams, console: Console) -> None:
-    # Outside a terminal a status would be printed once more at its end.
-    status: AbstractContextManager[Any] = nullcontext()
-    if console.is_terminal:
-        status = console.status("starting Spark …")
-    else:
-        console.print("starting Spark …")
+    text = "starting Spark …"
+    # Outside a terminal Rich may print a line again that an interrupt met halfway.
+    status: AbstractContextManager[Any] = console.status(text) if console.is_terminal else nullcontext()
     try:
+        if not console.is_terminal:
+            print(text, flush=True)
         with status:
             # In a thread of its own, so that signals stay the demo's and need not wait for Spark.
             interruptible(streams.start)
