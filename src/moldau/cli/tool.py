@@ -130,24 +130,34 @@ def open_streams() -> None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if sys.stdout is None:
         # Not open for writing, so that writing fails with EBADF, as it would without a file.
-        output = _Output(os.open(os.devnull, os.O_RDONLY), "w", closefd=False)
-        sys.stdout = io.TextIOWrapper(io.BufferedWriter(output))
+        output = _Output(io.FileIO(os.open(os.devnull, os.O_RDONLY), "w", closefd=False))
+        sys.stdout = io.TextIOWrapper(output)
     elif (given := sys.__stdout__) is not None and sys.stdout is given:
         given.flush()
-        output = _Output(given.fileno(), "w", closefd=False)
-        sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(output), given.encoding, given.errors, line_buffering=given.line_buffering
-        )
+        output = _Output(io.FileIO(given.fileno(), "w", closefd=False))
+        sys.stdout = io.TextIOWrapper(output, given.encoding, given.errors, line_buffering=given.line_buffering)
 
 
-class _Output(io.FileIO):
+class _Output(io.BufferedWriter):
+    """Errors are translated here and not in the file beneath: an interrupt after its write would write it again."""
+
     def write(self, data: Any, /) -> int:
-        try:
+        with _output_errors():
             return super().write(data)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise OutputError(f"cannot write to standard output: {error.strerror}") from None
+
+    def flush(self) -> None:
+        with _output_errors():
+            super().flush()
+
+
+@contextmanager
+def _output_errors() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"cannot write to standard output: {error.strerror}") from None
 
 
 def time_to_close_s() -> float:

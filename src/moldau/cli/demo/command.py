@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -47,14 +48,6 @@ FIRST_COUNT_S = 120.0
 TOP = 8
 
 
-class InterruptedStart(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM came while Spark was starting."""
-
-    def __init__(self, exit_code: int) -> None:
-        super().__init__()
-        self.exit_code = exit_code
-
-
 @dataclass(frozen=True, slots=True)
 class Running:
     """The parts of a demo under way."""
@@ -70,9 +63,13 @@ class Running:
         return max(0, self.traffic.sent - committed)
 
 
+_spark_is_starting = threading.Event()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     open_streams()
+    errors = os.dup(sys.stderr.fileno())  # while Java starts, descriptor 2 is the file that catches its words
     console = Console()
     try:
         with interrupts(), _folder(options.keep) as folder:
@@ -80,20 +77,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MoldauError as error:
         print(f"moldau demo: {error}", file=sys.stderr)
         return 1
-    except InterruptedStart as interrupt:
-        print("moldau demo: ended while Spark was starting; nothing is left behind", file=sys.stderr)
-        _exit_at_once(interrupt.exit_code)
     except KeyboardInterrupt as interrupt:
-        return exit_code_of(interrupt)
+        if not _spark_is_starting.is_set():
+            return exit_code_of(interrupt)
+        _exit_at_once(exit_code_of(interrupt), errors)
 
 
-def _exit_at_once(code: int) -> NoReturn:
+def _exit_at_once(code: int, errors: int) -> NoReturn:
     """End without the exit handlers: they would wait until Spark has started, in order to stop it.
 
     Spark's Java process ends when this one does, and the next start removes its temporary files.
     """
     sys.stdout.flush()
-    sys.stderr.flush()
+    os.write(errors, b"moldau demo: ended while Spark was starting; nothing is left behind\n")
     os._exit(code)
 
 
@@ -152,15 +148,14 @@ def _start(streams: KafkaStreams, console: Console) -> None:
     text = "starting Spark …"
     # Outside a terminal Rich may print a line again that an interrupt met halfway.
     status: AbstractContextManager[Any] = console.status(text) if console.is_terminal else nullcontext()
-    try:
-        if not console.is_terminal:
-            print(text, flush=True)
-        with status:
-            # In a thread of its own, so that signals stay the demo's and need not wait for Spark.
-            interruptible(streams.start)
-            interruptible(partial(streams.wait_until_running, START_S))
-    except KeyboardInterrupt as interrupt:
-        raise InterruptedStart(exit_code_of(interrupt)) from None
+    _spark_is_starting.set()
+    if not console.is_terminal:
+        print(text, flush=True)
+    with status:
+        # In a thread of its own, so that signals stay the demo's and need not wait for Spark.
+        interruptible(streams.start)
+        interruptible(partial(streams.wait_until_running, START_S))
+    _spark_is_starting.clear()
 
 
 @contextmanager
