@@ -6,6 +6,7 @@ It needs nothing but Java, asks nothing and leaves nothing behind. Start at `mai
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import shutil
 import sys
@@ -151,10 +152,14 @@ def _start(streams: KafkaStreams, console: Console) -> None:
     _spark_is_starting.set()
     if not console.is_terminal:
         print(text, flush=True)
-    with status:
-        # In a thread of its own, so that signals stay the demo's and need not wait for Spark.
-        interruptible(streams.start)
-        interruptible(partial(streams.wait_until_running, START_S))
+    try:
+        with status:
+            # In a thread of its own, so that signals stay the demo's and need not wait for Spark.
+            interruptible(streams.start)
+            interruptible(partial(streams.wait_until_running, START_S))
+    except (KeyboardInterrupt, SystemError):  # the second is an interrupt in librdkafka's binding
+        logging.disable(logging.CRITICAL)  # the clients of the start would report that the broker is gone
+        raise
     _spark_is_starting.clear()
 
 
