@@ -28,7 +28,7 @@ UNFENCED = -1
 
 
 class BrokerRegistration(NamedTuple):
-    """What a starting broker registers."""
+    """The data that a broker registers at startup."""
 
     node_id: int
     incarnation_id: uuid.UUID

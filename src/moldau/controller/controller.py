@@ -60,7 +60,7 @@ class Controller:
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Call `subscriber` with every committed change, in order, before the request that caused it is answered."""
+        """Call `subscriber` with every committed change, in order, before the response to its request."""
         self._subscribers.append(subscriber)
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicResult]:

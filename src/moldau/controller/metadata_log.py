@@ -77,7 +77,7 @@ class MetadataLog:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the newest batch, or of the snapshot the log begins after."""
+        """The epoch of the newest batch or, if the log has none, of the last snapshot; 0 if there is neither."""
         snapshot_epoch = self.last_snapshot.epoch if self.last_snapshot is not None else 0
         newest = self.partition.leader_epochs.latest
         return max(newest, snapshot_epoch, 0)

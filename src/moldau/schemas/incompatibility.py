@@ -29,7 +29,7 @@ class Incompatibility:
     """The location: `/fields/2/type` in Avro, `#/properties/age` in JSON Schema, `#/Person/2` (tag) in Protobuf."""
 
     description: str
-    """A sentence that names the field and says which of the two schemas lacks what."""
+    """A sentence that names the field and the difference between the two schemas."""
 
     additional_info: str | None = None
     """The name, symbols or types the rule is about (Avro only)."""

@@ -40,7 +40,7 @@ class Plain:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Text:
-    """Strings. `bounds` holds minLength and maxLength where given."""
+    """Strings. `bounds` has minLength and maxLength if given."""
 
     bounds: Mapping[str, Json]
     pattern: str | None
