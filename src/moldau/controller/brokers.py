@@ -1,8 +1,8 @@
-"""Brokers: what registering and unfencing one takes, decided from the image alone.
+"""Brokers: decides from the image alone which records register and unfence a broker.
 
-A broker registers fenced, and is unfenced when it is ready to serve; only then does it lead. Every
-unfencing opens a new leader epoch on each partition it takes up, so that clients notice what a crash may
-have cut off. Start at `registration` and `unfencing`.
+A broker registers fenced, and is unfenced when it is ready to serve; only then can it be a leader. Every
+unfencing starts a new leader epoch on each partition it leads, so that clients detect records lost in a
+crash. Start at `registration` and `unfencing`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNFENCED = -1
 
 
 class BrokerRegistration(NamedTuple):
-    """What a starting broker registers."""
+    """The data that a broker registers at startup."""
 
     node_id: int
     incarnation_id: uuid.UUID
@@ -38,7 +38,7 @@ class BrokerRegistration(NamedTuple):
 
 
 def registration(broker: BrokerRegistration, offset: int) -> RegisterBrokerRecord:
-    """The record that will stand at `offset`, which becomes the broker's epoch."""
+    """The registration record to be written at `offset`, which becomes the broker's epoch."""
     return RegisterBrokerRecord(
         broker_id=broker.node_id,
         incarnation_id=broker.incarnation_id,
@@ -67,7 +67,8 @@ def unfencing(image: MetadataImage, node_id: int, broker_epoch: int) -> Iterator
 
 
 def _takes_up(partition: PartitionImage, node_id: int) -> bool:
-    """It was the leader, or there is no leader and it is in the ISR or the eligible leader replicas (KIP-966)."""
+    """Whether the node is the leader, or there is none and it is in the ISR or, if that is empty, in the eligible
+    leader replicas (KIP-966)."""
     if partition.leader != NO_LEADER:
         return partition.leader == node_id
     return node_id in partition.isr or (not partition.isr and node_id in partition.eligible_leader_replicas)

@@ -1,7 +1,7 @@
-"""Dynamic settings: what altering them takes, decided from the image alone.
+"""Dynamic settings: decides from the image alone which records a change of settings needs.
 
-A change is checked as the whole it leads to, resource by resource, and becomes a record per setting
-that really differs. Start at `decide_config_changes`.
+For each resource, the complete settings after the change are checked; each setting that differs from
+before becomes one record. Start at `decide_config_changes`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ THREAD_COUNTS = frozenset(
 def decide_config_changes(
     image: MetadataImage, changes: Sequence[ResourceChange], config: BrokerConfig
 ) -> ConfigDecision:
-    """Apply each resource's operations, all of a resource's or none."""
+    """Apply each resource's operations: for one resource either all or none."""
     decision = ConfigDecision([], [])
     asked = Counter(change.resource for change in changes)
     for change in changes:
@@ -95,7 +95,7 @@ def decide_config_changes(
 def replacement_of(
     image: MetadataImage, resource: ConfigResource, settings: Sequence[tuple[str, str | None]]
 ) -> ResourceChange:
-    """The older API's meaning: these settings and no others."""
+    """Return the changes for the older AlterConfigs API, which replaces all settings of a resource."""
     sets = [ConfigOp(name, ConfigOpType.SET, value) for name, value in settings]
     named = {name for name, _ in settings}
     deletes = [ConfigOp(name, ConfigOpType.DELETE) for name in image.configs.get(resource, {}) if name not in named]
@@ -180,7 +180,7 @@ def _apply(settings: dict[str, str], op: ConfigOp, resource: ConfigResource, con
 
 
 def _list_of(settings: Mapping[str, str], op: ConfigOp, resource: ConfigResource, config: BrokerConfig) -> list[str]:
-    """What the list holds now; one that was never set begins with its default."""
+    """The current items of a list setting; its default if it was never set."""
     if resource.type in (ResourceType.TOPIC, ResourceType.GROUP):
         topic_key = (TOPIC_KEYS if resource.type == ResourceType.TOPIC else GROUP_KEYS).get(op.name)
         kind, default = (topic_key.type, topic_key.default) if topic_key else (None, None)
@@ -201,7 +201,7 @@ def _check_broker_change(
     wanted: Mapping[str, str],
     config: BrokerConfig,
 ) -> None:
-    """Kafka answers INVALID_REQUEST to broker settings it cannot take, where topics get INVALID_CONFIG."""
+    """Raise INVALID_REQUEST for invalid broker settings, as Kafka does (for topics it is INVALID_CONFIG)."""
     is_cluster_wide = not resource.name
     fixed = sorted(name for name in changed if not _is_dynamic(name))
     if fixed:
@@ -234,7 +234,7 @@ def _is_cluster_wide(name: str) -> bool:
 
 
 def _check_threads(name: str, wanted: int, config: BrokerConfig) -> None:
-    """Thread counts change by steps: a factor of two at most."""
+    """Raise if a thread count is more than doubled or less than halved in one change."""
     if name not in THREAD_COUNTS:
         return
     present = config.value(name)

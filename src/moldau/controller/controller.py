@@ -1,9 +1,9 @@
 """The controller: makes decisions, commits them, applies them to the image and notifies subscribers.
 
 Decisions are pure functions of the image (`controller.topics`, `controller.configs`,
-`controller.brokers`); they return records and answers. Here the records are committed through the quorum
-one decision at a time, replayed into the next image, and announced to subscribers before the answer is
-given, so that whoever asked finds the change done. Start at `Controller.create_topics`.
+`controller.brokers`); they return records and results. Here the records are committed through the quorum
+one decision at a time, replayed into the next image, and passed to subscribers before the result is
+returned, so that the caller finds the change done. Start at `Controller.create_topics`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Subscriber = Callable[[ImageDelta], Awaitable[None]]
 
 
 class Controller:
-    """Used on the loop only. `config` gives the defaults for new topics, as they are now."""
+    """Decides and commits metadata changes. Use on the event loop only; `config` has the current topic defaults."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Controller:
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """Call `subscriber` with every committed change, in order, before the request that caused it is answered."""
+        """Call `subscriber` with every committed change, in order, before the response to its request."""
         self._subscribers.append(subscriber)
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicResult]:
@@ -81,13 +81,13 @@ class Controller:
     async def alter_configs(
         self, changes: Callable[[MetadataImage], Sequence[ResourceChange]], *, validate_only: bool = False
     ) -> list[ConfigResult]:
-        """`changes` is called with the image that the decision is based on: replacing depends on current settings."""
+        """Alter settings. `changes` is called with the image the decision uses: replacing needs current settings."""
         return await self._change(
             lambda image: decide_config_changes(image, changes(image), self._config()), validate_only
         )
 
     async def allocate_producer_ids(self, node_id: int, broker_epoch: int = -1) -> range:
-        """Set a block of producer ids aside for one broker; ids of lost blocks are never used again."""
+        """Reserve a block of producer ids for one broker; ids of lost blocks are never reused."""
 
         def decide(image: MetadataImage) -> tuple[list[MetadataRecord], range]:
             block = range(image.next_producer_id, image.next_producer_id + PRODUCER_ID_BLOCK)
@@ -101,13 +101,13 @@ class Controller:
         decide: Callable[[MetadataImage], tuple[list[MetadataRecord], Answer]],
         validate_only: bool = False,
     ) -> Answer:
-        """Decide and commit; once begun, a change is finished even if the client that asked for it hangs up."""
+        """Decide and commit; once started, a change is completed even if its client disconnects."""
         return await asyncio.shield(asyncio.ensure_future(self._decide_and_commit(decide, validate_only)))
 
     async def _decide_and_commit(
         self, decide: Callable[[MetadataImage], tuple[list[MetadataRecord], Answer]], validate_only: bool
     ) -> Answer:
-        """One decision at a time: the next one is made on what this one left."""
+        """Make and commit one decision at a time: the next one uses the image that results from this one."""
         async with self._lock:
             records, answer = decide(self.image)
             if records and not validate_only:

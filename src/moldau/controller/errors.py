@@ -1,4 +1,4 @@
-"""A refusal by the controller: the code and the line a client is sent. Start at `RefusedError`."""
+"""An error that the controller returns to a client: error code and message. Start at `RefusedError`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["RefusedError", "refusal_of"]
 
 
 class RefusedError(MoldauError):
-    """One item of a request cannot be done; the others may be."""
+    """One item of a request is rejected; the other items may succeed."""
 
     def __init__(self, error: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -16,7 +16,7 @@ class RefusedError(MoldauError):
 
 
 def refusal_of(error: MoldauError) -> tuple[ErrorCode, str]:
-    """Code and message for any error our own code raises on purpose."""
+    """Return error code and message for any `MoldauError`."""
     if isinstance(error, RefusedError):
         return error.error, str(error)
     if isinstance(error, InvalidConfigError):

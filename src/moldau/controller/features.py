@@ -1,7 +1,7 @@
-"""Feature levels: what this release can do, and what a new cluster begins with.
+"""Feature levels: which ones this release supports, and which ones a new cluster starts with.
 
-A feature is announced with the range whose handlers exist, and finalized by a record in the metadata
-log. Start at `SUPPORTED`.
+A feature is advertised with the range of levels that are implemented, and finalized by a record in the
+metadata log. Start at `SUPPORTED`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SUPPORTED: Final[dict[str, FeatureRange]] = {
     "share.version": FeatureRange(0, 0),
     "streams.version": FeatureRange(0, 0),
 }
-"""By Kafka's names; 25 is 4.0-IV3, 7 is 3.3-IV3."""
+"""Keys are Kafka's names; level 25 is 4.0-IV3, 7 is 3.3-IV3."""
 
 INITIAL_LEVELS: Final[dict[str, int]] = {METADATA_VERSION: 25}
-"""What an empty metadata log begins with when it was not formatted with other levels."""
+"""The levels in an empty metadata log that was not formatted with other levels."""

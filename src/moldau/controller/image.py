@@ -1,7 +1,7 @@
-"""The metadata image: everything the cluster's metadata log says, at one offset of it.
+"""The metadata image: the cluster's whole metadata at one offset of the metadata log.
 
 Immutable. Records are applied in groups by `controller.replay`, which returns the next image and what
-changed; recovery, live changes and (later) replicated ones all take that path. Start at `MetadataImage`.
+changed; recovery, live changes and (later) replicated changes all use it. Start at `MetadataImage`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
 class ResourceType(IntEnum):
-    """What a setting can belong to, by the numbers of ConfigRecord and the config APIs."""
+    """The kinds of resource that have settings, with the numbers that ConfigRecord and the config APIs use."""
 
     TOPIC = 2
     BROKER = 4
@@ -56,7 +56,7 @@ CLUSTER_DEFAULT = ConfigResource(ResourceType.BROKER, "")
 
 
 class Endpoint(NamedTuple):
-    """Where a broker can be reached through one of its listeners."""
+    """The address of a broker on one of its listeners."""
 
     name: str
     host: str
@@ -108,9 +108,9 @@ class BrokerImage(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataImage:
     offset: int = -1
-    """Of the last record applied; -1 before the first."""
+    """The offset of the last record applied; -1 before the first."""
     epoch: int = 0
-    """Of the controller that wrote it."""
+    """The epoch of the controller that wrote it."""
     topics: Mapping[str, TopicImage] = field(default_factory=lambda: _NOTHING)
     topic_names: Mapping[uuid.UUID, str] = field(default_factory=lambda: _NOTHING)
     brokers: Mapping[int, BrokerImage] = field(default_factory=lambda: _NOTHING)
@@ -118,7 +118,7 @@ class MetadataImage:
     features: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     next_producer_id: int = 0
     kept: Mapping[tuple[Any, ...], MetadataRecord] = field(default_factory=lambda: _NOTHING)
-    """Records that stand for themselves (credentials, rules, quotas), by what a later one replaces."""
+    """Records stored as they are (credentials, ACLs, quotas); a later record with the same key replaces one."""
 
     def topic_by_id(self, topic_id: uuid.UUID | None) -> TopicImage | None:
         if topic_id is None:
@@ -136,20 +136,20 @@ class MetadataImage:
                 yield TopicPartition(topic.name, number), partition
 
     def topic_config(self, topic: str) -> Mapping[str, str]:
-        """What was set on the topic itself."""
+        """The settings of the topic itself, without defaults."""
         return self.configs.get(ConfigResource(ResourceType.TOPIC, topic), _NOTHING)
 
     def broker_config(self, node_id: int) -> Mapping[str, str]:
-        """What was set dynamically on one broker."""
+        """The dynamic settings of one broker."""
         return self.configs.get(ConfigResource(ResourceType.BROKER, str(node_id)), _NOTHING)
 
     @property
     def cluster_config(self) -> Mapping[str, str]:
-        """What was set dynamically for all brokers."""
+        """The dynamic settings for all brokers."""
         return self.configs.get(CLUSTER_DEFAULT, _NOTHING)
 
     def alive_brokers(self) -> list[BrokerImage]:
-        """Those clients may be told about, by id."""
+        """The unfenced brokers, which metadata responses may list, sorted by id."""
         return [self.brokers[node_id] for node_id in sorted(self.brokers) if not self.brokers[node_id].is_fenced]
 
     def is_alive(self, node_id: int) -> bool:

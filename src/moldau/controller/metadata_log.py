@@ -1,7 +1,7 @@
 """The metadata log: `__cluster_metadata-0`, a partition like any other, with snapshots beside its segments.
 
-It reads and writes; what the records mean is `controller.replay`, and who may write is
-`controller.quorum`. Start at `MetadataLog.load`.
+It only reads and writes; `controller.replay` applies the records, and `controller.quorum` decides who may
+write. Start at `MetadataLog.load`.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ log = logging.getLogger(__name__)
 
 METADATA_PARTITION: Final = TopicPartition(METADATA_TOPIC, 0)
 BOOTSTRAP_FILE: Final = "bootstrap.checkpoint"
-"""Beside the log's folder: feature levels and credentials given when the folder was formatted."""
+"""A file next to the log's folder: feature levels and credentials given when the folder was formatted."""
 
 READ_BYTES: Final = 8 * 1024 * 1024
 SNAPSHOTS_KEPT: Final = 2
 FOREVER: Final = 2**63 - 1
 SLOW_REPLAY_RECORDS: Final = 4000
-"""About a tenth of a second of replaying, above which a snapshot is worthwhile."""
+"""Replaying this many records takes about 0.1 s; above it a snapshot is worthwhile."""
 
 
 class MetadataLog:
@@ -77,7 +77,7 @@ class MetadataLog:
 
     @property
     def last_epoch(self) -> int:
-        """The epoch of the newest batch, or of the snapshot the log begins after."""
+        """The epoch of the newest batch or, if the log has none, of the last snapshot; 0 if there is neither."""
         snapshot_epoch = self.last_snapshot.epoch if self.last_snapshot is not None else 0
         newest = self.partition.leader_epochs.latest
         return max(newest, snapshot_epoch, 0)
@@ -85,7 +85,7 @@ class MetadataLog:
     # --- reading ------------------------------------------------------------------------------------
 
     def load(self) -> MetadataImage:
-        """Read the newest whole snapshot and replay what came after it."""
+        """Read the newest complete snapshot and replay the records after it."""
         image = self._load_snapshot()
         if self.partition.log_start_offset > image.offset + 1:
             raise StartupError(
@@ -119,7 +119,7 @@ class MetadataLog:
         return MetadataImage()
 
     def bootstrap_records(self) -> list[MetadataRecord]:
-        """What the folder was formatted with, to be written first into an empty log."""
+        """The records the folder was formatted with, which are the first to be written to an empty log."""
         path = os.path.join(os.path.dirname(self.directory), BOOTSTRAP_FILE)
         try:
             return decode_snapshot(self._files.read_file(path))
@@ -129,7 +129,7 @@ class MetadataLog:
             raise StartupError(f"{path} cannot be read: {error}") from error
 
     def _batches(self, offset: int) -> Iterator[tuple[BatchHeader, list[MetadataRecord]]]:
-        """Data batches from `offset` on; a transaction's records come with the batch that ends it."""
+        """Yield data batches from `offset` on; a transaction's records are returned with the batch that ends it."""
         transaction: list[MetadataRecord] | None = None
         while offset < self.end_offset:
             part = self.partition.read(offset, READ_BYTES, self.end_offset, True)
@@ -156,7 +156,7 @@ class MetadataLog:
         return last_offset
 
     def append_leader_change(self, node_id: int, epoch: int) -> int:
-        """Write the first record of a new leader's epoch: who leads, who voted, here one and the same node."""
+        """Write the first record of a new leader epoch; leader and only voter are this node."""
         voters = b"\x02" + node_id.to_bytes(4, "big") + b"\0"
         value = b"\0\0" + node_id.to_bytes(4, "big") + voters + voters + b"\0"
         now_ms = self._clock.now_ms()
@@ -171,9 +171,9 @@ class MetadataLog:
         return base_offset + header.last_offset_delta
 
     def flush(self) -> None:
-        """Put everything appended so far on disk; raises `FatalDiskError` where that fails.
+        """Sync everything appended so far to disk; raises `FatalDiskError` if that fails.
 
-        A `StorageError` says that it was not even tried, for lack of file descriptors.
+        A `StorageError` means that it was not attempted, because no file descriptor was free.
         """
         self.partition.flush()
 
@@ -187,14 +187,14 @@ class MetadataLog:
     # --- snapshots ----------------------------------------------------------------------------------
 
     def is_snapshot_due(self, image: MetadataImage) -> bool:
-        """Whether enough was written since the last snapshot, or a replay at start would take noticeably long."""
+        """Whether enough was written since the last snapshot, or the replay at startup would take noticeably long."""
         if self._bytes_since_snapshot > self._snapshot_after_bytes:
             return True
         partitions = sum(len(topic.partitions) for topic in image.topics.values())
         return self._records_since_snapshot > max(SLOW_REPLAY_RECORDS, 2 * partitions)
 
     def save_snapshot(self, image: MetadataImage) -> SnapshotId:
-        """Write a snapshot of a committed image; may run beside appends, since images never change."""
+        """Write a snapshot of a committed image; may run concurrently with appends, since images are immutable."""
         snapshot = SnapshotId(image.offset + 1, image.epoch)
         bytes_before, records_before = self._bytes_since_snapshot, self._records_since_snapshot
         batches = encode_snapshot(
@@ -210,9 +210,9 @@ class MetadataLog:
         return snapshot
 
     def trim(self) -> None:
-        """Remove snapshots nobody needs and, beyond the retention, the segments that those kept cover.
+        """Delete old snapshots and, if the log exceeds its retention size, the segments that the kept snapshots cover.
 
-        The older of the kept ones keeps its log too, in case the newest turns out damaged.
+        The log after the oldest kept snapshot stays too, in case the newest one is damaged.
         """
         snapshots = newest_first(self._files.names(self.directory))
         for old in snapshots[SNAPSHOTS_KEPT:]:

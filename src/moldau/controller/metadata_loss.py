@@ -1,7 +1,7 @@
-"""Checks that the metadata log is complete: an empty or shortened one would turn every partition into a stray.
+"""Checks that the metadata log is complete: with an empty or truncated log every partition would become a stray.
 
-Pure. The manifests of the log directories remember how far the log was on disk (`log.directories.manifest`); partition
-folders prove that there was a cluster. Start at `metadata_loss`.
+Pure. The manifests of the log directories record up to which offset the log was on disk
+(`log.directories.manifest`); partition folders show that a cluster existed. Start at `metadata_loss`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _FEW = 3
 
 
 def recorded_end(manifests: Sequence[Manifest], metadata_epoch: int) -> int:
-    """The offset below which the metadata log was on disk; 0 where nobody knows, or another broker has run since."""
+    """The offset below which the metadata log was on disk; 0 if not recorded, or if another broker has run since."""
     return max((one.metadata_end_offset for one in manifests if not one.is_outdated(metadata_epoch)), default=0)
 
 
 def metadata_loss(directory: str, *, end_offset: int, recorded_end: int, partitions: Sequence[str]) -> str | None:
-    """What is wrong with a metadata log that ends at `end_offset`, and what to do; `None` when nothing is.
+    """Return the problem with a metadata log that ends at `end_offset` and how to fix it; `None` if there is none.
 
     `partitions` are the folders found in the log directories.
     """

@@ -1,8 +1,8 @@
-"""Placement: on which brokers the replicas of new partitions go.
+"""Placement: chooses the brokers for the replicas of new partitions.
 
-Racks take turns, and inside a rack brokers take turns, so that replicas spread over racks first and
-leaders spread over everything. Fenced brokers lead nothing and serve only where the others do not
-suffice. Pure: the caller brings the random numbers. Start at `place`.
+Round-robin over racks, and over the brokers inside a rack, so that replicas spread over racks first and
+leaders over all brokers. Fenced brokers are never leaders and are used only if there are too few
+others. Pure: the caller passes in the random generator. Start at `place`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class UsableBroker(NamedTuple):
 
 
 class InvalidReplicationFactorError(MoldauError):
-    """More replicas asked for than there are brokers to hold them."""
+    """More replicas were requested than there are brokers for them."""
 
     code = ErrorCode.INVALID_REPLICATION_FACTOR
 
@@ -32,7 +32,7 @@ class InvalidReplicationFactorError(MoldauError):
 def place(
     brokers: Iterable[UsableBroker], *, partitions: int, replication_factor: int, random: Random
 ) -> list[list[int]]:
-    """Return one replica list per partition, its first entry the leader-to-be."""
+    """Return one replica list per partition, whose first entry becomes the leader."""
     brokers = list(brokers)
     _check(brokers, replication_factor)
     racks = _racks(brokers, random)
@@ -50,7 +50,7 @@ def _check(brokers: Sequence[UsableBroker], replication_factor: int) -> None:
 
 
 class _Ring:
-    """Brokers in round-robin order; every call to `next_order` begins with the next one."""
+    """Brokers in round-robin order; each call to `next_order` starts at the next broker."""
 
     def __init__(self, node_ids: Sequence[int], start: int) -> None:
         self._node_ids = node_ids
@@ -70,7 +70,7 @@ class _Rack(NamedTuple):
 
 
 def _racks(brokers: Sequence[UsableBroker], random: Random) -> list[_Rack]:
-    """Brokers without a rack form one rack."""
+    """Group brokers by rack; those without a rack form one rack."""
     racks = []
     for name in sorted({broker.rack or "" for broker in brokers}):
         members = sorted(broker for broker in brokers if (broker.rack or "") == name)
@@ -84,7 +84,7 @@ def _racks(brokers: Sequence[UsableBroker], random: Random) -> list[_Rack]:
 
 
 def _replicas(racks: Sequence[_Rack], start: int, replication_factor: int) -> list[int]:
-    """Unfenced brokers of rack after rack first, then fenced ones likewise."""
+    """The replicas of one partition: unfenced brokers, rack by rack, then fenced ones in the same way."""
     ordered = [racks[(start + index) % len(racks)] for index in range(len(racks))]
     unfenced = _in_turns([rack.unfenced.next_order() for rack in ordered])
     fenced = _in_turns([rack.fenced.next_order() for rack in ordered])

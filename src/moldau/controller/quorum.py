@@ -1,8 +1,8 @@
 """The quorum: commits a controller's records.
 
-A controller hands records to a `Quorum` and gets them back committed: on a majority's disks, in one
+A controller passes records to a `Quorum`, which commits them: on the disks of a majority, in one
 order, written by the only leader of their epoch. `QuorumOfOne` is the smallest: one node, whose own disk
-is the majority. A replicated quorum takes its place behind the same three members.
+is the majority. A replicated quorum can replace it behind the same three members.
 Start at `Quorum`.
 """
 
@@ -25,7 +25,7 @@ __all__ = ["Committed", "Quorum", "QuorumOfOne"]
 
 class Committed(NamedTuple):
     offset: int
-    """Of the last record."""
+    """The offset of the last record."""
     epoch: int
 
 
@@ -41,7 +41,7 @@ class Quorum(Protocol):
         ...
 
     async def append(self, records: Sequence[MetadataRecord]) -> Committed:
-        """Commit records in their order; returns once they will survive."""
+        """Commit records in their order; returns once they are durable."""
         ...
 
 
@@ -65,11 +65,11 @@ class QuorumOfOne:
         return self.log.end_offset
 
     def known_epoch(self) -> int:
-        """The newest epoch that the files know of."""
+        """The newest epoch recorded in the files."""
         return max(load_quorum_state(self.log.partition.files, self.log.directory).leader_epoch, self.log.last_epoch)
 
     def claim(self) -> Committed:
-        """Open the next epoch: first in `quorum-state`, then as the epoch's first record (synced with the next)."""
+        """Start the next epoch: first in `quorum-state`, then as the epoch's first record (synced with the next)."""
         files, directory = self.log.partition.files, self.log.directory
         self._epoch = self.known_epoch() + 1
         state = QuorumState(self._epoch, self.node_id, self.node_id, self._directory_id)
@@ -78,14 +78,14 @@ class QuorumOfOne:
         return Committed(offset, self._epoch)
 
     async def append(self, records: Sequence[MetadataRecord]) -> Committed:
-        """Write and sync in a thread: a slow disk must not hold up clients. The controller makes one change at a time,
-        so no two appends meet."""
+        """Write and sync in a thread: a slow disk must not block clients. The controller makes one change at a time,
+        so appends never run concurrently."""
         offset = await asyncio.get_running_loop().run_in_executor(None, self._write, records)
         self._on_committed(offset)
         return Committed(offset, self._epoch)
 
     def append_now(self, records: Sequence[MetadataRecord]) -> Committed:
-        """Like `append`, before the loop runs."""
+        """Like `append`, for use before the event loop runs."""
         offset = self._write(records)
         self._on_committed(offset)
         return Committed(offset, self._epoch)
@@ -102,7 +102,7 @@ class QuorumOfOne:
         return offset
 
     def close(self) -> None:
-        """Wait for a change under way and close the log, which refuses all further ones. Off the loop."""
+        """Wait for a change in progress and close the log, which rejects all later changes. Call off the event loop."""
         with self._writing:
             self.log.partition.close()
 

@@ -1,4 +1,4 @@
-"""`quorum-state`: which leader and epoch this node last knew, kept so that an epoch is never used twice."""
+"""`quorum-state`: the last leader and epoch known to this node, saved so that an epoch is never used twice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class QuorumState(NamedTuple):
 
 
 def load_quorum_state(files: Files, directory: str) -> QuorumState:
-    """Read version 0 or 1 of the file; a missing one is the state before the first election."""
+    """Read version 0 or 1 of the file; if it is missing, return the state before the first election."""
     path = os.path.join(directory, FILE_NAME)
     try:
         content = json.loads(files.read_file(path))
@@ -37,7 +37,7 @@ def load_quorum_state(files: Files, directory: str) -> QuorumState:
 
 
 def save_quorum_state(files: Files, directory: str, state: QuorumState) -> None:
-    """On disk when this returns: acting on an epoch that could be forgotten would allow two leaders in it."""
+    """Save the state and sync it: using an epoch that can be lost in a crash could give it two leaders."""
     content = {
         "leaderId": state.leader_id,
         "leaderEpoch": state.leader_epoch,

@@ -1,12 +1,12 @@
-"""Which broker a cluster has: registrations and heartbeats, judged without I/O or clock.
+"""The registered broker of a cluster: checks registrations and heartbeats, without I/O or a clock.
 
-A registration point (`server.registration_point`) keeps a `Registrations`. What must survive its restart is a
-`RegisteredBroker` and the cluster id: `judge` proposes them, the caller saves them, and only then `accept` makes them
-count. Sessions are soft: a point that starts again gives the broker it knows a full session timeout to report.
+A registration point (`server.registration_point`) has a `Registrations`. A `RegisteredBroker` and the cluster id must
+survive its restart: `judge` returns them, the caller saves them, and only then `accept` makes them effective. Sessions
+are not saved: after a restart, the registered broker has a full session timeout to send a heartbeat.
 
-A cluster has one broker until partitions are replicated. Its metadata and its records live in that broker's log
-directories, so a broker with another id is refused even while the first is stopped: it would be another cluster
-under the same name. Start at `Registrations.judge`.
+A cluster has one broker until partitions are replicated. Its metadata and its records are in that broker's log
+directories, so a broker with another id is refused even while the first is stopped: it would be a different cluster
+with the same cluster id. Start at `Registrations.judge`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class RegisteredBroker(NamedTuple):
     broker_epoch: int
     cluster_id: str
     came_from: str
-    """The address the registration came from: where to find a broker that advertises no host."""
+    """The address the registration came from: used for a broker that advertises no host."""
 
 
 class HeartbeatReply(NamedTuple):
@@ -46,12 +46,12 @@ class Registrations:
     def judge(
         self, cluster_id: str, broker: BrokerRegistration, *, came_from: str, now_ms: int
     ) -> RegisteredBroker | ErrorCode:
-        """What to save and `accept` for this registration, or the error that refuses it. Changes nothing."""
+        """Return what to save and `accept` for this registration, or the error that rejects it. Changes nothing."""
         known = self.registered
         if not broker.log_dirs or len(set(broker.log_dirs)) != len(broker.log_dirs):
             return ErrorCode.INVALID_REGISTRATION
         if known is None:
-            # Nobody has used this point's own cluster id yet, so the first broker may bring the one it has.
+            # This point's own cluster id is still unused, so the first broker's cluster id is taken instead.
             return RegisteredBroker(broker, 0, cluster_id, came_from)
         if cluster_id != self.cluster_id:
             return ErrorCode.INCONSISTENT_CLUSTER_ID
@@ -64,7 +64,7 @@ class Registrations:
         return RegisteredBroker(broker, known.broker_epoch + 1, cluster_id, came_from)
 
     def accept(self, registered: RegisteredBroker, now_ms: int) -> None:
-        """Make a saved registration effective. A new process is fenced until it asks to serve."""
+        """Make a saved registration effective. A new process is fenced until it asks to be unfenced."""
         if self.registered is None or self.registered.broker.incarnation_id != registered.broker.incarnation_id:
             self.is_fenced = True
         self.cluster_id = registered.cluster_id
@@ -93,6 +93,6 @@ class Registrations:
 def _is_successor(known: BrokerRegistration, broker: BrokerRegistration) -> bool:
     """Whether this is the same process, or one that took over its log directories.
 
-    A log directory is locked by the process that uses it, so whoever has it now proves that the one before is gone.
+    A log directory is locked by the process that uses it, so a new process in it proves that the old one has ended.
     """
     return broker.incarnation_id == known.incarnation_id or bool(set(broker.log_dirs) & set(known.log_dirs))

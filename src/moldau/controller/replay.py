@@ -1,8 +1,8 @@
-"""Replay: records in, the next image and what changed out.
+"""Replay: applies records to an image and returns the next image with what changed.
 
-The only way metadata changes, whether records come from a snapshot, from the log at start or from the
-controller a moment ago. Maps are copied once per group of records, so a group of thousands costs little
-more than its records. Start at `replay_records`.
+All metadata changes go through it, whether the records come from a snapshot, from the log at startup or
+from the controller. Maps are copied once per group of records, so replaying a group of thousands stays cheap.
+Start at `replay_records`.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ Item = TypeVar("Item")
 
 @dataclass(slots=True)
 class ImageDelta:
-    """What a group of records did, for those who act on it: names, not states; the states are in `image`."""
+    """What a group of records changed, for subscribers: names only; the states are in `image`."""
 
     before: MetadataImage
     image: MetadataImage
     deleted_topics: list[TopicImage] = field(default_factory=list)
-    """As they were before; a topic deleted and made again under the same name is here and in `partitions`."""
+    """Their state before; a topic deleted and created again under the same name is here and in `partitions`."""
     partitions: set[TopicPartition] = field(default_factory=set)
-    """New or changed, and still there."""
+    """New or changed partitions that still exist."""
     configs: set[ConfigResource] = field(default_factory=set)
     brokers: set[int] = field(default_factory=set)
     features: set[str] = field(default_factory=set)
 
 
 def replay_records(image: MetadataImage, group: Iterable[MetadataRecord], *, offset: int, epoch: int) -> ImageDelta:
-    """Apply a group that ends at `offset`. A type this release does not know is a `LookupError`."""
+    """Apply a group that ends at `offset`. Raises `LookupError` for a record type this release does not know."""
     draft = _Draft(image)
     for record in group:
         _APPLY[type(record)](draft, record)
@@ -57,7 +57,7 @@ def replay_records(image: MetadataImage, group: Iterable[MetadataRecord], *, off
 
 
 class _Draft:
-    """An image being written: every map is the old one until somebody asks to change it."""
+    """An image being built: maps are copied on the first write, the others are shared with the old image."""
 
     def __init__(self, image: MetadataImage) -> None:
         self.before = image
@@ -85,7 +85,7 @@ class _Draft:
         return topic
 
     def partitions_of(self, topic: TopicImage) -> dict[int, PartitionImage]:
-        """The topic's partitions, to be changed."""
+        """The topic's partitions in the draft, as a dict that may be changed."""
         found = self._partitions.get(topic.name)
         if found is None:
             found = self._partitions[topic.name] = dict(topic.partitions)
@@ -138,7 +138,7 @@ def _partition_change(draft: _Draft, record: records.PartitionChangeRecord) -> N
 
 
 def apply_partition_change(partition: PartitionImage, record: records.PartitionChangeRecord) -> PartitionImage:
-    """A change that names a leader, even the present one, opens a new leader epoch."""
+    """Return the changed partition. A record that names a leader, even the current one, starts a new leader epoch."""
     keeps_leader = record.leader == NO_LEADER_CHANGE
     return PartitionImage(
         replicas=_given_or_present(record.replicas, partition.replicas),
@@ -162,7 +162,7 @@ def _given_or_present(given: tuple[Item, ...] | None, present: tuple[Item, ...])
 
 
 def _remove_topic(draft: _Draft, record: records.RemoveTopicRecord) -> None:
-    """A topic takes its settings with it; rules and quotas stay."""
+    """Remove a topic and its settings; ACLs and quotas stay."""
     topic = draft.topic(record.topic_id)
     if topic.name in draft.before.topics and draft.before.topics[topic.name].topic_id == record.topic_id:
         draft.delta.deleted_topics.append(draft.before.topics[topic.name])
@@ -266,7 +266,7 @@ def _producer_ids(draft: _Draft, record: records.ProducerIdsRecord) -> None:
     draft.next_producer_id = record.next_producer_id
 
 
-# --- records that stand for themselves --------------------------------------------------------------
+# --- records stored as they are ---------------------------------------------------------------------
 
 
 def _keep(key: Callable[[Any], tuple[Any, ...]]) -> Callable[[_Draft, Any], None]:
@@ -293,7 +293,7 @@ def _client_quota(draft: _Draft, record: records.ClientQuotaRecord) -> None:
 
 
 def _nothing(draft: _Draft, record: Any) -> None:
-    """Marks that say nothing about the cluster."""
+    """Ignore a record that does not change the image."""
 
 
 _APPLY: dict[type, Callable[[_Draft, Any], None]] = {

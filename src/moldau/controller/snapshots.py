@@ -2,8 +2,8 @@
 
     00000000000000001234-0000000005.checkpoint     everything below offset 1234, last epoch 5
 
-A header and a footer frame the records; a file without its footer was never finished and is passed
-over. Start at `encode_snapshot` and `decode_snapshot`.
+The records are between a header and a footer; a file without a footer is incomplete and is
+skipped. Start at `encode_snapshot` and `decode_snapshot`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _VERSION_0 = b"\0\0"
 
 class SnapshotId(NamedTuple):
     end_offset: int
-    """The first offset that is not contained."""
+    """The first offset after the snapshot."""
     epoch: int
 
 
@@ -69,7 +69,7 @@ def snapshot_name(snapshot: SnapshotId) -> str:
 
 
 def newest_first(names: Iterable[str]) -> list[SnapshotId]:
-    """The snapshots among the files of a folder."""
+    """The snapshots among the files of a folder, newest first."""
     found = [_NAME.fullmatch(name) for name in names]
     return sorted((SnapshotId(int(one[1]), int(one[2])) for one in found if one), reverse=True)
 
@@ -78,7 +78,7 @@ def newest_first(names: Iterable[str]) -> list[SnapshotId]:
 
 
 def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
-    """Records that, replayed onto nothing, give this image. metadata.version comes first, as Kafka expects."""
+    """Records that, replayed onto an empty image, give this image. metadata.version comes first, as Kafka expects."""
     for name in sorted(image.features, key=lambda one: (one != METADATA_VERSION, one)):
         yield FeatureLevelRecord(name=name, feature_level=image.features[name])
     yield from _broker_records(image)
@@ -139,7 +139,7 @@ def _partition_record(topic: TopicImage, number: int, partition: PartitionImage)
 def encode_snapshot(
     records: Iterable[MetadataRecord], *, epoch: int, last_timestamp_ms: int, now_ms: int
 ) -> Iterator[bytes]:
-    """Batches of a snapshot file in their order; offsets inside begin at 0."""
+    """Yield the batches of a snapshot file in order; their offsets start at 0."""
     header = _VERSION_0 + last_timestamp_ms.to_bytes(8, "big", signed=True) + b"\0"
     offset = 0
     for kind, value in ((ControlType.SNAPSHOT_HEADER, header),):
@@ -157,7 +157,7 @@ def encode_snapshot(
 
 
 def decode_snapshot(data: bytes) -> list[MetadataRecord]:
-    """Read a snapshot file; raises `MalformedRecordError` where it is not whole."""
+    """Read a snapshot file; raises `MalformedRecordError` if it is incomplete or damaged."""
     records: list[MetadataRecord] = []
     kinds: list[int] = []
     for header, batch in split_batches(data):

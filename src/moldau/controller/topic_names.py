@@ -16,7 +16,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 
 def check_topic_name(name: str) -> None:
-    """Raise `RefusedError` for a name no topic can have. Names become folders, hence the limits."""
+    """Raise `RefusedError` for an invalid name. Names are used as folder names, hence the limits."""
     problem = _problem(name)
     if problem is not None:
         raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {problem}")
@@ -35,7 +35,7 @@ def _problem(name: str) -> str | None:
 
 
 def first_collision(name: str, others: Iterable[str]) -> str | None:
-    """The first of `others` that becomes the same metric name, where '.' turns into '_'."""
+    """The first of `others` with the same metric name, in which '.' is replaced by '_'."""
     if "." not in name and "_" not in name:
         return None
     metric = name.replace(".", "_")

@@ -1,6 +1,6 @@
-"""Topics: what creating, growing and deleting them takes, decided from the image alone.
+"""Topics: decides from the image alone which records are needed to create, grow and delete them.
 
-Each function returns the records to commit and, item by item, the answer to give once they are
+Each function returns the records to commit and, for each item, the result to return once they are
 committed. Nothing is changed here. Start at `decide_topic_creation`.
 """
 
@@ -61,13 +61,13 @@ class NewTopic(NamedTuple):
 class MorePartitions(NamedTuple):
     name: str
     total: int
-    """The total after the change."""
+    """The partition count after the change."""
     assignments: tuple[tuple[int, ...], ...] | None = None
-    """Replicas of each new partition, or `None` to have them placed."""
+    """Replicas of each new partition, or `None` to let the controller place them."""
 
 
 class TopicRef(NamedTuple):
-    """A topic by name or by id, as DeleteTopics v6 has it."""
+    """A topic by name or by id, as in DeleteTopics v6."""
 
     name: str | None
     topic_id: uuid.UUID | None = None
@@ -102,7 +102,7 @@ def decide_topic_creation(
     random: Random,
     new_id: Callable[[], uuid.UUID] = random_uuid,
 ) -> TopicDecision:
-    """Create each topic that can be; the others are answered with the reason."""
+    """Create each valid topic; the result of an invalid one has the error."""
     decision = TopicDecision([], [])
     asked = Counter(topic.name for topic in topics)
     metric_names = _metric_names(image) if any("." in name or "_" in name for name in asked) else {}
@@ -129,7 +129,7 @@ def decide_topic_creation(
 
 
 def _each_once(topics: Sequence[Named]) -> Iterable[Named]:
-    """A name asked for twice is answered once."""
+    """The topics without duplicate names; the last one of a name counts."""
     return {topic.name: topic for topic in topics}.values()
 
 
@@ -256,7 +256,7 @@ def _new_partition(
 
 
 def _directory(broker: BrokerImage) -> uuid.UUID | None:
-    """A broker with one folder leaves no choice; one with several says later which it took."""
+    """The broker's log directory if it has only one; a broker with several reports its choice later."""
     return broker.log_dirs[0] if len(broker.log_dirs) == 1 else None
 
 

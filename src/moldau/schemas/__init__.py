@@ -1,5 +1,5 @@
-"""Schemas: what Avro, JSON Schema and Protobuf texts say, whether one may follow another, and values in their formats.
+"""Schemas: parses Avro, JSON Schema and Protobuf texts, checks compatibility, and encodes and decodes values.
 
-Pure: texts and bytes in, answers out. Who keeps schemas and gives them ids is `registry`'s business.
+Pure: works on texts and bytes, without I/O. `registry` stores schemas and assigns their ids.
 Start at `schema.parse`, then `compatibility.check`, then `values`.
 """

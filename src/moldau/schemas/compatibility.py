@@ -1,6 +1,6 @@
-"""Whether a schema may follow the ones before it, at each of the seven levels.
+"""Checks whether a schema is compatible with the previous versions, at each of the seven levels.
 
-Pure: the registry decides which versions count and what the level is. Start at `check`.
+Pure: the registry chooses the versions to compare with and the level. Start at `check`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class UnknownCompatibilityLevelError(SchemaError):
-    """A compatibility level that is none of the seven."""
+    """A compatibility level that does not exist."""
 
     def __init__(self, name: str) -> None:
         known = ", ".join(level.lower() for level in CompatibilityLevel)
@@ -50,7 +50,7 @@ class CompatibilityLevel(StrEnum):
 
     @classmethod
     def of(cls, name: str) -> CompatibilityLevel:
-        """The level of that name, in any case."""
+        """The level with that name, which may be in upper or lower case."""
         try:
             return cls(name.upper())
         except ValueError:
@@ -58,7 +58,7 @@ class CompatibilityLevel(StrEnum):
 
     @property
     def is_transitive(self) -> bool:
-        """Whether every old version counts, not the latest only."""
+        """Whether all old versions are checked, not only the latest."""
         return self.value.endswith("_TRANSITIVE")
 
     @property
@@ -73,10 +73,10 @@ class CompatibilityLevel(StrEnum):
 
 
 class CompatibilityPolicy(StrEnum):
-    """How JSON Schema's open objects are judged; Avro and Protobuf know one way only.
+    """How open objects of JSON Schema are compared; no effect on Avro and Protobuf.
 
-    Under LENIENT a property may be added to an object that said nothing about further properties.
-    LOGICAL is accepted and judged as STRICT.
+    LENIENT allows adding a property to an object that did not restrict further properties.
+    LOGICAL is accepted and treated as STRICT.
     """
 
     STRICT = "STRICT"
@@ -91,10 +91,10 @@ def check(
     *,
     policy: CompatibilityPolicy = CompatibilityPolicy.STRICT,
 ) -> list[Incompatibility]:
-    """Return what forbids `new` after `previous`, newest first; an empty list means it may follow.
+    """Return why `new` is incompatible with `previous` (newest first); an empty list means that it is compatible.
 
-    The first of the previous schemas that is at odds with the new one ends the search; `against` in the
-    findings is its index. All comparisons share one effort, so that many versions do not multiply its limit.
+    The search ends at the first previous schema that is incompatible; `against` in the findings is its
+    index. All comparisons share one effort, so that many versions do not multiply its limit.
     """
     checked = Check(level, new, policy)
     for index, old in enumerate(previous if level.is_transitive else previous[:1]):
@@ -105,14 +105,14 @@ def check(
 
 
 class Check:
-    """A new schema that is held against previous ones, one by one."""
+    """Compares a new schema with previous ones, one by one."""
 
     def __init__(self, level: CompatibilityLevel, new: ParsedSchema, policy: CompatibilityPolicy) -> None:
         self._level, self._new, self._policy = level, new, policy
         self._effort = Effort()
 
     def against(self, old: ParsedSchema) -> list[Incompatibility]:
-        """Why the new schema may not follow this one."""
+        """Return why the new schema is incompatible with this one."""
         found = _against(self._level, self._new, old, self._policy, self._effort)
         self._effort.refill()
         return found

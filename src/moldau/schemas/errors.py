@@ -1,4 +1,4 @@
-"""What can go wrong with a schema, or with a value that should fit one. Start at `SchemaError`."""
+"""Errors about invalid schemas, and about values that do not fit their schema. Start at `SchemaError`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ __all__ = ["InvalidSchemaError", "InvalidValueError", "SchemaError", "UnknownSch
 
 
 class SchemaError(MoldauError):
-    """Base of what this package raises on purpose."""
+    """Base of the errors that this package raises."""
 
     code = ErrorCode.INVALID_RECORD
 
 
 class InvalidSchemaError(SchemaError):
-    """A text that is no schema of its type; the message says where and what would be right."""
+    """A text that is not a valid schema of its type; the message says where it is wrong and what is expected."""
 
 
 class UnknownSchemaTypeError(InvalidSchemaError):
@@ -25,4 +25,4 @@ class UnknownSchemaTypeError(InvalidSchemaError):
 
 
 class InvalidValueError(SchemaError):
-    """A value, or its bytes, that does not fit its schema."""
+    """A value, or an encoded value, that does not fit its schema."""

@@ -1,7 +1,7 @@
-"""What a comparison found so far, in a form that can be handed up and shared without copying.
+"""The findings of a comparison, in a form that can be returned and shared without copying.
 
 Types may use one another many times. If every use copied the findings of the type below it, their number would
-double with each level, and a schema of two kilobytes would fill the memory. So findings form a graph: joining two
+double with each level, and a schema of two kilobytes would use up all memory. So findings form a graph: joining two
 of them makes a node with two edges, and `distinct` visits each node once. Start at `Findings`.
 """
 
@@ -16,7 +16,7 @@ __all__ = ["NOTHING", "Findings", "join_findings"]
 
 
 class Findings:
-    """Immutable. True when there is at least one finding."""
+    """A graph of findings. Immutable; true if there is at least one finding."""
 
     __slots__ = ("_parts",)
 

@@ -1,7 +1,7 @@
-"""Which schemas are the same one: a digest over text, references, metadata and rules, and the guid made of it.
+"""The identity of schemas: a digest of text, references, metadata and rules, and the guid made from it.
 
-Every registry that stores the same schema arrives at the same guid, which is what lets it travel with data
-between clusters. Start at `digest`.
+Every registry computes the same guid for the same schema, so that data can carry it from cluster to
+cluster. Start at `digest`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["SchemaReference", "digest", "guid"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class SchemaReference:
-    """A schema's name for another, and where a registry keeps that one."""
+    """A schema's name for another schema, with the subject and version under which a registry has it."""
 
     name: str
     """Avro: a full name. JSON Schema: the text of a `$ref`. Protobuf: the path of an import."""
@@ -32,9 +32,9 @@ def digest(
     metadata: Mapping[str, Any] | None = None,
     rule_set: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """Sixteen bytes that two schemas share exactly when a registry should give them one id.
+    """Sixteen bytes that are equal for two schemas exactly if a registry should give them the same id.
 
-    `metadata` and `rule_set` are the registry's JSON objects; none at all differs from an empty one.
+    `metadata` and `rule_set` are the registry's JSON objects; `None` differs from an empty one.
     """
     hashed = hashlib.md5(text.encode(), usedforsecurity=False)
     for reference in references:
@@ -48,7 +48,7 @@ def digest(
 
 
 def guid(digest: bytes) -> str:
-    """The digest as a UUID's text, as data in header transport names its schema."""
+    """The digest as a UUID's text, which identifies the schema in header transport."""
     return str(UUID(bytes=digest))
 
 

@@ -1,7 +1,7 @@
-"""What a comparison of two schemas reports.
+"""The finding type that comparisons of two schemas report.
 
 Start at `Incompatibility`; the comparisons are `avro.compatibility`, `json_schema` and `protobuf`,
-`compatibility` picks the right one.
+`compatibility` chooses between them.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ class Incompatibility:
 
     schema_type: SchemaType
     error_type: str
-    """The rule that is broken, by the registry's name for it, such as `TYPE_MISMATCH`."""
+    """The registry's name of the broken rule, such as `TYPE_MISMATCH`."""
 
     path: str
-    """Where: `/fields/2/type` in Avro, `#/properties/age` in JSON Schema, `#/Person/2` (tag) in Protobuf."""
+    """The location: `/fields/2/type` in Avro, `#/properties/age` in JSON Schema, `#/Person/2` (tag) in Protobuf."""
 
     description: str
-    """A sentence that names the field and says which of the two schemas lacks what."""
+    """A sentence that names the field and the difference between the two schemas."""
 
     additional_info: str | None = None
     """The name, symbols or types the rule is about (Avro only)."""
 
     against: int = 0
-    """Which of the previous schemas it was found against, as an index into what `check` was given."""
+    """The index of the incompatible schema in the list of previous schemas given to `check`."""
 
     @staticmethod
     def of(
         schema_type: SchemaType, error_type: str, path: str, description: str, additional_info: str | None = None
     ) -> Incompatibility:
-        """A finding whose texts are cut: names and paths may be as long as the schema itself."""
+        """A finding with shortened texts: names and paths may be as long as the schema itself."""
         info = None if additional_info is None else shorten(additional_info)
         return Incompatibility(schema_type, error_type, shorten(path), shorten(description, _MAX_DESCRIPTION), info)
 
@@ -51,7 +51,7 @@ class Incompatibility:
 
     @property
     def message(self) -> str:
-        """The line a registry shows for it."""
+        """The message that a registry returns for it."""
         if not self.error_type:
             return self.description
         if self.schema_type is SchemaType.AVRO:
@@ -65,14 +65,14 @@ class Incompatibility:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """What to call the two schemas in a sentence; for FORWARD the old one is the reader."""
+    """The words for the two schemas in a sentence; for FORWARD the old one is the reader."""
 
     reader: str
     writer: str
 
 
 def shorten(text: str, limit: int = _MAX_PATH) -> str:
-    """The beginning and the end of a long text; a path that is extended and shortened in turn stays short."""
+    """The beginning and the end of a long text; a path that is repeatedly extended and shortened stays short."""
     if len(text) <= limit:
         return text
     half = limit // 2

@@ -1,7 +1,7 @@
 """JSON as schemas use it: read with limits, written compactly with the order of keys kept.
 
-Numbers are written as Java's libraries write them (`1.0E10`, not `1e+10`), so that a text a Java
-registry stored comes back unchanged. Start at `load`; `render` is its inverse.
+Numbers are written as Java's libraries write them (`1.0E10`, not `1e+10`), so that a text stored by a
+Java registry is returned unchanged. Start at `load`; `render` is its inverse.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ __all__ = ["MAX_NESTING", "Json", "load", "nesting", "render", "sorted_keys"]
 Json: TypeAlias = Any
 
 MAX_NESTING: Final = 300
-"""Deepest nesting of objects and arrays in a schema's text; deeper ones are refused, so no reader overflows."""
+"""Deepest nesting of objects and arrays in a schema's text; deeper ones are rejected to avoid stack overflows."""
 
 
 _MAX_DIGITS: Final = 1000
 
 
 def load(text: str, what: str = "schema", error_type: type[SchemaError] = InvalidSchemaError) -> Json:
-    """Return the value of a JSON text; NaN, lone surrogates, too deep nesting and trailing text are refused."""
+    """Return the value of a JSON text; NaN, lone surrogates, too deep nesting and trailing text are rejected."""
     try:
         text.encode()
         value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole)
@@ -46,7 +46,7 @@ def load(text: str, what: str = "schema", error_type: type[SchemaError] = Invali
 
 
 def nesting(value: Json) -> int:
-    """How many objects and arrays lie inside one another at the deepest place, counted without recursion."""
+    """The maximum nesting depth of objects and arrays, computed without recursion."""
     depth = 0
     level = [value] if isinstance(value, dict | list) else []
     while level:
@@ -67,7 +67,7 @@ def render(value: Json) -> str:
 
 
 def sorted_keys(value: Json) -> Json:
-    """The same value with the keys of every object in order, for texts that shall not depend on it."""
+    """The same value with the keys of every object sorted, for texts that must not depend on key order."""
     if isinstance(value, dict):
         return {key: sorted_keys(value[key]) for key in sorted(value)}
     if isinstance(value, list):

@@ -1,7 +1,8 @@
-"""Comparing two graphs of types that may contain themselves, each pair once and not forever.
+"""Compares two graphs of types that may be recursive, without endless recursion.
 
-A pair under way counts as compatible: a recursive type is if everything else about it is. When a pair turns
-out not to be, what was concluded meanwhile may rest on that guess and is forgotten. Start at `Pairs.compare`.
+A pair whose comparison is in progress counts as compatible: a recursive type is compatible if everything else in
+it is. If a pair turns out to be incompatible, the results found in the meantime may depend on that assumption and
+are discarded. Start at `Pairs.compare`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _CHARACTERS_PER_STEP: Final = 100
 
 
 class Effort:
-    """Counts the steps of a comparison (some ten microseconds each) and ends one that was made to take forever."""
+    """Counts the steps of a comparison (about ten microseconds each) and aborts one that takes too many."""
 
     def __init__(self, limit: int = 300_000) -> None:
         self._left = limit
@@ -30,23 +31,23 @@ class Effort:
             raise InvalidSchemaError("the schemas are too large or too entangled to be compared")
 
     def spend_on_text(self, characters: int) -> None:
-        """Text takes time to write and memory to keep, findings above all."""
+        """Count steps for a text: texts, above all in findings, need time and memory."""
         self.spend(1 + characters // _CHARACTERS_PER_STEP)
 
     def refill(self) -> None:
-        """Allow some more steps: another of many previous schemas is looked at."""
+        """Allow some more steps for the next of many previous schemas."""
         self._left += _MORE_PER_SCHEMA
 
 
 class Pairs:
-    """What is known about pairs of types in the course of one comparison."""
+    """The results for pairs of types during one comparison."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, Findings] = {}
         self._guessed: list[Hashable] = []
 
     def compare(self, pair: Hashable, compare: Callable[[], Findings]) -> Findings:
-        """Return what `compare` finds about a pair, calling it at most once for each."""
+        """Return the findings of `compare` for a pair; it is called only if there is no result for the pair yet."""
         known = self._known.get(pair)
         if known is not None:
             return known

@@ -1,4 +1,4 @@
-"""What every schema can do once parsed, whatever its format. The front door is `schema`; start at `ParsedSchema`."""
+"""The interface of parsed schemas of all formats. The entry point is `schema`; start at `ParsedSchema`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SchemaType(StrEnum):
 
     @classmethod
     def of(cls, name: str | None) -> SchemaType:
-        """The type of that name in any case; none at all means AVRO, as in requests of old clients."""
+        """The type with that name, in upper or lower case; no name means AVRO, as in requests of old clients."""
         if not name:
             return cls.AVRO
         try:
@@ -30,7 +30,7 @@ class SchemaType(StrEnum):
 
 
 class ParsedSchema(Protocol):
-    """A schema that was understood. Two are equal when type, canonical text and references are."""
+    """A parsed schema. Two are equal if type, canonical text and references are equal."""
 
     @property
     def schema_type(self) -> SchemaType:
@@ -39,7 +39,7 @@ class ParsedSchema(Protocol):
 
     @property
     def canonical(self) -> str:
-        """The text a registry stores: one spelling for all texts that differ in white space and quoting only."""
+        """The text a registry stores: the same for all texts that differ only in white space and quoting."""
         ...
 
     @property
@@ -49,26 +49,26 @@ class ParsedSchema(Protocol):
 
     @property
     def name(self) -> str | None:
-        """What the record name strategy calls it: record's or message's full name, JSON Schema's title."""
+        """The name used by the record name strategy: full name of the record or message, title of a JSON Schema."""
         ...
 
     @property
     def top_level_fields(self) -> frozenset[str]:
-        """The names of the fields that values of it have at the top; none when they have no fields."""
+        """The names of the top-level fields of its values; empty if they have no fields."""
         ...
 
     def check_field_names(self) -> None:
-        """Raise `InvalidSchemaError` for names that registries keep to themselves (properties that begin with `$$`)."""
+        """Raise `InvalidSchemaError` for names that registries reserve (properties that begin with `$$`)."""
         ...
 
     def normalized(self) -> ParsedSchema:
-        """The same schema with everything that has no meaning (order of keys, of imports…) put in one order."""
+        """The same schema with everything whose order has no meaning (keys, imports…) sorted."""
         ...
 
     def rendered(self, format: str | None) -> str:
-        """The text in one of the type's formats (`resolved`, `serialized`…); an unknown one means canonical."""
+        """The text in one of the type's formats (`resolved`, `serialized`…); the canonical text if it is unknown."""
         ...
 
 
 References: TypeAlias = Mapping[str, "str | ParsedSchema"]
-"""Other schemas by the name the referring text uses. Texts may refer to the ones before them."""
+"""Other schemas by the name that the referring text uses. Texts may refer to the ones before them."""

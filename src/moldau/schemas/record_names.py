@@ -1,7 +1,7 @@
-"""What records of a schema may be called where subjects are named after them, told by the schema's text alone.
+"""The record names of a schema, for subjects named after them, read from the schema's text alone.
 
-References are not needed and nothing is checked: the text comes from a registry, which did both. The front door to
-schemas is `schema`; start at `record_names`.
+References are not resolved and nothing is validated: the text comes from a registry, which did both. The entry point
+to schemas is `schema`; start at `record_names`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _AVRO_UNNAMED = frozenset(
 def record_names(schema_type: SchemaType, text: str) -> frozenset[str]:
     """Full names of an Avro type or of the branches of a union, the title of a JSON Schema, all messages of a file.
 
-    None for a text that cannot be read, and for schemas that have no names.
+    Empty for a text that cannot be parsed, and for schemas without names.
     """
     try:
         if schema_type is SchemaType.PROTOBUF:

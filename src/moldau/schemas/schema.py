@@ -1,6 +1,6 @@
-"""The front door: a schema's text becomes a `ParsedSchema`, whatever its type.
+"""The entry point: parses a schema's text, of any type, into a `ParsedSchema`.
 
-Whether it may follow another is `compatibility`; ids, versions and subjects are a registry's. Start at `parse`.
+`compatibility` compares schemas; a registry manages ids, versions and subjects. Start at `parse`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ def parse(
 ) -> ParsedSchema:
     """Return the schema that `text` describes, or raise `InvalidSchemaError` with the place and the reason.
 
-    `references` holds the schemas the text refers to by the name it uses for them: texts in the order in
-    which they build on one another, or schemas parsed before. `validate=False` skips what readers of old
-    logs must forgive: defaults that do not fit their types.
+    `references` are the schemas the text refers to, by the name it uses for them: parsed schemas, or texts in
+    an order in which each comes after those it refers to. `validate=False` skips checks that schemas in old logs
+    may fail, such as defaults that do not fit their types.
     """
     match SchemaType.of(schema_type):
         case SchemaType.AVRO:

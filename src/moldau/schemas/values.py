@@ -1,7 +1,7 @@
-"""Values as registered data carries them: a magic byte, the schema's id, and a body in the schema's format.
+"""Values in the registry's wire format: a magic byte, the schema's id, and a body in the schema's format.
 
-The codecs turn values into bodies and back, `encode_text` and `decode_text` the JSON that the console tools read
-and print. Where ids come from is `registry`'s and its clients' business. Start at `codec_of` and `frame_value`.
+The codecs encode values to bodies and decode them; `encode_text` and `decode_text` use the JSON that the console
+tools read and print. Ids come from `registry` and its clients. Start at `codec_of` and `frame_value`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _GUID_MAGIC: Final = 1
 
 
 class ValueCodec(Protocol):
-    """Values of one schema to bytes and back."""
+    """Encodes and decodes values of one schema."""
 
     def encode(self, value: Any) -> bytes:
-        """The body of a value; raises `InvalidValueError` when it does not fit the schema."""
+        """The body of a value; raises `InvalidValueError` if it does not fit the schema."""
         ...
 
     def decode(self, body: bytes) -> Any:
-        """The value of a body; raises `InvalidValueError` for bytes that are none."""
+        """The value of a body; raises `InvalidValueError` for bytes that are not a value of the schema."""
         ...
 
     def encode_text(self, text: str) -> bytes:
@@ -47,7 +47,7 @@ class ValueCodec(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a record's key or value consists of. Exactly one of the two names of its schema is set."""
+    """A record's key or value, split into body and schema. Either `schema_id` or `guid` is set."""
 
     body: bytes
     schema_id: int | None = None
@@ -55,8 +55,8 @@ class Frame:
 
 
 def codec_of(schema: ParsedSchema, *, reader: ParsedSchema | None = None, message: str | None = None) -> ValueCodec:
-    """The codec of a schema. `reader` (Avro) is the schema to see decoded values as, `message` (Protobuf) the
-    type to encode, by full name; the schema's first message unless given."""
+    """The codec of a schema. `reader` (Avro) is the schema that decoded values are converted to, `message` (Protobuf)
+    the full name of the type to encode, by default the schema's first message."""
     match schema:
         case AvroSchema():
             if reader is not None and not isinstance(reader, AvroSchema):
@@ -77,7 +77,7 @@ def frame_value(schema_id: int, body: bytes) -> bytes:
 
 
 def parse_frame(payload: bytes) -> Frame:
-    """Take a record's key or value apart; raises `InvalidValueError` when it does not name its schema."""
+    """Split a record's key or value; raises `InvalidValueError` if it does not name its schema."""
     if len(payload) >= 5 and payload[0] == _ID_MAGIC:
         return Frame(payload[5:], schema_id=int.from_bytes(payload[1:5], "big"))
     if len(payload) >= 17 and payload[0] == _GUID_MAGIC:

@@ -1,1 +1,1 @@
-"""Avro schemas: types, parser, printer, defaults and the rules of resolution. Start at `schema.parse_avro`."""
+"""Avro schemas: types, parser, printer, defaults and compatibility rules. Start at `schema.parse_avro`."""

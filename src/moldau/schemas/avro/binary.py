@@ -1,7 +1,7 @@
-"""Avro's binary encoding, low down: numbers, and a reader of bytes that believes no length it has not checked.
+"""Avro's low-level binary encoding: numbers, and a byte reader that checks every length.
 
-Start at `BinaryReader`; `skip` walks over a whole value, which is how data is looked at before a faster reader
-without limits gets it.
+Start at `BinaryReader`; `skip` walks over a whole value, to check data before a faster reader without limits
+decodes it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from moldau.schemas.errors import InvalidValueError
 __all__ = ["MAX_DEPTH", "BinaryReader", "long_bytes", "skip"]
 
 MAX_DEPTH: Final = 150
-"""Deepest nesting of a value; a recursive type allows any, a stack does not."""
+"""The maximum nesting of a value: a recursive type has no limit, but the stack has."""
 
 _MAX_EMPTY_ITEMS: Final = 100_000
-"""Items of an array that take no bytes at all, as nulls do: their number is nothing but a claim."""
+"""The maximum number of items that take no bytes, such as nulls: the data may claim any number of them."""
 
 
 class BinaryReader:
@@ -77,7 +77,7 @@ class BinaryReader:
         return float(struct.unpack("<d", self.take(8))[0])
 
     def blocks(self) -> Iterator[None]:
-        """Yield once for each item of an array or map: counts come in blocks, the last of which is empty."""
+        """Yield once for each item of an array or map: items are in blocks with a count, and a count of 0 ends them."""
         while count := self.long():
             if count < 0:
                 self.long()
@@ -95,7 +95,7 @@ class BinaryReader:
 
 
 def long_bytes(value: int) -> bytes:
-    """A number in Avro's variable length: small ones of either sign are short."""
+    """A number in Avro's variable-length encoding: small numbers of either sign are short."""
     value = (value << 1) ^ (value >> 63)
     parts = bytearray()
     while value > 0x7F:
@@ -106,7 +106,7 @@ def long_bytes(value: int) -> bytes:
 
 
 def skip(reader: BinaryReader, avro_type: AvroType, depth: int = 0) -> None:
-    """Go past one value of a type; raise where a value of it cannot be."""
+    """Skip one value of a type; raises `InvalidValueError` if the data is invalid."""
     if depth > MAX_DEPTH:
         raise InvalidValueError(f"the Avro data is nested more than {MAX_DEPTH} levels deep")
     match avro_type:

@@ -1,7 +1,7 @@
-"""Avro values to bytes and back, by fastavro; data it could stumble over is walked through first.
+"""Encodes and decodes Avro values with fastavro; data that could crash fastavro is checked first.
 
-fastavro follows a recursive type as deep as the data says and builds an array as long as the data claims, down to
-the end of the process. Start at `AvroCodec`.
+fastavro recurses as deep as the data says and builds arrays as long as the data claims, which can crash the
+process. Start at `AvroCodec`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["AvroCodec"]
 
 
 class AvroCodec:
-    """Encodes with a schema; decodes what was written with it, as another one (`reader`) sees it if one is given."""
+    """Encodes and decodes values of a schema; if `reader` is given, decoded values are converted to that schema."""
 
     def __init__(self, schema: AvroSchema, *, reader: AvroSchema | None = None) -> None:
         self._schema = schema
         self._reader = reader
         self._is_bare_bytes = isinstance(schema.type, Primitive) and schema.type.kind == "bytes"
-        """A schema of nothing but bytes: the record's bytes are the value, without a length before it."""
+        """Whether the schema is just `bytes`: the record's bytes are then the value, without a length prefix."""
 
     def encode(self, value: Any) -> bytes:
         if self._is_bare_bytes:
@@ -40,7 +40,7 @@ class AvroCodec:
         if self._needs_a_look and nesting(value) > MAX_DEPTH:
             raise InvalidValueError(f"the value is nested more than {MAX_DEPTH} levels deep")
         parsed, output = self._parsed, io.BytesIO()
-        # As `_call_fastavro`, in place: pipelines come here for every record.
+        # `_call_fastavro` inlined for speed: pipelines call this for every record.
         try:
             fastavro.schemaless_writer(output, parsed, value)
         except Exception as error:
@@ -89,7 +89,7 @@ def _for_fastavro(avro_type: AvroType) -> Any:
 
 
 def _call_fastavro(problem: str, action: Callable[[], Any], subject: str = "the value") -> Any:
-    """fastavro answers what does not fit with whatever its code ran into."""
+    """Call `action` and raise any exception as `InvalidValueError`: fastavro raises exceptions of many types."""
     try:
         return action()
     except Exception as error:
@@ -107,7 +107,7 @@ def _bytes_only(value: Any) -> bytes:
 
 
 def _is_recursive_or_has_empty_items(root: AvroType) -> bool:
-    """Whether a few bytes could stand for a value of any depth or length."""
+    """Whether a few bytes could encode a value of any depth or length."""
     finished: set[int] = set()
 
     def visit(avro_type: AvroType, above: frozenset[int]) -> bool:
@@ -135,7 +135,7 @@ def _is_recursive_or_has_empty_items(root: AvroType) -> bool:
 
 
 def _may_be_empty(avro_type: AvroType, above: frozenset[int]) -> bool:
-    """Whether values of a type may take no bytes."""
+    """Whether values of a type may be encoded as zero bytes."""
     match avro_type:
         case Primitive(kind):
             return kind == "null"

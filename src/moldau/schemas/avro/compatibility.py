@@ -1,7 +1,7 @@
-"""Whether a reader of one Avro schema understands data of another: the specification's schema resolution.
+"""Whether data of one Avro schema can be read with another: the specification's schema resolution.
 
 Names are compared without their namespace, full names only through aliases; logical types, documentation,
-order and custom attributes play no part. Start at `differences`.
+order and custom attributes are ignored. Start at `differences`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PROMOTIONS: Final = {
     "string": frozenset({"bytes"}),
     "bytes": frozenset({"string"}),
 }
-"""What else a reader of each primitive type takes."""
+"""The other types that a reader of each primitive type accepts."""
 
 
 def differences(reader: AvroType, writer: AvroType, sides: Sides, effort: Effort) -> list[Incompatibility]:
@@ -50,7 +50,7 @@ def differences(reader: AvroType, writer: AvroType, sides: Sides, effort: Effort
 
 
 class _Comparison:
-    """One comparison, with what it already knows about pairs of types."""
+    """One comparison, with its results for pairs of types."""
 
     def __init__(self, sides: Sides, effort: Effort) -> None:
         self._sides = sides
@@ -89,7 +89,7 @@ class _Comparison:
         return self._type_mismatch(_describe_type(reader), _describe_type(writer), path)
 
     def _written_union(self, reader: AvroType, writer: Union, path: str) -> Findings:
-        """Any branch may have been written, so the reader must take each of them."""
+        """Compare with a writer's union: data may be of any branch, so the reader must accept all of them."""
         found: list[Findings] = []
         for position, branch in enumerate(writer.branches):
             if isinstance(reader, Union):
@@ -99,7 +99,7 @@ class _Comparison:
         return join_findings(found)
 
     def _read_union(self, reader: Union, writer: AvroType, path: str) -> Findings:
-        """One branch that takes the written type is enough."""
+        """Compare with a reader's union: one branch that accepts the written type is enough."""
         branches = self._branches.get(id(reader))
         if branches is None:
             branches = self._branches[id(reader)] = _Branches(reader)
@@ -196,7 +196,7 @@ def _same_name(reader: Named, writer: Named) -> bool:
 
 
 class _Branches:
-    """A union's branches by what they may read: in a wide union looking at all of them, for all, takes too long."""
+    """A union's branches, indexed by the types they may read: comparing all pairs of large unions takes too long."""
 
     def __init__(self, union: Union) -> None:
         self._by_key: dict[tuple[str, str], list[AvroType]] = {}
@@ -205,7 +205,7 @@ class _Branches:
                 self._by_key.setdefault(key, []).append(branch)
 
     def likely(self, writer: AvroType) -> Iterator[AvroType]:
-        """The branches that read the written type, unless something inside them is at odds."""
+        """The branches that can read the written type, unless they are incompatible inside."""
         keys = [(writer.kind, "")]
         if isinstance(writer, Record | Enum | Fixed):
             keys = [(writer.kind, writer.full_name.rpartition(".")[2]), (f"{writer.kind} alias", writer.full_name)]

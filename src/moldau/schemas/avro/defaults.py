@@ -1,6 +1,6 @@
-"""Whether the defaults of a schema's fields fit their types: a reader would trip over one that does not.
+"""Checks that the defaults of a schema's fields fit their types: otherwise a reader would fail.
 
-A union's default must fit its first branch, which is what readers of every Avro version agree on.
+A union's default must fit its first branch, which readers of all Avro versions support.
 Start at `check_defaults`.
 """
 
@@ -29,7 +29,7 @@ def check_defaults(named: Iterable[Named]) -> None:
 
 
 def fits(value: Json, avro_type: AvroType) -> bool:
-    """Whether a default written as `value` is one of `avro_type`. Recursive as the value is, not as the type."""
+    """Whether the default `value` fits `avro_type`. Recurses as deep as the value, not as the type."""
     match avro_type:
         case Primitive(kind):
             return _fits_primitive(value, kind)
@@ -67,7 +67,7 @@ def _fits_primitive(value: Json, kind: str) -> bool:
 
 
 def _is_bytes(value: Json) -> bool:
-    """Bytes are written as text whose characters stand for the byte of the same number."""
+    """Whether a value is bytes, written as text: each character is the byte with the same number."""
     return isinstance(value, str) and all(ord(character) < 256 for character in value)
 
 

@@ -1,4 +1,4 @@
-"""Avro's JSON encoding: what the console tools read and print, where a union's value says which branch it is.
+"""Avro's JSON encoding, which the console tools read and print; a union's value names its branch.
 
 `{"name": {"string": "Ada"}, "photo": null}` for two unions with null. Every field is written, bytes are
 characters up to 255, and logical types are the numbers they are stored as. Start at `to_binary`.
@@ -177,7 +177,7 @@ def _read_primitive(reader: BinaryReader, kind: str) -> Json:
 
 
 def _shown_float(number: float) -> Json:
-    """JSON has no word for what is not finite; Avro's tools write the name."""
+    """A float as JSON. JSON has no NaN and Infinity, so they are written as strings, as Avro's tools do."""
     if math.isfinite(number):
         return number
     return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"

@@ -1,8 +1,8 @@
-"""From JSON to Avro types, by the rules of the specification as Java's library reads them.
+"""Parses JSON into Avro types, by the specification's rules as Java's library applies them.
 
-Why not a library's parser: fastavro's and Apache's rewrite names, drop the order of attributes and follow
-nesting to the end of the stack; a registry must store what it was given and survive what it is given.
-Values are fastavro's business all the same. Start at `Parser.parse`.
+Libraries' parsers (fastavro's, Apache's) are not used: they rewrite names, lose the order of attributes and
+overflow the stack on deep nesting; a registry must store texts unchanged and survive any input.
+Values are still encoded by fastavro. Start at `Parser.parse`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def namespace_of(full_name: str) -> str:
 
 
 class Parser:
-    """Reads one schema after another; each may use the names that earlier ones defined."""
+    """Parses schemas one after another; each may use the names that earlier ones defined."""
 
     def __init__(self, named: Mapping[str, Named] | None = None) -> None:
         self.named: dict[str, Named] = dict(named or {})
@@ -246,7 +246,7 @@ def _doc(schema: dict[str, Json]) -> str | None:
 
 
 def _load_json(text: str) -> Json:
-    """The JSON of a schema. A bare name, such as string, is a frequent mistake, and what JSON says of it no help."""
+    """The JSON of a schema. An unquoted name, such as string, is a common mistake and gets a more helpful error."""
     try:
         return load(text, "Avro schema")
     except InvalidSchemaError as error:

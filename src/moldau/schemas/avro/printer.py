@@ -1,4 +1,4 @@
-"""An Avro type as text, in the form Java's library prints: what a registry stores and compares.
+"""Prints an Avro type in the form of Java's library, which a registry stores and compares.
 
 Attributes come in a fixed order, fields and extra attributes in the order they were written, a name without
 its namespace where that is inherited, and a named type in full only once. Start at `canonical_text`.
@@ -20,12 +20,12 @@ _LOGICAL: Final = ("logicalType", "precision", "scale")
 
 
 def canonical_text(avro_type: AvroType, known: Iterable[str] = ()) -> str:
-    """Compact JSON; types named in `known` (those of references) are referred to, not spelled out."""
+    """The type as compact JSON; types named in `known` (those of references) are written by name only."""
     return _text(_Printer(known), avro_type)
 
 
 def normalized_text(avro_type: AvroType, known: Iterable[str] = ()) -> str:
-    """The canonical text of all schemas that differ only in the order of aliases and extra attributes."""
+    """The text that is the same for schemas that differ only in the order of aliases and extra attributes."""
     return _text(_NormalizingPrinter(known), avro_type)
 
 
@@ -37,7 +37,7 @@ def _text(printer: _Printer, avro_type: AvroType) -> str:
 
 
 class _Printer:
-    """Turns types into JSON values; remembers which names were spelled out already."""
+    """Converts types to JSON values; keeps track of the named types already written in full."""
 
     def __init__(self, known: Iterable[str]) -> None:
         self._known = set(known)
@@ -114,7 +114,7 @@ class _Printer:
 
 
 class _NormalizingPrinter(_Printer):
-    """The same, with one order for what has none: the logical type first, then everything by name."""
+    """Like `_Printer`, with aliases and extra attributes sorted: the logical type first, then the others by name."""
 
     def _properties(self, properties: Mapping[str, Json]) -> Mapping[str, Json]:
         logical = {key: properties[key] for key in _LOGICAL if key in properties}
@@ -131,6 +131,6 @@ class _NormalizingPrinter(_Printer):
 
 
 def _relative(full_name: str, namespace: str) -> str:
-    """A name as written inside `namespace`; one that reads like a primitive type keeps its own namespace."""
+    """A name as written inside `namespace`; a name equal to a primitive type keeps its namespace."""
     simple = full_name.rpartition(".")[2]
     return simple if namespace_of(full_name) == namespace and simple not in PRIMITIVES else full_name

@@ -23,7 +23,7 @@ class AvroSchema:
     def __init__(self, type: AvroType, named: Mapping[str, Named], references: Mapping[str, AvroSchema]) -> None:
         self.type = type
         self.named = named
-        """Every named type it may use, by full name: its own and those of its references."""
+        """Every named type it may use, by full name: its own types and those of its references."""
         self._references = references
 
     @property
@@ -48,13 +48,13 @@ class AvroSchema:
         return frozenset(field.name for field in self.type.fields) if isinstance(self.type, Record) else frozenset()
 
     def check_field_names(self) -> None:
-        """Avro's own rules for names leave nothing to check."""
+        """Do nothing: Avro's own rules for names are sufficient."""
 
     def normalized(self) -> AvroSchema:
         return parse_avro(normalized_text(self.type, self.borrowed), self._references, validate=False)
 
     def rendered(self, format: str | None) -> str:
-        """`resolved` spells out what references define; anything else is the canonical text."""
+        """The text: `resolved` has the types of references written in full; any other format is the canonical text."""
         return canonical_text(self.type) if format == "resolved" else self.canonical
 
     def __eq__(self, other: object) -> bool:
@@ -70,9 +70,9 @@ class AvroSchema:
 
 
 def parse_avro(text: str, references: References | None = None, *, validate: bool = True) -> AvroSchema:
-    """Return the schema `text` describes. `validate` also holds its fields' defaults against their types.
+    """Return the schema `text` describes. `validate` also checks that defaults of fields fit their types.
 
-    References' names are labels only: what counts is the full names their texts define.
+    The names of references are only labels: types are found by the full names that the references define.
     """
     parsed: dict[str, AvroSchema] = {}
     borrowed: dict[str, Named] = {}
@@ -103,7 +103,7 @@ def _parse_reference(label: str, reference: str | ParsedSchema, borrowed: Mappin
 
 
 def _lend(borrowed: dict[str, Named], full_name: str, named: Named) -> None:
-    """Two references may both bring a type (each refers to it itself), as long as they mean the same."""
+    """Add a reference's type. Two references may both have it (through their own references) if it is equal."""
     known = borrowed.setdefault(full_name, named)
     if known is not named and canonical_text(known) != canonical_text(named):
         raise InvalidSchemaError(f"two references define {full_name!r} in different ways")

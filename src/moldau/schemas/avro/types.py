@@ -1,7 +1,7 @@
-"""Avro's types as objects: what the parser builds and everything else walks.
+"""Avro's types as objects, built by the parser and used by all other modules.
 
-Named types are shared, not copied, so a recursive schema is a cycle of objects; whoever walks one must
-remember where it has been. Identity is object identity: use the canonical text to compare. Start at `AvroType`.
+Named types are shared, not copied, so a recursive schema is a cycle of objects; code that walks it must keep
+track of visited types. Equality is object identity: to compare types, use their canonical texts. Start at `AvroType`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 PRIMITIVES: Final = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 
 Properties: TypeAlias = Mapping[str, Json]
-"""Attributes Avro gives no meaning to, and `logicalType` with its own; kept in the order they were written."""
+"""Attributes without a meaning in Avro, and `logicalType` with its attributes, in the order they were written."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +52,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Map:
-    """Values of one type under text keys."""
+    """Values of one type by string keys."""
 
     kind: ClassVar[str] = "map"
     values: AvroType
@@ -83,7 +83,7 @@ class Field:
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """Named fields in order. `fields` is filled in after the record's name is known, for its own sake."""
+    """Named fields in order. `fields` is set after the record is created, because they may refer to the record."""
 
     kind: ClassVar[str] = "record"
     full_name: str
@@ -96,7 +96,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Enum:
-    """One of several symbols; `default` is what a reader takes a symbol for that it does not know."""
+    """One of several symbols; a reader replaces a symbol that it does not know by `default`."""
 
     kind: ClassVar[str] = "enum"
     full_name: str
@@ -113,7 +113,7 @@ class Enum:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fixed:
-    """A given number of bytes."""
+    """A fixed number of bytes."""
 
     kind: ClassVar[str] = "fixed"
     full_name: str
@@ -128,5 +128,5 @@ AvroType: TypeAlias = Primitive | Array | Map | Union | Record | Enum | Fixed
 
 
 def branch_name(avro_type: AvroType) -> str:
-    """What a union calls this branch: the full name of a named type, the kind of any other."""
+    """The name of this branch in a union: the full name of a named type, the kind of any other."""
     return avro_type.full_name if isinstance(avro_type, Record | Enum | Fixed) else avro_type.kind

@@ -1,1 +1,1 @@
-"""JSON Schema: drafts, references, shapes and the rules of change. Start at `schema.parse_json_schema`."""
+"""JSON Schema: drafts, references, shapes and compatibility rules. Start at `schema.parse_json_schema`."""

@@ -1,4 +1,4 @@
-"""Arrays: what is said about each item, about the first ones, and about the rest. Start at `compare_arrays`."""
+"""Compares arrays: the schemas of every item, of the first items, and of the rest. Start at `compare_arrays`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["compare_arrays"]
 
 
 def compare_arrays(comparison: Comparison, old: Array, new: Array, path: str) -> Findings:
-    """Compare two schemas of arrays."""
+    """Return the incompatible changes between two schemas of arrays."""
     found = (
         comparison.compare(old.each, new.each, f"{path}/items")
         + _leading(comparison, old, new, path)

@@ -1,4 +1,4 @@
-"""JSON values that a JSON Schema accepts, to bytes and back. Start at `JsonCodec`."""
+"""Encodes and decodes JSON values of a JSON Schema. Start at `JsonCodec`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VALIDATORS: Final = {
 
 
 class JsonCodec:
-    """Encodes values that fit the schema and refuses others; decodes any JSON, as readers may be lenient."""
+    """Encodes values that fit the schema and rejects others; decodes any JSON, as readers may be lenient."""
 
     def __init__(self, schema: JsonSchema) -> None:
         self._schema = schema
@@ -50,7 +50,7 @@ class JsonCodec:
         return render(self.decode(body))
 
     def check(self, value: Any) -> None:
-        """Raise with the first place where the value does not fit."""
+        """Raise for the first part of the value that does not fit the schema."""
         try:
             self._validator.validate(value)
         except jsonschema_rs.ValidationError as error:
@@ -77,5 +77,5 @@ class JsonCodec:
 
 
 def _refuse(uri: str) -> Any:
-    """Nothing is fetched: what a schema refers to must have been given."""
+    """Reject any URI: nothing is fetched, all references must be given with the schema."""
     raise ValueError(f"{uri} is no reference of the schema")

@@ -1,6 +1,6 @@
-"""allOf, anyOf and oneOf: how many branches there are, and whether each has a successor.
+"""Compares allOf, anyOf and oneOf: the number of branches, and whether each has a successor.
 
-Branches are matched one to one, whatever their order, so that as many as possible find a partner.
+Branches are matched one to one in any order, so that as many as possible have a successor.
 Start at `compare_combinations`.
 """
 
@@ -39,14 +39,14 @@ def compare_combinations(comparison: Comparison, old: Shape, new: Shape, path: s
 
 
 def _into_choice(comparison: Comparison, old: Operand, new: Combination, path: str) -> Findings:
-    """One branch that takes what was accepted before is enough."""
+    """Compare a schema with a choice: one branch that accepts the old values is enough."""
     if any(not comparison.compare(old, branch, path) for branch in new.branches):
         return NOTHING
     return comparison.broken("TYPE_CHANGED", path)
 
 
 def _out_of_choice(comparison: Comparison, old: Combination, new: Operand, path: str) -> Findings:
-    """Every branch that was accepted before must still be."""
+    """Compare a choice with a schema, which must accept every old branch."""
     kept = [not comparison.compare(branch, new, path) for branch in old.branches]
     if all(kept):
         return NOTHING
@@ -68,10 +68,10 @@ def _both(comparison: Comparison, old: Combination, new: Combination, path: str)
 
 
 def _partners(comparison: Comparison, olds: _Branches, news: _Branches, path: str) -> int:
-    """How many branches find a successor of their own.
+    """The number of branches that have a successor of their own.
 
-    One that is still there word for word is its own: whatever else could follow it could then follow the one
-    that took its place. That leaves few to be compared each with each.
+    A branch with unchanged text is its own successor. This loses no match: another old branch that fits it also fits
+    any other successor it could have. So only few branches have to be compared pairwise.
     """
     kept = {text for text in olds if text in news and not comparison.compare(olds[text], news[text], path)}
     left = [branch for text, branch in olds.items() if text not in kept]
@@ -88,7 +88,7 @@ def _partners(comparison: Comparison, olds: _Branches, news: _Branches, path: st
 
 
 def _criterion_may_change(old: Combination, new: Combination) -> bool:
-    """anyOf accepts whatever the others do; with a single branch they all mean the same."""
+    """Whether the keyword may change: anyOf accepts what the others accept; with one branch all mean the same."""
     if new.criterion in {old.criterion, "anyOf"}:
         return True
     if len(old.branches) == 1:
@@ -97,7 +97,7 @@ def _criterion_may_change(old: Combination, new: Combination) -> bool:
 
 
 def _distinct(comparison: Comparison, combination: Combination) -> _Branches:
-    """The branches by their text, so without those that are written twice."""
+    """The branches by their text, which removes duplicates."""
     by_text: _Branches = {}
     for branch in combination.branches:
         by_text.setdefault(comparison.text(branch) if isinstance(branch, Place) else id(branch), branch)
@@ -105,7 +105,7 @@ def _distinct(comparison: Comparison, combination: Combination) -> _Branches:
 
 
 def _count_matches(comparison: Comparison, successors: list[list[int]]) -> int:
-    """How many can be given a partner of their own: augmenting paths, as Kuhn has them."""
+    """The size of a maximum matching, by Kuhn's algorithm (augmenting paths)."""
     partner_of: dict[int, int] = {}
 
     def place(index: int, tried: set[int]) -> bool:

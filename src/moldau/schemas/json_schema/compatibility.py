@@ -1,6 +1,6 @@
-"""Whether one JSON Schema accepts all that another accepts, as far as a comparison keyword by keyword can tell.
+"""Whether one JSON Schema accepts all values that another accepts, as far as comparing keywords can show.
 
-Only what breaks is reported. Objects and arrays have modules of their own, as have combinations.
+Only incompatible changes are reported. Objects, arrays and combinations have their own modules.
 Start at `differences`, then `Comparison.compare`.
 """
 
@@ -45,7 +45,7 @@ _WORDS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def differences(new: Place, old: Place, sides: Sides, effort: Effort, *, is_lenient: bool) -> list[Incompatibility]:
-    """Return why `new` may refuse what `old` accepts; an empty list means that it does not."""
+    """Return why `new` may reject values that `old` accepts; an empty list means that it accepts all of them."""
     try:
         found = Comparison(Rules(sides, is_lenient=is_lenient), effort).compare(old, new, "#")
     except RecursionError:
@@ -54,7 +54,7 @@ def differences(new: Place, old: Place, sides: Sides, effort: Effort, *, is_leni
 
 
 class Comparison:
-    """One comparison. `old` is what data was written for, `new` what it will be read with."""
+    """One comparison. `old` is the schema data was written with, `new` the one it will be read with."""
 
     def __init__(self, rules: Rules, effort: Effort) -> None:
         self.rules = rules
@@ -66,7 +66,7 @@ class Comparison:
         self._shapes: dict[int, tuple[Demand, ...]] = {}
 
     def compare(self, old: Operand | None, new: Operand | None, path: str) -> Findings:
-        """Compare two schemas, either of which may be missing: no schema accepts anything."""
+        """Compare two schemas, either of which may be missing: a missing schema accepts any value."""
         self.effort.spend()
         if new is None:
             return NOTHING
@@ -77,11 +77,11 @@ class Comparison:
         return self._pairs.compare(pair, lambda: self._compare_demands(before, now, place))
 
     def settled(self, place: Place) -> Place:
-        """Where a chain of references ends that begins at a place."""
+        """The end of the chain of references that starts at a place."""
         return self._ends.end_of(place)
 
     def is_everything(self, place: Place) -> bool:
-        """Whether it accepts any value at all."""
+        """Whether the schema accepts every value."""
         end = self.settled(place)
         return not is_nothing(end) and not self._demands(end)
 
@@ -89,9 +89,9 @@ class Comparison:
         return self.settled(operand) if isinstance(operand, Place) else operand
 
     def _identity(self, operand: Operand) -> int | bool:
-        """Places come and go, the JSON they stand for stays; a boolean has no identity of its own.
+        """The identity of an operand: of a place, the `id()` of its JSON, since places are temporary, or its boolean.
 
-        Other operands may have been made for one comparison; they are kept so that their identity is not given again.
+        Other operands may be temporary too; they are kept alive so that their `id()` is not reused.
         """
         if isinstance(operand, Place):
             return id(operand.raw) if isinstance(operand.raw, dict) else bool(operand.raw)
@@ -111,7 +111,7 @@ class Comparison:
         return self.rules.broken(rule, path if path != "#" else "#/")
 
     def text(self, place: Place) -> str:
-        """What is written at a place, for telling whether two say the same; long texts count as effort."""
+        """The text of the schema at a place, to compare two for equality; long texts count as effort."""
         text = render(place.raw)
         self.effort.spend_on_text(len(text))
         return text
@@ -202,7 +202,7 @@ class Comparison:
         return self.broken("ENUM_ARRAY_NARROWED" if is_narrowed else "ENUM_ARRAY_CHANGED", f"{path}/{new.keyword}")
 
     def _conditionals(self, old: Conditional, new: Conditional, path: str) -> Findings:
-        """Which of the two branches applies must not change, so the condition has to be the same one."""
+        """Compare two conditionals. The choice of the branch must not change, so the conditions must be equal."""
         if self.text(old.condition) != self.text(new.condition):
             return self.broken("TYPE_CHANGED", f"{path}/if")
         then = self.compare(old.then, new.then, f"{path}/then")
@@ -210,7 +210,7 @@ class Comparison:
 
 
 def _conjunction(parts: tuple[Demand, ...]) -> Combination:
-    """All demands of a schema as one allOf, with the branches of an allOf among them side by side."""
+    """All demands of a schema as one allOf; branches of an inner allOf are added to it directly."""
     branches: list[Operand] = []
     for _, demand in parts:
         if isinstance(demand, Combination) and demand.criterion == "allOf":

@@ -1,6 +1,6 @@
-"""The drafts of JSON Schema, and whether a schema is one of its draft.
+"""The drafts of JSON Schema, and the check that a schema is valid in its draft.
 
-A schema that names no draft, or one nobody knows, is read as draft 7. Start at `Draft.of` and `check`.
+A schema that names no draft, or an unknown one, is read as draft 7. Start at `Draft.of` and `check`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ __all__ = ["Draft", "check"]
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One edition of the specification."""
+    """One version of the specification."""
 
     uri: str
     specification: Specification[Json]
     number: int
-    """4, 6, 7, 2019 or 2020: for what changed between them."""
+    """4, 6, 7, 2019 or 2020; used where drafts differ."""
 
     @staticmethod
     def of(schema: Json) -> Draft:
-        """The draft a schema says it is written in."""
+        """The draft named by the schema's `$schema`; draft 7 if there is none or it is unknown."""
         named = schema.get("$schema") if isinstance(schema, dict) else None
         return _DRAFTS.get(named.rstrip("#"), _DEFAULT) if isinstance(named, str) else _DEFAULT
 
@@ -49,7 +49,7 @@ _DEFAULT: Final = _DRAFTS["http://json-schema.org/draft-07/schema"]
 
 def check(schema: Json, draft: Draft) -> None:
     """Raise if the schema breaks a rule of its draft, such as a `type` that does not exist."""
-    # The draft is named here, whatever the schema says: an unknown one would be looked up on the network.
+    # `$schema` is replaced by the draft's own URI: an unknown one would be fetched from the network.
     names_one = isinstance(schema, dict) and isinstance(schema.get("$schema", ""), str)
     told = {**schema, "$schema": draft.uri} if names_one else schema
     try:

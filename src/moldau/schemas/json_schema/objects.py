@@ -1,7 +1,7 @@
-"""Objects: properties that come and go, what is required, and what is said about the ones not named.
+"""Compares objects: added and removed properties, required ones, and constraints on properties not named.
 
 What may be added or removed depends on the content model: open (further properties may be anything), closed
-(there are none) or in between, where a pattern or a schema speaks for them. Start at `compare_objects`.
+(there are none) or partially open (a pattern or a schema constrains them). Start at `compare_objects`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["compare_objects"]
 
 
 def compare_objects(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
-    """Compare two schemas of objects."""
+    """Return the incompatible changes between two schemas of objects."""
     comparison.effort.spend(len(old.properties) + len(new.properties) + len(new.patterns))
     comparison.effort.spend(len(new.needed_together) + len(new.dependent_schemas))
     return (
@@ -88,7 +88,7 @@ def _property_added(
 
 
 def _covering(comparison: Comparison, shape: Object, name: str) -> Place | None:
-    """What an object that is neither open nor closed says about a property it does not name."""
+    """The schema that a partially open object has for a property it does not name."""
     for pattern, schema in shape.patterns.items():
         if comparison.patterns.match(pattern, name):
             return schema
@@ -113,7 +113,7 @@ def _dependencies(comparison: Comparison, old: Object, new: Object, path: str) -
 
 
 def _patterns(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
-    """Patterns in both are compared like properties; one that came or went is seen in the content model."""
+    """Compare the patterns in both like properties; the content model covers added and removed ones."""
     found: list[Findings] = []
     for pattern, schema in new.patterns.items():
         if pattern in old.patterns:
@@ -132,7 +132,7 @@ def _additional(comparison: Comparison, old: Object, new: Object, path: str) -> 
 
 
 def _has_default(comparison: Comparison, schema: Place) -> bool:
-    """A default counts where it is written, or where the property's reference leads."""
+    """Whether a property has a default, in its own schema or where its reference points."""
     if isinstance(schema.raw, dict) and "default" in schema.raw:
         return True
     settled = comparison.settled(schema)

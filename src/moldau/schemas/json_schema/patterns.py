@@ -1,6 +1,6 @@
 """Regular expressions of `patternProperties`, searched in linear time and compiled once per comparison.
 
-A short pattern may stand for a large automaton (`a{1000}`), so compiling counts as effort and has a limit of memory.
+A short pattern may need a large automaton (`a{1000}`), so compiling counts as effort and has a memory limit.
 Start at `Patterns.match`.
 """
 
@@ -30,14 +30,14 @@ _OPTIONS: Final = _options()
 
 
 class Patterns:
-    """The patterns that one comparison has met."""
+    """The compiled patterns of one comparison."""
 
     def __init__(self, effort: Effort) -> None:
         self._effort = effort
         self._compile: dict[str, Any] = {}
 
     def match(self, pattern: str, name: str) -> bool:
-        """Whether the pattern is found in a name. Look-around, which RE2 does not know, is taken to match nothing."""
+        """Whether the pattern occurs in a name. Patterns that RE2 does not support (look-around) match nothing."""
         if pattern not in self._compile:
             self._effort.spend(_STEPS_PER_CHARACTER * len(pattern))
             self._compile[pattern] = _compile(pattern)

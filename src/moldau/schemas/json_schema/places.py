@@ -1,6 +1,6 @@
-"""Places in JSON Schemas and what a `$ref` there leads to, within the schema or into its references.
+"""Places in JSON Schemas, and the targets of a `$ref` there, in the schema itself or in its references.
 
-Nothing is fetched from anywhere: a `$ref` to what the schema was not given is an error. Start at `Place`.
+Nothing is fetched: a `$ref` to a document that was not given with the schema is an error. Start at `Place`.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """A schema inside a document: its JSON, and what relative references in it are relative to."""
+    """A schema inside a document: its JSON, and the resolver for relative references in it."""
 
     raw: Json
     resolver: Resolver[Json]
     draft: Draft
 
     def inner(self, raw: Json) -> Place:
-        """A schema written inside this one."""
+        """The place of a schema nested in this one."""
         if isinstance(raw, dict) and isinstance(raw.get(_identifier(self.draft)), str):
             resource = self.draft.specification.create_resource(raw)
             return Place(raw, self.resolver.in_subresource(resource), self.draft)
@@ -61,13 +61,13 @@ class Place:
 
     @property
     def reference(self) -> str | None:
-        """Where it points, if it points somewhere. A dynamic reference is taken for the plain one it defaults to."""
+        """The target of the reference here, if any. A dynamic reference is treated as the plain one it defaults to."""
         if not isinstance(self.raw, dict):
             return None
         return next((self.raw[key] for key in _REFERENCES if isinstance(self.raw.get(key), str)), None)
 
     def followed(self) -> Place:
-        """What the reference here points to, or a clear refusal when that is nothing."""
+        """The place the reference here points to; raises `InvalidSchemaError` if it does not exist."""
         reference = self.reference
         assert reference is not None
         try:
@@ -85,19 +85,19 @@ class Place:
 
     @property
     def is_only_reference(self) -> bool:
-        """Whether it says nothing else than what it refers to."""
+        """Whether the schema here has no constraints besides its reference."""
         return self.reference is not None and not (self.draft.number >= 2019 and _says_more(self.raw))
 
 
 class ReferenceEnds:
-    """Where chains of references end. Each is followed once, however many places it can be entered from."""
+    """Finds the ends of chains of references. Each chain is followed only once, from any number of places."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Place, int]] = {}
-        """By the JSON of a place, which outlives it: the end of its chain, and how many hops away that is."""
+        """The end of a place's chain and the number of hops to it, by `id()` of its JSON, which outlives the place."""
 
     def end_of(self, place: Place) -> Place:
-        """The place itself, or the end of a chain of references when it consists of nothing but one."""
+        """The place itself or, if it is only a reference, the end of the chain of references."""
         trail: list[Place] = []
         end, hops = place, 0
         while end.is_only_reference:
@@ -122,7 +122,7 @@ def _endless(place: Place) -> InvalidSchemaError:
 
 
 def root_place(schema: Json, draft: Draft, references: Mapping[str, Json]) -> Place:
-    """The place of a whole schema, from which `references` can be reached by the names they were given."""
+    """The place of a whole schema, from which `references` can be resolved by their names."""
     specification = draft.specification
     root: Resource[Json] = specification.create_resource(schema)
     named = schema.get(_identifier(draft)) if isinstance(schema, dict) else None
@@ -140,16 +140,16 @@ def _identifier(draft: Draft) -> str:
 
 
 def _index_anchors(registry: Registry[Json]) -> Registry[Json]:
-    """Find anchors and ids here, once: the resolver would search the whole document again for each of them."""
+    """Index anchors and ids once: otherwise the resolver searches the whole document for each of them."""
     try:
         return registry.crawl()
     except (AttributeError, TypeError, ValueError):
-        # A document of an old log that nobody validated; what it does not define soundly cannot be referred to.
+        # The document comes from an old log and was never validated; references to its invalid parts will fail.
         return registry
 
 
 def subschemas(place: Place) -> Iterator[Place]:
-    """Every schema written directly inside the one at `place`."""
+    """Every schema nested directly in the one at `place`."""
     raw = place.raw
     if not isinstance(raw, dict):
         return
@@ -181,5 +181,5 @@ _SILENT: Final = frozenset(
 
 
 def _says_more(raw: Json) -> bool:
-    """Whether a schema with a reference constrains values by more than it (drafts before 2019 ignore the rest)."""
+    """Whether a schema has constraints besides its reference (drafts before 2019 ignore them)."""
     return any(key not in _SILENT for key in raw)

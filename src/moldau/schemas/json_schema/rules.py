@@ -1,6 +1,6 @@
-"""The rules a change of a JSON Schema can break, by the registry's names, and a sentence for each.
+"""The compatibility rules of JSON Schema, by the registry's names, with a sentence for each.
 
-`new` below is the schema that reads, `old` the one whose data it reads. Start at `Rules.broken`.
+`new` below is the reader's schema, `old` the one the data was written with. Start at `Rules.broken`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FORGIVEN: Final = frozenset(
         "REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL",
     }
 )
-"""What the lenient policy lets pass: nobody is believed to have sent properties the schema does not name."""
+"""Rules that the lenient policy ignores: it assumes that data has no properties that the schema does not name."""
 
 _SENTENCES: Final = {
     "ADDITIONAL_ITEMS_NARROWED": (
@@ -95,14 +95,14 @@ _SENTENCES: Final = {
 
 
 class Rules:
-    """Turns a broken rule into a finding, unless the policy forgives it."""
+    """Turns a broken rule into a finding, unless the policy ignores it."""
 
     def __init__(self, sides: Sides, *, is_lenient: bool) -> None:
         self._words = {"new": f"the {sides.reader} schema", "old": f"the {sides.writer} schema"}
         self._forgiven = _FORGIVEN if is_lenient else frozenset[str]()
 
     def broken(self, rule: str, path: str) -> Findings:
-        """The finding for one broken rule; nothing when it is forgiven."""
+        """The finding for one broken rule; no finding if the policy ignores it."""
         if rule in self._forgiven:
             return NOTHING
         template = _SENTENCES.get(rule) or _bound_sentence(rule)
@@ -112,7 +112,7 @@ class Rules:
 
 
 def _bound_sentence(rule: str) -> str:
-    """Bounds all read alike: MAX_LENGTH_ADDED, MINIMUM_INCREASED…"""
+    """The sentence for a rule about a bound, such as MAX_LENGTH_ADDED or MINIMUM_INCREASED."""
     if rule.endswith("_ADDED"):
         return "The keyword at path '{path}' in {new} is missing in {old}"
     more_or_less = "more" if rule.endswith("_INCREASED") else "less"

@@ -15,7 +15,7 @@ __all__ = ["JsonSchema", "parse_json_schema"]
 
 
 class JsonSchema:
-    """One JSON Schema with the documents its `$ref`s may lead to."""
+    """One JSON Schema with the documents that its `$ref`s may point to."""
 
     schema_type = SchemaType.JSON
 
@@ -56,7 +56,7 @@ class JsonSchema:
 
     @cached_property
     def documents(self) -> Mapping[str, Json]:
-        """Every schema it can refer to, directly or through another, by name."""
+        """Every schema it can refer to, directly or indirectly, by name."""
         found: dict[str, Json] = {}
         for name, reference in self._references.items():
             found.update(reference.documents)
@@ -65,14 +65,14 @@ class JsonSchema:
 
     @cached_property
     def root(self) -> Place:
-        """Where to start walking it."""
+        """The place of the whole schema."""
         return root_place(self.raw, self.draft, self.documents)
 
     def normalized(self) -> JsonSchema:
         return JsonSchema(sorted_keys(self.raw), self._references)
 
     def rendered(self, format: str | None) -> str:
-        """JSON Schema has no other format than the canonical text."""
+        """The canonical text, the only format of JSON Schema."""
         return self.canonical
 
     def __eq__(self, other: object) -> bool:
@@ -88,7 +88,7 @@ class JsonSchema:
 
 
 def parse_json_schema(text: str, references: References | None = None, *, validate: bool = True) -> JsonSchema:
-    """Return the schema `text` describes. `validate` also holds it against its draft and follows every `$ref`."""
+    """Return the schema `text` describes. `validate` also checks it against its draft and follows every `$ref`."""
     raw = _load_json(text, "JSON Schema")
     schema = JsonSchema(raw, _parse_references(references or {}))
     if validate:
@@ -105,7 +105,7 @@ def _load_json(text: str, what: str) -> Json:
 
 
 def _parse_references(references: References) -> dict[str, JsonSchema]:
-    """Parse references given as texts. Those may use one another, in whatever order and even in circles."""
+    """Parse references given as texts. They may refer to each other in any order, even in cycles."""
     parsed: dict[str, JsonSchema] = {}
     for name, reference in references.items():
         if isinstance(reference, str):

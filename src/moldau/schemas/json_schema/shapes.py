@@ -1,6 +1,6 @@
-"""What a JSON Schema demands, sorted by what it is about: the form in which two of them are compared.
+"""The demands (constraints) of a JSON Schema, by subject: the form in which two schemas are compared.
 
-A schema is the sum of its demands: a type with its bounds, a list of values, a combination of other schemas.
+A schema is a list of demands: a type with its bounds, a list of values, a combination of other schemas.
 Annotations (title, description, default, format) demand nothing. Start at `demands`.
 """
 
@@ -33,14 +33,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plain:
-    """A type with nothing more to say about it: boolean or null."""
+    """A type without further constraints: boolean or null."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Text:
-    """Strings. `bounds` holds minLength and maxLength where given."""
+    """Strings. `bounds` has minLength and maxLength if given."""
 
     bounds: Mapping[str, Json]
     pattern: str | None
@@ -57,7 +57,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Object:
-    """Objects. Open, when further properties may be anything; closed, when there may be none."""
+    """Objects. Open if further properties may be anything; closed if there may be none."""
 
     properties: Mapping[str, Place]
     required: frozenset[str]
@@ -76,7 +76,7 @@ class Object:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Array:
-    """Arrays: `each` is about all items, `leading` about the first ones by position, `additional` about the rest."""
+    """Arrays: `each` constrains all items, `leading` the first ones by position, `additional` the rest."""
 
     each: Place | None
     leading: tuple[Place, ...]
@@ -93,7 +93,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Enumeration:
-    """One of some values, kept as texts that are equal when the values are."""
+    """One of several values, stored as texts that are equal if the values are equal."""
 
     keyword: str
     values: frozenset[str]
@@ -101,7 +101,7 @@ class Enumeration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Negation:
-    """Anything that does not fit a schema."""
+    """Any value that does not fit a schema."""
 
     schema: Place
 
@@ -126,7 +126,7 @@ class Conditional:
 Shape: TypeAlias = Plain | Text | Number | Object | Array | Enumeration | Negation | Combination | Conditional
 Operand: TypeAlias = Place | Shape
 Demand: TypeAlias = tuple[str, Operand]
-"""What a demand is about (`type`, `enum`, `allOf`…), and the demand."""
+"""The subject of a demand (`type`, `enum`, `allOf`…), and the demand."""
 
 _TEXT: Final = ("minLength", "maxLength", "pattern")
 _NUMBER: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
@@ -142,12 +142,12 @@ _IMPLYING: Final = (("string", _TEXT), ("number", _NUMBER), ("array", _ARRAY), (
 
 
 def is_nothing(operand: Operand) -> bool:
-    """Whether it accepts no value."""
+    """Whether the operand accepts no value."""
     return isinstance(operand, Place) and operand.raw is False
 
 
 def demands(operand: Operand) -> tuple[Demand, ...]:
-    """What an operand demands; references must have been settled before, `true` and `{}` demand nothing."""
+    """The demands of an operand, whose references must be resolved; `true` and `{}` have none."""
     if not isinstance(operand, Place):
         return (("type", operand),)
     raw = operand.raw
@@ -172,7 +172,7 @@ def demands(operand: Operand) -> tuple[Demand, ...]:
 
 
 def _type_demands(place: Place) -> list[Demand]:
-    """The type named, one of several types named, or the types that keywords without `type` speak of."""
+    """The demands of `type` (one or several) or, without `type`, of the types that the keywords imply."""
     named = place.raw.get("type")
     if isinstance(named, str):
         return [("type", _of_type(place, named))]
@@ -199,7 +199,7 @@ def _of_type(place: Place, kind: str) -> Shape:
 
 
 def _limits(raw: dict[str, Json]) -> dict[str, Json]:
-    """Draft 4 says `exclusiveMaximum: true` where later ones give the number itself."""
+    """The bounds of a number. Draft 4 has `exclusiveMaximum: true` where later drafts have the number itself."""
     limits = _bounds(raw, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
     for plain, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(limits.get(exclusive), bool):
@@ -231,7 +231,8 @@ def _object(place: Place) -> Object:
 
 
 def _array(place: Place) -> Array:
-    """Since 2020 `prefixItems` is about the first items and `items` about the rest; before, `items` was either."""
+    """An array's demands. Since 2020 `prefixItems` is for the first items, `items` for the rest; before, `items`
+    could be either."""
     raw = place.raw
     items = raw.get("items")
     if place.draft.number >= 2020:
@@ -266,7 +267,7 @@ def _inner(place: Place, keyword: str) -> Place | None:
 
 
 def _text(value: Json) -> str:
-    """One text for equal values: JSON Schema holds 1 and 1.0 to be the same number."""
+    """A text that is the same for equal values: in JSON Schema, 1 and 1.0 are equal."""
     return render(sorted_keys(_whole(value)))
 
 

@@ -1,1 +1,1 @@
-"""Protobuf schemas: .proto texts, imports, descriptors and the rules of change. Start at `schema.parse_protobuf`."""
+"""Protobuf schemas: .proto texts, imports, descriptors and compatibility rules. Start at `schema.parse_protobuf`."""

@@ -1,6 +1,6 @@
-"""Protobuf messages to bytes and back, with the positions before them that say which message of the schema it is.
+"""Encodes and decodes Protobuf messages, prefixed with the positions that identify the message in the schema.
 
-Positions and their count are zigzag varints; the first message, by far the most frequent, is a single zero.
+Positions and their count are zigzag varints; the first message, by far the most common, is encoded as a single zero.
 Start at `ProtobufCodec`.
 """
 
@@ -22,7 +22,7 @@ from moldau.schemas.protobuf.schema import ProtobufSchema
 __all__ = ["ProtobufCodec", "decode_indexes", "encode_indexes"]
 
 _MAX_INDEXES: Final = 32
-"""As deep as messages nest in a schema."""
+"""The maximum nesting of messages in a schema."""
 
 
 class ProtobufCodec:
@@ -36,7 +36,7 @@ class ProtobufCodec:
         self._classes: dict[str, type[ProtobufMessage]] = {}
 
     def encode(self, value: Any) -> bytes:
-        """Encode a message, or what Protobuf's JSON mapping makes of one as a dict."""
+        """Encode a message, or a dict in Protobuf's JSON mapping."""
         message = value if isinstance(value, ProtobufMessage) else self._from_json(value)
         if message.DESCRIPTOR.full_name != self._name:
             raise InvalidValueError(f"{message.DESCRIPTOR.full_name} is no {self._name}")
@@ -69,7 +69,7 @@ class ProtobufCodec:
         return self.encode(load(text, "value", InvalidValueError))
 
     def decode_text(self, body: bytes) -> str:
-        """Decode into Protobuf's JSON mapping, fields without a value included."""
+        """Decode into Protobuf's JSON mapping, including unset fields that do not track presence."""
         message = self.decode(body)
         try:
             fields = json_format.MessageToDict(
@@ -108,14 +108,14 @@ class ProtobufCodec:
 
 
 def encode_indexes(indexes: list[int]) -> bytes:
-    """The positions of a message as data carries them."""
+    """Encode the positions of a message as a prefix of its data."""
     if indexes == [0]:
         return b"\x00"
     return b"".join(_zigzag(number) for number in (len(indexes), *indexes))
 
 
 def decode_indexes(body: bytes) -> tuple[list[int], int]:
-    """The positions at the beginning of data, and where the message itself begins."""
+    """Return the positions at the start of the data, and the offset of the message itself."""
     count, offset = _unzigzag(body, 0)
     if count == 0:
         return [0], offset

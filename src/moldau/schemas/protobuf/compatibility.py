@@ -1,7 +1,7 @@
 """Whether data of one Protobuf schema can be read with another: fields are matched by number, types by wire format.
 
-Only what breaks is reported. A label left out is never compared, and moving messages about is harmless: data
-says which message it is by its position in the schema it was written with. Start at `differences`.
+Only incompatible changes are reported. A missing label is never compared, and reordering messages is compatible: data
+identifies its message by its position in the schema it was written with. Start at `differences`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WIRE_GROUPS: Final = {
     "float": "float",
     "double": "double",
 }
-"""Types that look alike on the wire; inside a group one may become another."""
+"""Types with the same wire format; a type may change to another of its group."""
 
 _SENTENCES: Final = {
     "FIELD_KIND_CHANGED": (
@@ -158,7 +158,7 @@ class _Comparison:
         return join_findings(found)
 
     def _moved_into_oneof(self, oneof: OneOf, home: dict[int, str], alone: set[int], path: str) -> Findings:
-        """Fields that could be set together before must not become alternatives."""
+        """Report fields that could be set together before and are now in one oneof."""
         numbers = [field.number for field in oneof.fields]
         moved = [number for number in numbers if number in alone]
         homes = {home[number] for number in numbers if number in home}
@@ -183,7 +183,7 @@ class _Comparison:
 
 
 class _Scopes:
-    """Where names are looked up, in either schema."""
+    """The scopes in which names are looked up, one for each schema."""
 
     __slots__ = ("new", "old")
 
@@ -195,7 +195,7 @@ class _Scopes:
 
 
 def _type_of(name: str, scope: str, schema: ProtobufSchema) -> Symbol | str:
-    """A message's symbol, or the name of a scalar; to the wire, an enum is one, too."""
+    """A message's symbol, the name of a scalar, or `enum`: enums are encoded like scalars."""
     if name in SCALARS:
         return name
     symbol = schema.every_symbol.resolve(name, scope)

@@ -1,7 +1,7 @@
-"""Google's descriptors made from a .proto tree: what encodes values, and the compiled form of a schema.
+"""Builds Google's descriptors from a .proto tree: they encode values and are the compiled form of a schema.
 
-Names are spelled out as the compiler does. Custom options are filled in where the extensions they use are in
-sight; others stay in the text only. Start at `descriptor_of_file`; `pools` puts descriptors together.
+Names are written in full, as the compiler does. Custom options are set if the extensions they use are
+visible; others stay in the text only. Start at `descriptor_of_file`; `pools` combines descriptors.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _LABELS: Final = {
 _IN_FIELD: Final = frozenset({"default", "json_name"})
 
 CustomOption = tuple[ProtobufMessage, Option, str]
-"""The options it belongs to, the option, and the scope its name is to be understood in."""
+"""The options message it belongs to, the option, and the scope in which its name is resolved."""
 
 
 def descriptor_of_file(file: File, name: str, symbols: Symbols) -> tuple[FileDescriptorProto, list[CustomOption]]:
-    """The descriptor of a file under `name`, and the custom options that are still to be filled in."""
+    """The descriptor of a file under `name`, and the custom options that are not set in it yet."""
     writer = _Writer(file, symbols)
     descriptor = writer.file()
     descriptor.name = name
@@ -70,7 +70,7 @@ def option_as_text(option: Option, extension: str | None = None) -> str:
 
 
 def _rest(name: str) -> list[str]:
-    """What follows the extension in `(an.extension).part.part`."""
+    """The parts after the extension in `(an.extension).part.part`."""
     rest = name.partition(")")[2]
     return [part for part in rest.split(".") if part]
 
@@ -138,7 +138,7 @@ class _Writer:
         self._extends(target.extension, message.extends, full_name)
 
     def _track_presence(self, target: DescriptorProto, message: Message) -> None:
-        """An optional field of proto3 is alone in a oneof nobody wrote; such oneofs come after the written ones."""
+        """Add a synthetic oneof for each optional field of proto3; these come after the oneofs in the text."""
         if not self._file.is_proto3:
             return
         for index, field in enumerate(message.fields):

@@ -1,8 +1,8 @@
 """Protobuf messages as plain Python values: dicts by field name, with numbers and bytes as they are.
 
-Unlike Protobuf's JSON mapping, which the console tools speak, 64-bit numbers stay numbers and bytes stay bytes. Enums
-are their names; the types of `google.protobuf` (Timestamp, Struct and so on) look as they do in JSON. What is known of
-a type is kept, since a pipeline converts millions of messages of few types. Start at `MessageDicts`.
+Unlike in Protobuf's JSON mapping, which the console tools use, 64-bit numbers stay numbers and bytes stay bytes. Enums
+are their names; the types of `google.protobuf` (Timestamp, Struct and so on) look as they do in JSON. Converters are
+cached per type, since a pipeline converts millions of messages of few types. Start at `MessageDicts`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from moldau.schemas.errors import InvalidValueError
 __all__ = ["MessageDicts"]
 
 Descriptor = Any
-"""Of a message; the library has two classes for it, and types that know one."""
+"""The descriptor of a message; the library has two classes for it, and its type stubs only one."""
 Read = Callable[[Any], Any]
 Write = Callable[[Message, Any], None]
 
@@ -31,7 +31,7 @@ class _FieldRead(NamedTuple):
     name: str
     may_be_absent: bool
     read: Read | None
-    """None for values that are plain already."""
+    """`None` for values that need no conversion."""
 
 
 class MessageDicts:
@@ -43,7 +43,7 @@ class MessageDicts:
         self._writes: dict[str, dict[str, Write]] = {}
 
     def to_dict(self, message: Message) -> dict[str, Any]:
-        """A message's fields; those that know whether they were set are left out where they were not."""
+        """A message's fields; fields that track presence are left out if they are not set."""
         found: dict[str, Any] = {}
         descriptor = message.DESCRIPTOR
         for name, may_be_absent, read in self._reads.get(descriptor.full_name) or self._reads_of(descriptor):
@@ -54,7 +54,7 @@ class MessageDicts:
         return found
 
     def fill(self, message: Message, value: Any) -> None:
-        """Set a message's fields from a dict, None leaving a field alone; raises `InvalidValueError`."""
+        """Set a message's fields from a dict; `None` leaves a field unchanged. Raises `InvalidValueError`."""
         descriptor = message.DESCRIPTOR
         if not isinstance(value, Mapping):
             raise InvalidValueError(f"{value!r:.80} is no {descriptor.full_name}: a message is a dict")
@@ -143,7 +143,7 @@ class MessageDicts:
         return self._fill_well_known if _is_well_known(descriptor) else self._fill_message
 
     def _fill_message(self, message: Message, value: Any) -> None:
-        # A message without fields is there too, once it was given.
+        # Marks the message as set even if none of its fields is.
         message.SetInParent()
         self.fill(message, value)
 

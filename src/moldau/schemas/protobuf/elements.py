@@ -1,7 +1,7 @@
 """A .proto file as a tree, with everything that was written except comments and white space.
 
-Descriptors forget what a schema must keep: labels left out, names before they were resolved, options nobody
-knows. They are made from this tree when values need them (`descriptors`). Start at `File`.
+Descriptors lose what a schema must keep: missing labels, unresolved names, unknown options. They are built
+from this tree when values need them (`descriptors`). Start at `File`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ConstantKind: TypeAlias = str
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A single value of an option. A string's text is what it stands for, without quotes and escapes."""
+    """A single value of an option. A string's text is without quotes and escapes."""
 
     kind: ConstantKind
     text: str
@@ -53,7 +53,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Several values in brackets."""
+    """A list of values in brackets."""
 
     items: tuple[OptionValue, ...]
 
@@ -70,7 +70,7 @@ OptionValue: TypeAlias = Constant | Sequence | Aggregate
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """`name` as written: `deprecated`, `(my.option)` or `(my.option).part`."""
+    """An option, with `name` as written: `deprecated`, `(my.option)` or `(my.option).part`."""
 
     name: str
     value: OptionValue
@@ -81,7 +81,7 @@ class Option:
 
     @property
     def value_text(self) -> str | None:
-        """The value's text when it is a single one."""
+        """The value's text if it is a single value, else `None`."""
         return self.value.text if isinstance(self.value, Constant) else None
 
 
@@ -95,14 +95,14 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """Names and numbers that must not be used, as one statement lists them."""
+    """Names and numbers that must not be used, listed in one `reserved` statement."""
 
     values: tuple[str | Range, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """Numbers left to others."""
+    """Field numbers that are reserved for extensions."""
 
     ranges: tuple[Range, ...]
     options: list[Option] = field(default_factory=list)
@@ -151,7 +151,7 @@ class Enum:
 
 @dataclass(slots=True)
 class Extend:
-    """Fields added to a message from outside."""
+    """Extension fields for a message that is defined elsewhere."""
 
     type: str
     fields: list[Field] = field(default_factory=list)
@@ -159,7 +159,7 @@ class Extend:
 
 @dataclass(slots=True)
 class Message:
-    """Fields, on their own or in oneofs, and types that belong to this one."""
+    """A message: fields, on their own or in oneofs, and nested types."""
 
     name: str
     fields: list[Field] = field(default_factory=list)
@@ -172,7 +172,7 @@ class Message:
     options: list[Option] = field(default_factory=list)
 
     def all_fields(self) -> Iterator[Field]:
-        """Those outside oneofs first, then those inside."""
+        """All fields: those outside oneofs first, then those inside."""
         yield from self.fields
         for oneof in self.oneofs:
             yield from oneof.fields
@@ -180,7 +180,7 @@ class Message:
 
 @dataclass(slots=True)
 class Rpc:
-    """One call of a service."""
+    """One method of a service."""
 
     name: str
     request: str
@@ -192,7 +192,7 @@ class Rpc:
 
 @dataclass(slots=True)
 class Service:
-    """Calls under one name."""
+    """A named group of methods."""
 
     name: str
     rpcs: list[Rpc] = field(default_factory=list)
@@ -204,7 +204,7 @@ class File:
     """A whole .proto file."""
 
     syntax: str | None = None
-    """`proto2`, `proto3` or nothing, which means proto2."""
+    """`proto2`, `proto3` or `None`, which means proto2."""
 
     edition: str | None = None
     package: str = ""

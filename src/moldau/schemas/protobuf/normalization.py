@@ -1,6 +1,6 @@
-"""A .proto tree in the one form that all texts with its meaning share, and one without extensions.
+"""Normalizes .proto trees, so that texts with the same meaning become equal, and removes extensions.
 
-Messages keep their places: data says which message it is by position. Start at `normalized`.
+Messages keep their order: data identifies its message by position. Start at `normalized`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["normalized", "without_extensions"]
 
 
 def normalized(file: File, symbols: Symbols) -> File:
-    """Fields by number, imports and options by name, every name of a type in full."""
+    """The file with fields sorted by number, imports and options by name, and full type names."""
     return _Normalizing(symbols).file(file)
 
 

@@ -1,4 +1,4 @@
-"""Options of a .proto text: names in parentheses, and values in Protobuf's text format. Start at `OptionParser`."""
+"""Parses options of a .proto text: names in parentheses, values in Protobuf's text format. Start at `OptionParser`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from moldau.schemas.protobuf.tokens import Tokens
 __all__ = ["OptionParser"]
 
 _MAX_NESTING: Final = 32
-"""Values inside values."""
+"""The maximum nesting of values."""
 
 
 class OptionParser:
-    """Reads options from where the tokens stand."""
+    """Reads options at the current token."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
@@ -74,7 +74,7 @@ class OptionParser:
         return Constant("name", sign + self._tokens.dotted_name())
 
     def _aggregate(self, end: str) -> Aggregate:
-        """Protobuf's text format: `name: value`, `name { … }`, with or without commas between."""
+        """Parse Protobuf's text format: `name: value`, `name { … }`, with or without commas between."""
         tokens = self._tokens
         self._descend()
         tokens.advance()

@@ -1,8 +1,8 @@
-"""From a .proto text to its tree: proto2, proto3 and editions.
+"""Parses a .proto text into its tree: proto2, proto3 and editions.
 
-Only the grammar is checked here; whether names exist and numbers are free is `validation`'s question. Written by
-hand because the maintained parser for Python (generated, 100 kB a second) would need most of a minute for the
-5 MB a registry may be sent, and hands out another tree than a registry has to print. Start at `parse_file`.
+Only the grammar is checked here; `validation` checks that names exist and numbers are unused. Written by hand
+because the maintained parser for Python (generated, 100 kB per second) would need most of a minute for the 5 MB that
+a registry may receive, and its tree differs from the one a registry has to print. Start at `parse_file`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from moldau.schemas.protobuf.tokens import Tokens
 __all__ = ["parse_file"]
 
 _MAX_NESTING: Final = 32
-"""Messages inside messages; protoc has the same limit."""
+"""The maximum nesting of messages; protoc has the same limit."""
 
 _LABELS: Final = ("optional", "repeated", "required")
 _MAX_ENUM_NUMBER: Final = 2**31 - 1
@@ -43,7 +43,7 @@ def parse_file(text: str) -> File:
 
 
 class _Parser:
-    """Recursive descent; `_depth` keeps it from descending for ever."""
+    """A recursive descent parser; `_depth` limits the recursion."""
 
     def __init__(self, text: str) -> None:
         self._tokens = Tokens(text)
@@ -120,7 +120,7 @@ class _Parser:
         self._depth -= 1
 
     def _message_statement(self, message: Message) -> None:
-        """A keyword begins its statement: a field whose type is called like one is written with a dot before it."""
+        """Parse one statement. Keywords take precedence: a field type named like one is written with a leading dot."""
         tokens = self._tokens
         keyword = tokens.text
         if keyword == "option":
@@ -179,7 +179,7 @@ class _Parser:
         return field
 
     def _group(self, label: str | None, groups: list[Message]) -> Field:
-        """proto2 only: a field and its message in one. The field is called as the message, in lower case."""
+        """Parse a group (proto2 only): a field with its message. The field's name is the message's in lower case."""
         tokens = self._tokens
         name = tokens.name("the name of a group")
         if not name[0].isupper():

@@ -1,4 +1,4 @@
-"""A schema and all it imports in one of Google's pools: where messages get their classes from.
+"""Puts a schema and all its imports into one of Google's descriptor pools, which provides the message classes.
 
 Start at `Compiled`.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["MAIN", "Compiled", "parse_with_extensions"]
 
 MAIN: Final = "default"
-"""What the schema itself is called among its imports: a schema has no path of its own."""
+"""The schema's own file name in the pool: a schema has no path of its own."""
 
 _DESCRIPTORS: Final = "google/protobuf/descriptor.proto"
 
@@ -43,7 +43,7 @@ class Compiled:
         return self.pool.FindMessageTypeByName(full_name)
 
     def _fill_in(self, custom: list[CustomOption], schema: ProtobufSchema) -> None:
-        """Custom options are read by a second pool, which has the extensions the schema itself defines, too."""
+        """Set custom options with the help of a second pool, which also has the schema's own extensions."""
         scratch = pool_with({**schema.imported, _DESCRIPTORS: schema.well_known(_DESCRIPTORS)})
         bare = FileDescriptorProto()
         bare.CopyFrom(self.descriptor)
@@ -63,7 +63,7 @@ class Compiled:
 
 
 def pool_with(imported: Mapping[str, ProtobufSchema]) -> DescriptorPool:
-    """A pool with the given files, each after those it imports itself."""
+    """A pool with the given files; each file is added after its own imports."""
     pool = DescriptorPool()
     added: set[str] = set()
     for path, schema in imported.items():
@@ -72,7 +72,7 @@ def pool_with(imported: Mapping[str, ProtobufSchema]) -> DescriptorPool:
 
 
 def parse_with_extensions(data: bytes, imported: Mapping[str, ProtobufSchema]) -> Any:
-    """Read a compiled file with the extensions of its imports and its own, so that custom options can be seen."""
+    """Read a compiled file with its own extensions and those of its imports, so that custom options are decoded."""
     plain = FileDescriptorProto.FromString(data)
     try:
         pool = pool_with(imported)

@@ -1,7 +1,7 @@
-"""A .proto tree as text again: what a registry stores and compares.
+"""Prints a .proto tree as text, the form that a registry stores and compares.
 
 Statements come in a fixed order (messages before enums, plain fields before oneofs), everything else as written.
-`normalized` puts in order what the text may order freely, and spells names out. Start at `canonical_text`.
+`normalized` sorts what may be in any order, and writes names in full. Start at `canonical_text`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ESCAPES = str.maketrans(
 
 
 def canonical_text(file: File) -> str:
-    """The text of a file, sections apart from one another by an empty line."""
+    """The text of a file, with an empty line between sections."""
     head = [f'syntax = "{file.syntax}";'] if file.syntax else []
     head += [f'edition = "{file.edition}";'] if file.edition else []
     head += [f"package {file.package};"] if file.package else []
@@ -58,7 +58,7 @@ def canonical_text(file: File) -> str:
 
 
 def quote(text: str) -> str:
-    """A text in quotes, with what cannot stand in them escaped."""
+    """The text in quotes, with special characters escaped."""
     return f'"{text.translate(_ESCAPES)}"'
 
 
@@ -81,7 +81,7 @@ def _message(message: Message, opening: str | None = None) -> list[str]:
 
 
 def _groups(fields: Iterable[Field], oneofs: Iterable[OneOf], extends: Iterable[Extend]) -> set[int]:
-    """Which messages are printed where their field stands, by identity."""
+    """The `id()` of each group's message, which is printed in place of its field."""
     every = [*fields, *(field for oneof in oneofs for field in oneof.fields)]
     every += [field for extend in extends for field in extend.fields]
     return {id(field.group) for field in every if field.group is not None}
@@ -157,7 +157,7 @@ def _end_option(prefix: str, option: Option, end: str) -> list[str]:
 
 
 def _with_options(start: str, options: list[Option]) -> list[str]:
-    """A statement with its options: one stays on the line, several get lines of their own."""
+    """A statement with its options: a single one on the same line, several on lines of their own."""
     if not options:
         return [f"{start};"]
     if len(options) == 1:
@@ -220,7 +220,7 @@ def _list_option(lines: list[str], position: int, count: int) -> list[str]:
 
 
 def _block(opening: str, sections: list[list[str]]) -> list[str]:
-    """A statement with a body, its sections apart from one another by an empty line."""
+    """A statement with a body, with an empty line between sections."""
     body: list[str] = []
     for section in sections:
         if section:
@@ -229,5 +229,5 @@ def _block(opening: str, sections: list[list[str]]) -> list[str]:
 
 
 def _indent(lines: Iterable[str]) -> Iterator[str]:
-    """Empty lines too: that is how other registries have stored such texts, and theirs must not differ from ours."""
+    """Indent all lines, also empty ones: other registries store texts in this form, and ours must be equal."""
     return (f"  {line}" for line in lines)

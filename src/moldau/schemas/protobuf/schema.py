@@ -38,7 +38,7 @@ class ProtobufSchema:
         self.file = file
         self._references = references
         self.imported = _imported_schemas(file, references)
-        """What the file imports by path: references and well-known files."""
+        """The imported schemas by path: references and well-known files."""
 
     @property
     def references(self) -> Mapping[str, ParsedSchema]:
@@ -50,7 +50,7 @@ class ProtobufSchema:
 
     @property
     def name(self) -> str | None:
-        """The full name of the first message: what data carries unless it says otherwise."""
+        """The full name of the first message, the default type of data; of the first enum if there is no message."""
         first = next(iter(self.file.messages), None) or next(iter(self.file.enums), None)
         if first is None:
             return None
@@ -62,11 +62,11 @@ class ProtobufSchema:
         return frozenset(field.name for field in first.all_fields()) if first else frozenset()
 
     def check_field_names(self) -> None:
-        """Protobuf's own rules for names leave nothing to check."""
+        """Do nothing: Protobuf's own rules for names are sufficient."""
 
     @cached_property
     def symbols(self) -> Symbols:
-        """Every type in sight: the file's own, those of its imports and of what these import publicly."""
+        """Every visible type: those of the file, of its imports and of their public imports."""
         files = [self.file, *(schema.file for schema in self._visible())]
         return Symbols(
             (symbol for file in files for symbol in symbols_of(file)),
@@ -75,7 +75,7 @@ class ProtobufSchema:
 
     @cached_property
     def every_symbol(self) -> Symbols:
-        """Every type within reach, also those only the imports see: for following fields through imported messages."""
+        """Every type of the file and all its direct and indirect imports, to resolve fields of imported messages."""
         found: dict[int, ProtobufSchema] = {}
         waiting = [self]
         while waiting:
@@ -87,19 +87,19 @@ class ProtobufSchema:
 
     @cached_property
     def compiled(self) -> Compiled:
-        """The schema in the form that encodes values; made when first needed."""
+        """The compiled schema, which encodes values; built on first use."""
         return Compiled(self)
 
     @staticmethod
     def well_known(path: str) -> ProtobufSchema:
-        """One of the files that need no reference."""
+        """The schema of a well-known file, which needs no reference."""
         return _well_known(path)
 
     def normalized(self) -> ProtobufSchema:
         return ProtobufSchema(normalized(self.file, self.symbols), self._references)
 
     def rendered(self, format: str | None) -> str:
-        """`serialized` is the compiled form in base64, `ignore_extensions` leaves extensions and custom options out."""
+        """The text: `serialized` is compiled, in base64; `ignore_extensions` omits extensions and custom options."""
         match format:
             case "serialized":
                 return base64.b64encode(self.compiled.descriptor.SerializeToString()).decode()
@@ -156,7 +156,7 @@ class ProtobufSchema:
 def parse_protobuf(text: str, references: References | None = None, *, validate: bool = True) -> ProtobufSchema:
     """Return the schema that a .proto text, or a compiled file in base64, describes.
 
-    `validate` also looks at what the grammar cannot see: names that exist, numbers that are free.
+    `validate` also checks what the grammar does not cover: that names exist and numbers are unused.
     """
     schema = _Parsing(references or {}).parse(text)
     if validate:
@@ -165,7 +165,7 @@ def parse_protobuf(text: str, references: References | None = None, *, validate:
 
 
 class _Parsing:
-    """Parses a schema and, on the way, those of its references that came as texts."""
+    """Parses a schema and those of its references that are given as texts."""
 
     def __init__(self, references: References) -> None:
         self._given = references
@@ -231,7 +231,7 @@ def _well_known(path: str) -> ProtobufSchema:
 
 
 def _parse_base64(text: str) -> FileDescriptorProto | None:
-    """The file that a text in base64 holds. No .proto text could be mistaken for one: it needs other characters."""
+    """Decode a compiled file in base64, or return `None`. A .proto text always has characters that base64 lacks."""
     if not _BASE64.fullmatch(text):
         return None
     try:

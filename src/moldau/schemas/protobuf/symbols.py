@@ -1,4 +1,4 @@
-"""Which types a .proto file can see, and what a name written in it means.
+"""The types visible in a .proto file, and the resolution of names in it.
 
 A name is looked up as in C++: from the innermost scope outward, by its first part. Start at `Symbols.resolve`.
 """
@@ -23,12 +23,12 @@ class Symbol:
 
     @property
     def local_name(self) -> str:
-        """The name without the package: what stays the same when only the package changes."""
+        """The name without the package, so it stays the same when only the package changes."""
         return self.full_name.removeprefix(f"{self.package}.") if self.package else self.full_name
 
 
 class Symbols:
-    """All types in sight of one file."""
+    """All types visible in one file."""
 
     def __init__(self, symbols: Iterable[Symbol], extensions: Iterable[str] = ()) -> None:
         self._by_name = {symbol.full_name: symbol for symbol in symbols}
@@ -40,7 +40,7 @@ class Symbols:
                 name = name.rpartition(".")[0]
 
     def resolve(self, name: str, scope: str) -> Symbol | None:
-        """What `name` means inside `scope` (a package or message), or nothing."""
+        """The type that `name` refers to inside `scope` (a package or message), or `None`."""
         if name.startswith("."):
             return self._by_name.get(name[1:])
         first, _, rest = name.partition(".")
@@ -55,7 +55,7 @@ class Symbols:
             scope = scope.rpartition(".")[0]
 
     def resolve_extension(self, name: str, scope: str) -> str | None:
-        """The full name of the extension that `name` means inside `scope`, or nothing."""
+        """The full name of the extension that `name` refers to inside `scope`, or `None`."""
         if name.startswith("."):
             return name[1:] if name[1:] in self._extensions else None
         while True:
@@ -68,7 +68,7 @@ class Symbols:
 
 
 def symbols_of(file: File) -> list[Symbol]:
-    """The types a file itself defines, nested ones too."""
+    """The types that a file itself defines, including nested ones."""
     found: list[Symbol] = []
     waiting = _symbols_of(file.package, file.messages, file.enums)
     while waiting:
@@ -81,7 +81,7 @@ def symbols_of(file: File) -> list[Symbol]:
 
 
 def extensions_of(file: File) -> list[str]:
-    """The full names of the extensions a file defines, at the top and inside messages."""
+    """The full names of the extensions a file defines, at the top level and inside messages."""
     found = [_full_name(file.package, field.name) for extend in file.extends for field in extend.fields]
     for symbol in symbols_of(file):
         if isinstance(symbol.element, Message):

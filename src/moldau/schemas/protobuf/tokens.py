@@ -1,4 +1,4 @@
-"""A .proto text cut into tokens. Start at `Tokens`; who reads them is `parser`."""
+"""Splits a .proto text into tokens, which `parser` reads. Start at `Tokens`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _END: Final = ("end", "the end of the text", -1)
 
 
 class Tokens:
-    """The tokens of a text, one after another: the current one in hand, the one after it in sight."""
+    """Reads the tokens of a text one by one, with a lookahead of one token."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -43,7 +43,7 @@ class Tokens:
         return text
 
     def accept(self, text: str) -> bool:
-        """Go past `text` if it is what comes now."""
+        """Skip the current token if it is `text`; returns whether it was."""
         if self.text == text and self.kind in {"symbol", "name"}:
             self.advance()
             return True
@@ -63,7 +63,7 @@ class Tokens:
         return self.advance()
 
     def type_name(self) -> str:
-        """A name with dots in it and, where it is meant from the root, one before it."""
+        """Read a dotted name, with a leading dot if it is fully qualified."""
         return ("." if self.accept(".") else "") + self.dotted_name()
 
     def dotted_name(self) -> str:
@@ -86,7 +86,7 @@ class Tokens:
         return -value if is_negative else value
 
     def string(self) -> str:
-        """One string; several in a row make one, as in C."""
+        """Read a string; adjacent strings are joined, as in C."""
         if self.kind != "string":
             self.fail("expected a text in quotes")
         parts = []
@@ -96,7 +96,7 @@ class Tokens:
         return "".join(parts)
 
     def fail(self, problem: str) -> NoReturn:
-        """Refuse the text at the current token."""
+        """Raise `InvalidSchemaError` for the current token."""
         line = self._text.count("\n", 0, self._offset) + 1 if self._offset >= 0 else self._text.count("\n") + 1
         shown = self.text if self.kind == "end" else repr(self.text[:40])
         raise InvalidSchemaError(f"Invalid Protobuf schema: {problem} in line {line}, found {shown}")
@@ -124,7 +124,7 @@ class Tokens:
 
 
 def unescape(text: str) -> str:
-    """What a text between quotes stands for. Escapes for bytes become the character of the same number."""
+    """Replace the escapes in a quoted text. An escaped byte becomes the character with the same number."""
     return _ESCAPE.sub(_character, text) if "\\" in text else text
 
 

@@ -1,6 +1,6 @@
-"""Whether a .proto tree means something: names that exist, numbers that are free, what its syntax allows.
+"""Validates a .proto tree: names must exist, numbers must be unused, and its syntax must allow what it uses.
 
-The first thing wrong is reported, with the message and field it is wrong about. Start at `check_file`.
+Only the first error is reported, with its message and field. Start at `check_file`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = ["check_file"]
 
 _MAP_KEYS: Final = SCALARS - {"bytes", "double", "float"}
 _INTERNAL: Final = Range(19_000, 19_999)
-"""Field numbers Protobuf keeps for itself."""
+"""Field numbers that Protobuf reserves for itself."""
 
 
 def check_file(file: File, symbols: Symbols) -> None:
-    """Raise for the first mistake in a file whose visible types are `symbols`."""
+    """Raise for the first error in a file whose visible types are `symbols`."""
     _Check(file, symbols).run()
 
 
@@ -144,7 +144,7 @@ class _Check:
 
 
 def _names_at_top(file: File) -> Iterator[str]:
-    """Constants of an enum live beside it, not in it."""
+    """The names in the file's scope. Enum constants belong to the scope around their enum."""
     yield from (message.name for message in file.messages)
     yield from (service.name for service in file.services)
     yield from (field.name for extend in file.extends for field in extend.fields)
@@ -171,7 +171,7 @@ def _reserved(statements: Iterable[Reserved]) -> tuple[set[str], list[Range]]:
 
 
 def _refuse_taken(taken: dict[int, str], ranges: list[Range], full_name: str) -> None:
-    """Walk numbers and ranges in order side by side: both may be many."""
+    """Raise if a reserved number is used. One pass over sorted numbers and ranges, since there may be many of both."""
     ordered = sorted(ranges, key=lambda numbers: (numbers.start, numbers.end))
     position, furthest = 0, None
     for number in sorted(taken):

@@ -1,4 +1,4 @@
-"""The .proto files every schema may import without naming them as references: Google's and Confluent's own types.
+"""The .proto files that every schema may import without a reference: Google's and Confluent's own types.
 
 Start at `well_known`.
 """
@@ -73,7 +73,7 @@ def is_well_known(path: str) -> bool:
 
 @cache
 def well_known(path: str) -> File:
-    """The tree of a well-known file, read once."""
+    """The tree of a well-known file, cached."""
     if path in _CONFLUENT:
         return parse_file(_CONFLUENT[path])
     return file_from_descriptor(descriptor_of(path))
