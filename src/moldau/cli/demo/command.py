@@ -1,6 +1,6 @@
-"""`moldau demo`: starts a broker, streams visits in, counts them on Spark, shows it live, and sums up.
+"""`moldau demo`: starts a broker, produces visits, counts them on Spark, shows it live, and prints a summary.
 
-It needs nothing but Java, asks nothing and leaves nothing behind. Start at `main`.
+It needs only Java and no input, and removes its data at the end unless `--keep` is given. Start at `main`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class InterruptedStart(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """The parts of a demo under way."""
+    """The parts of a running demo."""
 
     traffic: Traffic
     results: Results
@@ -65,7 +65,7 @@ class Running:
     console: Console
 
     def lag(self) -> int:
-        """Visits that the pipeline has not finished with, from what its consumer group has committed."""
+        """Visits that the pipeline has not yet processed, from its consumer group's committed offsets."""
         committed = sum(position.offset for position in self.groups.committed(APPLICATION).values())
         return max(0, self.traffic.sent - committed)
 
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _exit_at_once(code: int) -> NoReturn:
-    """End without the exit handlers: they would wait until Spark has started, in order to stop it.
+    """Exit without running the exit handlers, which would wait until Spark has started in order to stop it.
 
     Spark's Java process ends when this one does, and the next start removes its temporary files.
     """
@@ -121,7 +121,7 @@ def _run(options: argparse.Namespace, folder: Path, console: Console) -> int:
 
 
 def _prepare(console: Console) -> None:
-    """The first time there is something to fetch and to note."""
+    """Run `moldau streams prepare`, which has work to do only the first time."""
     from moldau.cli.streams.preparing import prepare
 
     with console.status("preparing Spark, only this time …"):
@@ -149,7 +149,7 @@ def _pipeline(bootstrap: str, folder: Path, window_ms: int, console: Console) ->
 
 
 def _start(streams: KafkaStreams, console: Console) -> None:
-    # Outside a terminal a status would be printed once more at its end.
+    # If the output is not a terminal, a status would be printed again at its end.
     status: AbstractContextManager[Any] = nullcontext()
     if console.is_terminal:
         status = console.status("starting Spark …")
@@ -157,7 +157,7 @@ def _start(streams: KafkaStreams, console: Console) -> None:
         console.print("starting Spark …")
     try:
         with status:
-            # In a thread of its own, so that signals stay the demo's and need not wait for Spark.
+            # In a separate thread, so that the demo handles signals without waiting for Spark.
             interruptible(streams.start)
             interruptible(partial(streams.wait_until_running, START_S))
     except KeyboardInterrupt as interrupt:
@@ -166,7 +166,7 @@ def _start(streams: KafkaStreams, console: Console) -> None:
 
 @contextmanager
 def _flowing(traffic: Traffic, results: Results) -> Iterator[None]:
-    """Records come in while Spark is still starting, as they would anywhere."""
+    """Produce and read records during the block, also while Spark is still starting."""
     traffic.start()
     results.start()
     try:
@@ -177,7 +177,7 @@ def _flowing(traffic: Traffic, results: Results) -> Iterator[None]:
 
 
 def _watched(running: Running, seconds: float) -> Summary:
-    """Show and count; ends when all that was sent has been counted, or nothing more comes."""
+    """Show the demo, then stop sending; returns once all visits sent are counted, or after a timeout."""
     traffic, results = running.traffic, running.results
     began = time.monotonic()
     with _display(running.console) as show:
@@ -193,7 +193,7 @@ def _watched(running: Running, seconds: float) -> Summary:
 def _shown_until(
     running: Running, show: Callable[[Moment], None], began: float, limit_s: float, is_done: Callable[[], bool]
 ) -> float:
-    """Keep the picture fresh until something holds or the time is up, and give how long that took."""
+    """Refresh the display until `is_done` or the time limit; returns the seconds this took."""
     started = time.monotonic()
     rates = _Rates(running.traffic, running.results)
     while not is_done() and time.monotonic() - started < limit_s:
@@ -203,7 +203,7 @@ def _shown_until(
 
 
 class _Rates:
-    """Records per second since the last look but a few, so that numbers do not flicker."""
+    """Records per second, averaged over the last few samples, so that the numbers are steady."""
 
     def __init__(self, traffic: Traffic, results: Results) -> None:
         self._traffic = traffic
@@ -235,7 +235,7 @@ def _moment(running: Running, rates: _Rates, elapsed_s: float) -> Moment:
 
 @contextmanager
 def _display(console: Console) -> Iterator[Callable[[Moment], None]]:
-    """A picture that is redrawn on a terminal; a line now and then where the output goes elsewhere."""
+    """A display that is redrawn on a terminal; if the output is not a terminal, a line from time to time."""
     if console.is_terminal:
         with Live(console=console, refresh_per_second=8) as live:
             yield lambda moment: live.update(picture(moment))
