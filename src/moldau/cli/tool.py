@@ -1,6 +1,6 @@
-"""The frame around every Kafka-style tool: usage, exit codes, log lines, and what becomes of errors.
+"""Shared code of all Kafka-style tools: usage, exit codes, log lines, and error handling.
 
-A tool is a parser and a function; a user's mistake ends in one clear line, never in a traceback.
+A tool is a parser and a function; a user's mistake is reported in one line, never as a traceback.
 Start at `run`.
 """
 
@@ -43,27 +43,27 @@ __all__ = [
 ]
 
 INTERRUPTED, TERMINATED = 130, 143
-"""What a shell reports for a command that Ctrl-C, or SIGTERM, has ended."""
+"""The exit codes that a shell reports for a command ended by Ctrl-C or SIGTERM."""
 
 INTERRUPTED_S = 1.0
 """How long a broker may take to answer once a signal has ended the tool."""
 
 CLOSE_S = 10.0
-"""How long it may take to let a consumer go at the end of its work."""
+"""How long closing a consumer may take at the end of its work."""
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: ends a tool as Ctrl-C does, with an exit code of its own."""
+    """Raised on SIGTERM: ends a tool as Ctrl-C does, with its own exit code."""
 
 
 class OutputError(MoldauError):
-    """Nothing can be printed: standard output is closed, or its disk is full."""
+    """Standard output cannot be written: it is closed, or its disk is full."""
 
 
 class ToolError(MoldauError):
-    """A tool cannot go on; the message is for the person at the terminal."""
+    """A tool cannot continue; the message is for the user."""
 
 
 def run(
@@ -98,7 +98,7 @@ def run(
 
 
 def run_body(body: Callable[[], int | None], report: Callable[[MoldauError], None] | None = None) -> int:
-    """Run `body` and turn its outcome into an exit code, whoever has parsed the words for it."""
+    """Run `body` and turn its outcome into an exit code; the arguments are already parsed."""
     open_streams()
     try:
         with interrupts():
@@ -120,16 +120,16 @@ def run_body(body: Callable[[], int | None], report: Callable[[MoldauError], Non
 
 
 def open_streams() -> None:
-    """Let a standard output that fails say so in an `OutputError`, and open the streams that are closed (`>&-`).
+    """Make a failing standard output raise `OutputError`, and replace streams that are closed (`>&-`).
 
-    Python has no `sys.stdout` then, and the next file or socket would take its descriptor.
+    Python sets closed streams to None, and the next file or socket opened would get their descriptors.
     """
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: SIM115, for the rest of the process
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if sys.stdout is None:
-        # Not open for writing, so that writing fails with EBADF, as it would without a file.
+        # Opened read-only, so that writing fails with EBADF, as on a closed descriptor.
         output = _Output(os.open(os.devnull, os.O_RDONLY), "w", closefd=False)
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(output))
     elif (given := sys.__stdout__) is not None and sys.stdout is given:
@@ -151,7 +151,7 @@ class _Output(io.FileIO):
 
 
 def time_to_close_s() -> float:
-    """For `finally` blocks: how long a broker may take, which is little when Ctrl-C or SIGTERM is on its way up."""
+    """How long a broker may take, for `finally` blocks: shorter while Ctrl-C or SIGTERM is being handled."""
     return INTERRUPTED_S if isinstance(sys.exception(), KeyboardInterrupt) else CLOSE_S
 
 
@@ -161,7 +161,7 @@ def exit_code_of(interrupt: KeyboardInterrupt) -> int:
 
 @contextmanager
 def interrupts() -> Iterator[None]:
-    """In this block SIGTERM raises as Ctrl-C does, and the second of either ends the process at once."""
+    """In this block SIGTERM raises an exception as Ctrl-C does; a second signal of either ends the process at once."""
 
     came: list[type[KeyboardInterrupt]] = []
 
@@ -179,10 +179,10 @@ def interrupts() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        # What is left to do is little, and a signal ends it.
+        # The old handlers are not restored: the next signal must end the rest of the shutdown.
         raise
     except SystemError:
-        # The binding loses the exception of a signal that comes while it hands out a log line.
+        # confluent_kafka loses the exception of a signal that arrives while it calls the log callback.
         if came:
             raise came[0] from None
         raise
@@ -194,7 +194,7 @@ def interrupts() -> Iterator[None]:
 
 
 def catch_stop_signals(stop: Callable[[], None]) -> None:
-    """Have `stop` called by SIGINT or SIGTERM, for tools that end in their own way; the second ends the process."""
+    """Call `stop` on SIGINT or SIGTERM, for tools with their own shutdown; a second signal ends the process."""
 
     def caught(number: int, frame: FrameType | None) -> None:
         end_on_second_signal()
@@ -205,7 +205,7 @@ def catch_stop_signals(stop: Callable[[], None]) -> None:
 
 
 def default_stop_signals() -> None:
-    """Python's own: Ctrl-C raises, SIGTERM ends the process."""
+    """Restore Python's default handlers: Ctrl-C raises, SIGTERM ends the process."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -226,24 +226,24 @@ def _report(error: MoldauError) -> None:
 
 
 def forget_output() -> None:
-    """Whoever read our output has left, as `head` does; the interpreter must not try to flush into it again."""
+    """Redirect stdout to /dev/null, so that later flushes do not fail: its reader has closed it, as `head` does."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(text: str = "") -> None:
-    """Print to stdout at once, so that scripts that read along see each line."""
+    """Print to stdout and flush, so that programs that read the output get each line at once."""
     print(text, flush=True)
 
 
 def log_line(level: str, text: str, source: str) -> None:
-    """Write a line to stderr in the form of Kafka's log4j pattern."""
+    """Write a line to stderr in Kafka's log4j format."""
     now = datetime.now()
     stamp = f"{now:%Y-%m-%d %H:%M:%S},{now.microsecond // 1000:03d}"
     print(f"[{stamp}] {level} {text} ({source})", file=sys.stderr, flush=True)
 
 
 def warn_about_stray_words(parsed: Parsed, used: Sequence[str] = ()) -> None:
-    """Name the words that no option claimed: Kafka's tools pass over them, which hides typing mistakes."""
+    """Print the words that belong to no option: Kafka's tools ignore them, which hides typing errors."""
     stray = [word for word in parsed.words if word not in used]
     if stray:
         print(f"Ignored, as they belong to no option: {' '.join(stray)}", file=sys.stderr)

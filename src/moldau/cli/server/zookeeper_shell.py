@@ -57,7 +57,7 @@ def children(path: str, cluster: Cluster) -> list[str] | None:
 
 
 def content(path: str, cluster: Cluster) -> str | None:
-    """The content of a path, or `None` if there is no such path."""
+    """The content of a path, JSON or empty; `None` if there is no such path."""
     match _parts(path):
         case [] | ["brokers"] | ["brokers", "ids" | "topics"] | ["cluster"]:
             return ""
@@ -132,7 +132,7 @@ def _report(error: MoldauError) -> None:
 
 
 def _typed_commands() -> Iterable[list[str]]:
-    """Commands from standard input, until its end or a `quit`."""
+    """Commands from standard input, until its end, `quit` or `close`."""
     for line in sys.stdin:
         words = line.split()
         if words[:1] in (["quit"], ["close"]):
