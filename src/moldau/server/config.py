@@ -106,7 +106,7 @@ def with_address(settings: Mapping[str, str], host: str | None, port: int | None
 
 
 def data_folder(environ: Mapping[str, str]) -> Path:
-    """The per-user folder that holds the log when none is configured."""
+    """The per-user folder for the log if no log directory is configured."""
     base = environ.get("XDG_DATA_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local/share")
     return Path(base) / "moldau" / "log"
 

@@ -101,7 +101,7 @@ def adopt(
 
 
 class FormatError(MoldauError):
-    """The directories cannot be formatted as asked; nothing was changed."""
+    """The directories cannot be formatted as requested; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

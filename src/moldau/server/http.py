@@ -132,7 +132,7 @@ class MetricsServer:
                 writer.write(_response(status, content_type, body, with_body=not head.startswith(b"HEAD ")))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # a client that is gone, too slow, or sends too much gets no answer
+            pass  # a client that has disconnected, is too slow, or sends too much gets no answer
         finally:
             writer.close()
 

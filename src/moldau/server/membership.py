@@ -305,7 +305,7 @@ def _error(reply: Message) -> ErrorCode:
 
 
 def _reason(trouble: Exception | None) -> str:
-    """The reason in one phrase: the text of an `OSError` says more than the library's error around it."""
+    """The reason as a short text: for an `OSError`, the system's message, which is clearer than the library's."""
     if isinstance(trouble, OSError) and trouble.errno and not isinstance(trouble, socket.gaierror):
         return os.strerror(trouble.errno)
     return str(trouble)

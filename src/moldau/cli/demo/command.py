@@ -48,7 +48,7 @@ TOP = 8
 
 
 class InterruptedStart(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM came while Spark was starting."""
+    """Raised if Ctrl-C or SIGTERM arrives while Spark is starting."""
 
     def __init__(self, exit_code: int) -> None:
         super().__init__()
