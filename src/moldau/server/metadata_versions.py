@@ -63,7 +63,7 @@ def level_of(release: str) -> int:
 
 
 def features_at(level: int) -> dict[str, int]:
-    """Kafka's level of every feature at a metadata.version, for the features of this release."""
+    """The level of every feature at a metadata.version: Kafka's, or the highest that this release supports."""
     return {
         name: min(max((given for since, given in steps if level >= since), default=0), SUPPORTED[name].max)
         for name, steps in _SINCE.items()

@@ -179,7 +179,7 @@ class Node:
         self._log_start(broker, took_s=time.monotonic() - began)
 
     async def _identities(self, every_directory: list[str], log_dirs: list[str]) -> dict[str, MetaProperties]:
-        """The identities of the directories; a node without its own controller first gets the cluster id from its cluster."""
+        """The identities of the directories; a node without its own controller first requests the cluster id."""
         node_id, cluster_id = self._config.node_id, None
         if servers := self._config.registration_servers:
             # Imported here, because a node that is its own controller does not need this code.
