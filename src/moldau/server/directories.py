@@ -118,7 +118,7 @@ class FormatPlan:
 def format_directories(
     config: BrokerConfig, plan: FormatPlan, *, files: Files | None = None, clock: Clock | None = None
 ) -> list[str]:
-    """Format the directories that are not formatted yet; returns a line for each directory that says what was done."""
+    """Format the directories that are not formatted yet; returns lines that report what was done."""
     files, clock = files or Files(), clock or SystemClock()
     directories = all_directories(config)
     known = {path: load_meta_properties(files, path) for path in directories}

@@ -57,7 +57,7 @@ def schema_formatter(properties: Mapping[str, str]) -> Formatter:
         try:
             value = reader.decode(content)
         except UnfitValueError as error:
-            # The errors that a deserializer raises for bytes of another format.
+            # The error type that deserializers raise for bytes they cannot read.
             raise ValueError(str(error)) from None
         return (f"{value.text}{separator}{value.schema}" if shows_ids else value.text).encode()
 
