@@ -1,7 +1,7 @@
-"""How a tool finds its cluster: the options every admin tool shares, old spellings included.
+"""The connection options that all admin tools share, old spellings included.
 
-`--zookeeper` comes from the time when tools spoke to ZooKeeper: what `zookeeper-server-start` runs there knows the
-brokers. Start at `open_admin`.
+`--zookeeper` is from the time when tools connected to ZooKeeper: the registration point that `zookeeper-server-start`
+runs returns the brokers. Start at `open_admin`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ BROKERS = Option(
     aliases=("broker-list",),
     is_required=True,
 )
-"""The same for tools that once took `--broker-list`, and cannot do without."""
+"""The same option, required, for tools that formerly had `--broker-list`."""
 COMMAND_CONFIG = Option("command-config", "A file of client properties, for example for TLS and SASL.", "file")
 CONSUMER_CONFIG = Option("consumer.config", "A file of consumer properties.", "file", aliases=("command-config",))
 PRODUCER_CONFIG = Option("producer.config", "A file of producer properties.", "file", aliases=("command-config",))
@@ -78,7 +78,7 @@ def report_client_log(level: str, text: str) -> None:
 
 
 def pairs(texts: list[str], *, what: str = "command line properties") -> dict[str, str]:
-    """Read `key=value` words; an empty value is allowed, a missing `=` is not."""
+    """Parse `key=value` words; an empty value is allowed, a missing `=` is not."""
     found = {}
     for text in texts:
         key, equals, value = text.partition("=")

@@ -1,7 +1,7 @@
-"""How the `moldau` command reads its words: where options may stand, what a noun does alone, what a slip meant.
+"""The parser of the `moldau` command line: positions of options, default verbs, suggestions for typing errors.
 
 `moldau topics -b host:9092 list` and `moldau topics list -b host:9092` are the same, `moldau topics` lists, and a
-mistyped verb or option is answered with the nearest real one. Start at `CommandParser.parse_args`.
+mistyped verb or option is rejected with the closest valid one as a suggestion. Start at `CommandParser.parse_args`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CONNECTION_OPTIONS: Mapping[str, bool] = {
     "-o": True,
     "--output": True,
 }
-"""Options that nearly every command has, and that may stand before the command too. True: a value follows."""
+"""Options of nearly every command, also allowed before the command. True: a value follows."""
 
 HELP = ("-h", "--help")
 OTHER_WORDS = {
@@ -41,7 +41,7 @@ OTHER_WORDS = {
     "remove": "delete",
     "update": "alter",
 }
-"""What people type who know other tools."""
+"""Verbs of other tools, and the verb to suggest instead."""
 
 
 class UnknownOptionError(Exception):
@@ -49,19 +49,19 @@ class UnknownOptionError(Exception):
 
 
 class Scanned(NamedTuple):
-    """A word of a command line, and what it is."""
+    """A word of a command line, classified."""
 
     text: str
     option: str | None
-    """The full name of the option it is or belongs to; None for a plain word."""
+    """The full name of the option that the word is, or is the value of; None for a plain word."""
     is_value: bool = False
-    """Whether it is an option's value in a word of its own."""
+    """Whether the word is an option's value, separate from the option."""
 
 
 def scan(words: Sequence[str], options: Mapping[str, bool]) -> Iterator[Scanned]:
-    """Tell options, their values and plain words apart; `options` says of each name whether a value follows.
+    """Classify words as options, their values and plain words; `options` maps each name to whether a value follows.
 
-    Raises `UnknownOptionError` on reaching one. After `--` everything is a plain word.
+    Raises `UnknownOptionError` at an unknown option. After `--` everything is a plain word.
     """
     left = iter(words)
     for word in left:
@@ -77,8 +77,8 @@ def scan(words: Sequence[str], options: Mapping[str, bool]) -> Iterator[Scanned]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean X?` where something known is near, else nothing."""
-    import difflib  # only slips need it
+    """`; did you mean X?` if a known word is similar, else an empty string."""
+    import difflib  # only needed for typing errors
 
     names = list(known)
     synonym = OTHER_WORDS.get(word)
@@ -89,9 +89,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 class CommandParser(argparse.ArgumentParser):
-    """An `argparse` parser for one command. With verbs, options may stand before the verb as well as after it.
+    """An `argparse` parser for one command. If it has verbs, options may be before or after the verb.
 
-    `default_verb` is what the command does when no verb is given.
+    `default_verb` is used when no verb is given.
     """
 
     def __init__(self, *args: Any, default_verb: str | None = None, **kwargs: Any) -> None:
@@ -100,7 +100,7 @@ class CommandParser(argparse.ArgumentParser):
         self.verbs: dict[str, CommandParser] = {}
 
     def add_verb(self, name: str, *, help: str, **kwargs: Any) -> CommandParser:
-        """A sub-command; its namespace has `verb` set to `name`."""
+        """Add a sub-command; its namespace has `verb` set to `name`."""
         if not self.verbs:
             self._added = self.add_subparsers(dest="verb", required=True, metavar="verb", parser_class=CommandParser)
         made: CommandParser = self._added.add_parser(name, help=help, **kwargs)
@@ -125,7 +125,7 @@ class CommandParser(argparse.ArgumentParser):
         return options
 
     def arranged(self, words: Sequence[str]) -> list[str]:
-        """The same words with the verb in front, the default one where none was given; refuses what it cannot be."""
+        """The same words with the verb (or the default verb) in front; exits at an unknown verb or option."""
         if not self.verbs:
             self._check_options(words)
             return list(words)
@@ -183,12 +183,12 @@ def _list_names(names: Iterable[str]) -> str:
 
 
 def _is_option(word: str) -> bool:
-    """A lone dash is a word, and so is a negative number."""
+    """Whether a word is an option; a single dash and negative numbers are plain words."""
     return len(word) > 1 and word.startswith("-") and not word[1:].replace(".", "", 1).isdigit()
 
 
 def _find_option(word: str, options: Mapping[str, bool]) -> tuple[str, bool]:
-    """The option a word names, and whether its value is in the same word. Long names may be shortened."""
+    """The option that a word names, and whether its value is in the same word. Long names may be abbreviated."""
     name, equals, _ = word.partition("=")
     if name in options:
         return name, bool(equals)

@@ -1,6 +1,6 @@
-"""`moldau doctor`: is everything here that running moldau and its pipelines needs? A table, with the way out.
+"""`moldau doctor`: checks whether everything that moldau and its pipelines need is installed, and how to fix it.
 
-Nothing is changed; jars are looked for and not fetched. Start at `CHECKS`.
+It changes nothing and downloads no jars. Start at `CHECKS`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
 
 class Finding(NamedTuple):
-    """What came of one check."""
+    """The result of one check."""
 
     name: str
     state: str

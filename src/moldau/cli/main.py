@@ -1,4 +1,4 @@
-"""`moldau`: one command for people. It only finds the sub-command; each loads what it needs itself."""
+"""The `moldau` command. It only finds the sub-command; each sub-command imports what it needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Command(NamedTuple):
     target: str
     summary: str
     parser: str = ""
-    """What reads its options, for completion."""
+    """The function that returns its parser, as `module:name`, for completion."""
 
 
 def _noun(module: str, summary: str) -> Command:
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _as_kafka_writes(leading: Sequence[Scanned]) -> list[str]:
-    """Kafka's tools know only long names, written out."""
+    """The options with full names, because Kafka's tools accept only those."""
     long_names = {"-b": "--bootstrap-server", "--config-file": "--command-config"}
     written = []
     for word in leading:
@@ -104,7 +104,7 @@ def _refuse(text: str) -> int:
 
 
 def load(target: str) -> Callable[..., Any]:
-    """What `module:name` names."""
+    """Import `module:name` and return it."""
     module, _, function = target.partition(":")
     found: Callable[..., Any] = getattr(import_module(module), function)
     return found

@@ -1,4 +1,4 @@
-"""Moments and spans of time as Kafka's tools take them, in milliseconds."""
+"""Parses timestamps and durations in the formats of Kafka's tools, to milliseconds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DURATION = re.compile(
 
 
 def asked_moment_ms(parsed: Parsed) -> int | None:
-    """The moment that `--to-datetime` names, or `--by-duration` counted back from now; `None` without either."""
+    """The timestamp from `--to-datetime`, or now minus `--by-duration`; `None` without either."""
     if parsed.has("to-datetime"):
         return parse_datetime_ms(parsed.value("to-datetime"))
     if parsed.has("by-duration"):
@@ -29,7 +29,7 @@ def asked_moment_ms(parsed: Parsed) -> int | None:
 
 
 def parse_datetime_ms(text: str) -> int:
-    """`YYYY-MM-DDTHH:mm:SS.sss`, with an offset (`Z`, `+01`, `+0100`, `+01:00`) or else in UTC."""
+    """Parse `YYYY-MM-DDTHH:mm:SS.sss`, with an offset (`Z`, `+01`, `+0100`, `+01:00`) or else in UTC."""
     found = _DATETIME.fullmatch(text.strip())
     if found is None:
         detail = "" if "T" in text else ": there is no 'T' between date and time"
@@ -48,7 +48,7 @@ def parse_datetime_ms(text: str) -> int:
 
 
 def parse_duration_ms(text: str) -> int:
-    """ISO-8601's `PnDTnHnMnS`, as Java's Duration reads it: any part may carry a sign of its own."""
+    """Parse ISO-8601's `PnDTnHnMnS` like Java's Duration: each part may have its own sign."""
     found = _DURATION.fullmatch(text.strip())
     if found is None or not any(found.group(number) for number in (2, 4, 5, 6)) or found.group(3) in ("T", "t"):
         raise ToolError(f"{text} is not a duration: write PnDTnHnMnS, such as PT1H30M or P2D")

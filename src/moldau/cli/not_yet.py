@@ -1,4 +1,4 @@
-"""Commands of Kafka's that have nothing to do on one broker without logins: one line instead of `command not found`."""
+"""Kafka commands that do not apply to a single broker without authentication: they print a line that says so."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""System and replication tools of Kafka 0.8 by their class names: what became of each.
+"""System and replication tools of Kafka 0.8 by their class names, and the tools that replace them.
 
-Slides and wikis of that time start them with `kafka-run-class`. Where a tool of today does the same, `SUCCESSORS`
-translates the old options into its own and runs it; for the others `REPLACED` says what to use. Start at `SUCCESSORS`.
+Documents of that time start them with `kafka-run-class`. If a current tool does the same, `SUCCESSORS` translates the
+old options and runs it; for the others, `REPLACED` says what to use. Start at `SUCCESSORS`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PARTITION_FLAGS = ("under-replicated-partitions", "unavailable-partitions")
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """An old tool's options, and how they are written for the tool that took its place."""
+    """An old tool's options, and their translation for the tool that replaces it."""
 
     tool: str
     parser: Parser
@@ -39,7 +39,7 @@ class Successor:
 
 
 def _given_options(parsed: Parsed, **renamed: str) -> Words:
-    """Options as they were given, under their new names: `replica="replication-factor"`."""
+    """The given options under their new names: `replica="replication-factor"`."""
     words = []
     for old, new in renamed.items():
         name = old.replace("_", "-")
@@ -64,7 +64,7 @@ def _list_topic(parsed: Parsed) -> Words:
 
 
 def _add_partitions(parsed: Parsed) -> Words:
-    """The old tool was told how many partitions to add, today's how many there shall be."""
+    """Translate the number of partitions to add into the new total, which the current tool takes."""
     topic = parsed.value("topic")
     described = open_admin(parsed).describe_topics([topic])
     total = len(described[0].partitions) + parsed.value("partition")
@@ -94,7 +94,7 @@ def _simple_consumer(parsed: Parsed) -> Words:
 
 
 def _update_offsets(parsed: Parsed) -> Words:
-    """`earliest|latest consumer.properties topic`: the group and the cluster stand in the file."""
+    """Translate `earliest|latest consumer.properties topic`: the group and the cluster are in the file."""
     if len(parsed.words) != 3 or parsed.words[0] not in ("earliest", "latest"):
         raise UsageError("USAGE: kafka.tools.UpdateOffsetsInZK [earliest | latest] consumer.properties topic")
     where, file, topic = parsed.words

@@ -1,8 +1,8 @@
-"""Options in the manner of Kafka's tools, which Python's own parsers read differently.
+"""Parses options with the rules of Kafka's tools, which differ from those of Python's own parsers.
 
-`--opt value`, `--opt=value` and `-opt value` are the same, options may repeat, some have a value that
-may be left out, and a word that belongs to no option is kept aside instead of being an error.
-Nothing here prints or exits: `cli.tool` does. Start at `Parser.parse`.
+`--opt value`, `--opt=value` and `-opt value` are the same, options may repeat, some have an optional
+value, and a word that belongs to no option is stored and not an error.
+This module does not print or exit: `cli.tool` does. Start at `Parser.parse`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DESCRIPTION_COLUMN = 42
 
 
 class UsageError(Exception):
-    """The command line cannot be understood; the message is followed by the usage."""
+    """The command line is invalid; the usage is printed after the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,15 @@ class Option:
     name: str
     help: str
     value: str | None = None
-    """What the value stands for in the usage, such as `topic`; `None` makes the option a flag."""
+    """The name of the value in the usage, such as `topic`; `None` makes the option a flag."""
     type: Callable[[str], Any] = str
     default: Any = None
     aliases: tuple[str, ...] = ()
-    """Other names with the same meaning, mostly from older releases; the usage leaves them out."""
+    """Other names with the same meaning, mostly from older releases; not shown in the usage."""
     takes_many: bool = False
-    """Swallow every following word up to the next option, as `--producer-props a=b c=d` does."""
+    """Takes every following word up to the next option as a value, as `--producer-props a=b c=d` does."""
     bare_value: Any = None
-    """The value taken when none is written; without one a value is always expected."""
+    """The value used when none is given; `None` makes a value mandatory."""
     is_required: bool = False
     is_hidden: bool = False
 
@@ -48,7 +48,7 @@ class Option:
 
 @dataclass(slots=True)
 class Parsed:
-    """What was found on a command line, by the options' canonical names."""
+    """A parsed command line: values by the options' canonical names."""
 
     options: dict[str, Option]
     found: dict[str, list[Any]] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Parsed:
     """Words that belong to no option, each with the option it followed: see `words_after`."""
     word_owners: list[str | None] = field(default_factory=list)
     order: list[str] = field(default_factory=list)
-    """The names of all options as they came, once for each time they were written."""
+    """The names of all options in the order given, including repetitions."""
 
     def has(self, name: str) -> bool:
         return name in self.found
@@ -74,7 +74,7 @@ class Parsed:
         return self.found.get(name, [])
 
     def words_after(self, name: str) -> list[str]:
-        """The stray words that directly followed the given option's value."""
+        """The words without an option that directly followed the given option's value."""
         return [word for word, owner in zip(self.words, self.word_owners, strict=True) if owner == name]
 
     def require(self, *names: str) -> None:
@@ -83,7 +83,7 @@ class Parsed:
                 raise UsageError(f'Missing required argument "[{name}]"')
 
     def forbid(self, names: Iterable[str], *, because_of: str) -> None:
-        """Refuse each of `names` when `because_of` is also there."""
+        """Raise `UsageError` if `because_of` and one of `names` are both given."""
         if not self.has(because_of):
             return
         for name in names:
@@ -98,7 +98,7 @@ class Parsed:
 
 
 class Parser:
-    """The options of one tool, and the words that explain them."""
+    """The options of one tool, and its help text."""
 
     def __init__(self, description: str, options: Sequence[Option], *, epilog: str = "") -> None:
         self.description = description
@@ -107,7 +107,7 @@ class Parser:
         self._by_name = {name: option for option in self.options.values() for name in (option.name, *option.aliases)}
 
     def parse(self, argv: Sequence[str]) -> Parsed:
-        """Read a command line; raises `UsageError` with Kafka's words for what is wrong."""
+        """Parse a command line; raises `UsageError` with Kafka's message."""
         parsed = Parsed(self.options)
         words = _Words(argv)
         owner: str | None = None
@@ -152,8 +152,8 @@ class Parser:
         return option.name
 
     def _following(self, option: Option, name: str, words: _Words) -> list[str]:
-        """The value in the next word. One that may be left out never begins with a dash; one that must be there
-        may (`--time -1`, `--shift-by -2`), unless it is an option's name: then the value was forgotten."""
+        """The value in the next word. An optional value cannot begin with a dash. A mandatory value can (`--time -1`,
+        `--shift-by -2`), unless it is the name of an option: then the value is missing."""
         following = words.peek()
         if option.bare_value is not None:
             return [option.bare_value if following is None or _looks_like_option(following) else next(words)]
@@ -166,7 +166,7 @@ class Parser:
 
 
 class _Words(Iterator[str]):
-    """A command line that can be looked at one word ahead."""
+    """An iterator over the words of a command line, with one word of lookahead."""
 
     def __init__(self, argv: Sequence[str]) -> None:
         self._argv = list(argv)
@@ -189,12 +189,12 @@ class _Words(Iterator[str]):
 
 
 def parse_bool(text: str) -> bool:
-    """Java's reading: only `true`, in any case, is true."""
+    """Parse a boolean like Java: only `true`, in upper or lower case, is true."""
     return text.strip().lower() == "true"
 
 
 def _looks_like_option(word: str) -> bool:
-    """A lone dash and an empty word are values; everything else that begins with a dash is an option."""
+    """Whether a word begins with a dash; a single dash is a value."""
     return len(word) > 1 and word.startswith("-")
 
 

@@ -1,6 +1,6 @@
-"""What is going on, while a person waits: one line on standard error that changes, and is gone when the work is done.
+"""Progress display: a line on standard error that is updated, and removed when the work is done.
 
-Where nobody looks (a pipe, a log file) there is no such line. Start at `live_line` and `Steps`.
+If standard error is not a terminal (a pipe, a log file), the line is not shown. Start at `live_line` and `Steps`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CLEAR_LINE = "\r\x1b[2K"
 
 
 def render_progress(done: int, wanted: int, seconds: float) -> str:
-    """`34 %  340,000 of 1,000,000  170,000/s`."""
+    """Progress as text: `34 %  340,000 of 1,000,000  170,000/s`."""
     share = min(100, done * 100 // wanted) if wanted > 0 else 100
     rate = done / seconds if seconds > 0 else 0.0
     return f"{share:3d} %  {done:,} of {wanted:,}  {rate:,.0f}/s"
@@ -31,7 +31,7 @@ def render_progress(done: int, wanted: int, seconds: float) -> str:
 def live_line(text: Callable[[float], str], *, stream: TextIO | None = None) -> Iterator[None]:
     """Show `text(seconds since the start)` until the block ends.
 
-    It is asked for in a thread of its own ten times a second, so that whatever works in the block need not care.
+    A separate thread calls it ten times a second, so the code in the block need not update the line.
     """
     target = stream or sys.stderr
     if not target.isatty():
@@ -48,7 +48,7 @@ def live_line(text: Callable[[float], str], *, stream: TextIO | None = None) -> 
 
 
 class Steps:
-    """Work of several steps, each told when it begins; a person sees it go on, and how long each step took."""
+    """Shows work of several steps: each step when it begins, its progress, and on a terminal the time it took."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -63,7 +63,7 @@ class Steps:
         self._finish(is_done=kind is None)
 
     def begin(self, text: str) -> None:
-        """End the step under way, and begin the next."""
+        """End the current step, and begin the next."""
         self._finish(is_done=True)
         self._text, self._began = text, time.monotonic()
         if self._stream.isatty():
@@ -81,7 +81,7 @@ class Steps:
 
 
 class _Line:
-    """The line, drawn in a thread. What others write to the stream meanwhile goes above it."""
+    """The progress line, drawn in a thread. Other output written through this object appears above it."""
 
     def __init__(self, stream: TextIO, text: Callable[[float], str]) -> None:
         self._stream = stream
@@ -105,7 +105,7 @@ class _Line:
         while not self._ended.wait(TICK_S):
             tick += 1
             text = f"{SPINNER[tick % len(SPINNER)]} {self._text(time.monotonic() - self._began)}"
-            # A line that the terminal breaks in two would not be cleared whole.
+            # A line that the terminal wraps would not be cleared completely.
             with self._lock:
                 self._put(CLEAR_LINE + text[: shutil.get_terminal_size().columns - 1])
 
@@ -114,9 +114,9 @@ class _Line:
             self._stream.write(text)
             self._stream.flush()
         except (OSError, ValueError):
-            self._ended.set()  # the terminal has gone; the work goes on
+            self._ended.set()  # the terminal is closed; the work continues
 
-    # --- in place of sys.stderr
+    # --- file methods, to replace sys.stderr
 
     def write(self, text: str) -> int:
         with self._lock:

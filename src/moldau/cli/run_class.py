@@ -1,6 +1,6 @@
-"""kafka-run-class: the tools by the names of the Java classes that implement them in Kafka.
+"""kafka-run-class: runs a tool by the name of the Java class that implements it in Kafka.
 
-Tools of Kafka 0.8 that have other options today, or none, are in `cli.old_classes`.
+Tools of Kafka 0.8 whose options have changed, or that no longer exist, are in `cli.old_classes`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ CLASSES = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
-    # Kafka's script takes options for the JVM before the class.
+    # Kafka's script accepts JVM options before the class.
     while words and words[0] in ("-daemon", "-loggc", "-name"):
         words = words[2:] if words[0] == "-name" else words[1:]
     if not words:

@@ -1,6 +1,6 @@
-"""What the `moldau` command shows: tables on a terminal, aligned columns in a pipe, JSON on request.
+"""The output of the `moldau` command: tables on a terminal, aligned columns in a pipe, JSON on request.
 
-Kafka-style tools print their own fixed lines and do not come here. Start at `Screen.table`.
+Kafka-style tools print fixed lines and do not use this module. Start at `Screen.table`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Output = Literal["table", "json"]
 
 
 class Bytes(int):
-    """A cell that is a number of bytes: people see it with a unit, programs as it is."""
+    """A cell with a number of bytes: with a unit on a terminal, a plain number otherwise."""
 
 
 class Screen:
-    """Standard output in one of the two forms; colours only where a person is looking."""
+    """Standard output as tables or JSON; with colours only on a terminal."""
 
     def __init__(self, output: Output = "table") -> None:
         self.output = output
@@ -40,7 +40,7 @@ class Screen:
     ) -> None:
         """Show rows under column names; as JSON, a list of objects with those names in lower case.
 
-        A `total` is a last row for people: where a program reads, every line stays one thing of its kind.
+        `total` is an extra last row, shown only on a terminal: programs get one line per item.
         """
         if self.is_json:
             keys = [column.lower().replace(" ", "_") for column in columns]
@@ -54,7 +54,7 @@ class Screen:
         print(json.dumps(content, indent=2 if self._is_terminal else None, default=str))
 
     def done(self, text: str, **facts: Any) -> None:
-        """Say that something was done; as JSON, the facts."""
+        """Print that an action is done; as JSON, print `facts`."""
         if self.is_json:
             self.document(facts)
         elif self._is_terminal:
@@ -96,7 +96,7 @@ class Screen:
 
 
 def _plain(cell: Any) -> str:
-    """In a pipe sizes are numbers, which `sort` and `awk` can work with."""
+    """A cell in a pipe: sizes are plain numbers, for `sort` and `awk`."""
     return str(int(cell)) if isinstance(cell, Bytes) else _text(cell)
 
 
@@ -115,7 +115,7 @@ def _escape_markup(text: str) -> str:
 
 
 def render_size(size: int) -> str:
-    """A number of bytes with a unit people read."""
+    """A number of bytes with a readable unit."""
     amount = float(size)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if amount < 1024:

@@ -1,4 +1,4 @@
-"""The frame of the `moldau` command's own sub-commands: shared options, errors, and help with examples.
+"""Shared code of the `moldau` sub-commands: common options, errors, and help with examples.
 
 Start at `command_parser` and `run_command`.
 """
@@ -30,7 +30,7 @@ SERVERS_VARIABLE = "MOLDAU_BOOTSTRAP_SERVERS"
 def command_parser(
     name: str, description: str, examples: Sequence[str], *, default_verb: str | None = None
 ) -> CommandParser:
-    """The parser of `moldau <name>`; `default_verb` is what the name alone does."""
+    """The parser of `moldau <name>`; `default_verb` is used if no verb is given."""
     listed = "\n".join(f"  {example}" for example in examples)
     return CommandParser(
         prog=f"moldau {name}",
@@ -59,7 +59,7 @@ def add_connection(parser: argparse.ArgumentParser, *, has_output: bool = True) 
 
 
 def properties_of(options: argparse.Namespace) -> dict[str, str]:
-    """Client properties from the file and from `-X`, with the bootstrap servers among them."""
+    """Client properties from the file and from `-X`, including the bootstrap servers."""
     properties = load_properties(options.config_file) if options.config_file else {}
     properties |= pairs(options.client_properties)
     properties["bootstrap.servers"] = normalize_servers(options.bootstrap_server)
@@ -81,7 +81,7 @@ def run_command(
     argv: Sequence[str],
     body: Callable[[argparse.Namespace], int | None],
 ) -> int:
-    """Parse and run; a failure is one line on stderr."""
+    """Parse the arguments and run the command; a failure is one line on stderr."""
     options = parser.parse_args(argv)
 
     def run() -> int | None:

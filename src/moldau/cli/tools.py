@@ -1,6 +1,6 @@
-"""Every Kafka-style tool by name: what `kafka-run-class` and the `moldau` command look up.
+"""All Kafka-style tools by name, used by `kafka-run-class` and the `moldau` command.
 
-The installed commands of `pyproject.toml` are these, bare and with `.sh`; a test compares the two.
+`pyproject.toml` installs the same commands, without and with `.sh`; a test compares the two.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ TOOLS = {
 
 
 def tool_main(name: str) -> Main:
-    """Import a tool; each loads only what it needs, so that the others cost nothing."""
+    """Import only this tool and return its main function, so that the others cost no import time."""
     module, _, function = TOOLS[name].partition(":")
     main: Main = getattr(import_module(module), function)
     return main

@@ -1,4 +1,4 @@
-"""Puts a node together: settings become objects, which are started, watched and stopped. Runs other services too.
+"""Builds a node from its settings, then starts, monitors and stops it. Also runs other services.
 
-Start at `node.Node`, and at `services.run_services` for a service that is no node.
+Start at `node.Node`, and at `services.run_services` for a service that is not a node.
 """

@@ -1,6 +1,6 @@
 """Sources of a node's settings: defaults for a laptop, a file, the environment, overrides.
 
-Later ones win, key by key. What the keys mean is `core.config`; here they are only gathered, as text.
+For each key, the later source wins. `core.config` defines the keys; this module only collects their values, as text.
 Start at `gather`.
 """
 
@@ -73,10 +73,10 @@ def gather(
 
 
 def laptop_defaults(environ: Mapping[str, str], file: Path | None = None) -> dict[str, str]:
-    """What `moldau server` starts with: one node that is broker and controller, on 9092.
+    """The defaults of `moldau server`: one node that is broker and controller, on port 9092.
 
-    Nobody has to log in, so without a file only this machine can connect; a file keeps Kafka's rule, which is every
-    interface. A file of ZooKeeper's time says itself who the broker is and where it registers.
+    There is no authentication, so without a file only local clients can connect; with a file, Kafka's default
+    applies: all interfaces. A ZooKeeper-mode file itself sets the broker id and where the broker registers.
     """
     given: Mapping[str, str] = {} if file is None else load_file(file)
     defaults = {
@@ -106,7 +106,7 @@ def with_address(settings: Mapping[str, str], host: str | None, port: int | None
 
 
 def data_folder(environ: Mapping[str, str]) -> Path:
-    """The per-user folder that holds the log when none is configured."""
+    """The per-user folder for the log if no log directory is configured."""
     base = environ.get("XDG_DATA_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local/share")
     return Path(base) / "moldau" / "log"
 
@@ -132,9 +132,9 @@ def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
 
 
 def settings_from_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """`KAFKA_LOG_RETENTION_HOURS` sets `log.retention.hours`: the habit of Kafka's images.
+    """Settings from variables: `KAFKA_LOG_RETENTION_HOURS` sets `log.retention.hours`, as in Kafka's images.
 
-    `JMX_PORT`, by which operators ask a broker for its metrics, sets `metrics.http.port`.
+    `JMX_PORT`, with which operators enable a broker's metrics, sets `metrics.http.port`.
     """
     metrics = {"metrics.http.port": environ["JMX_PORT"]} if environ.get("JMX_PORT") else {}
     return metrics | {
@@ -145,6 +145,6 @@ def settings_from_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _key_of(name: str) -> str:
-    """`_` stands for a dot, `__` for an underscore, `___` for a dash."""
+    """The key of a variable: `_` stands for a dot, `__` for an underscore, `___` for a dash."""
     text = name[len(_PREFIX) :].lower()
     return text.replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")

@@ -1,4 +1,4 @@
-"""Bringing the controller up: the metadata log replayed, an epoch claimed, this broker registered.
+"""Starts the controller: replays the metadata log, claims an epoch, registers this broker.
 
 Start at `start_controller`.
 """
@@ -48,19 +48,19 @@ class StartedController:
     metadata_log: MetadataLog
     node_id: int
     known_epoch: int
-    """The newest epoch that the files knew of before this start."""
+    """The newest epoch recorded on disk before this start."""
     recorded_end: int
-    """How far the metadata log was on disk when the last run told."""
+    """The end of the metadata log on disk, as last recorded by the previous run."""
 
     def metadata_mark(self) -> MetadataMark:
-        """What the manifests are to remember. Before `join` this run has no epoch of its own."""
+        """The mark to store in the manifests. Before `join` this run has no epoch of its own."""
         end_offset = max(self.recorded_end, self.metadata_log.partition.recovery_point)
         return MetadataMark(max(self.known_epoch, self.quorum.epoch), end_offset)
 
     def join(self, endpoints: Sequence[Endpoint], log_dirs: Sequence[uuid.UUID], rack: str | None) -> int:
-        """Register this broker and let it lead its partitions, each in a new leader epoch; returns its broker epoch.
+        """Register this broker and make it lead its partitions, each in a new leader epoch; returns its broker epoch.
 
-        To be called when its logs are recovered and its listeners bound: from here on clients are sent to it.
+        Call it once the logs are recovered and the listeners bound: from then on clients are sent to this broker.
         """
         image = self.controller.image
         self.quorum.claim()
@@ -76,7 +76,7 @@ class StartedController:
         return broker_epoch
 
     def snapshot_round(self) -> None:
-        """Write a snapshot when one is due; in the maintenance thread."""
+        """Write a snapshot if one is due. Runs in the maintenance thread."""
         image = self.controller.image
         if self.metadata_log.is_snapshot_due(image):
             try:
@@ -86,7 +86,7 @@ class StartedController:
                 log.error("cannot write a snapshot of the metadata, will retry: %s", error)
 
     def close(self) -> None:
-        """Off the loop."""
+        """Close the quorum. Not to be called on the event loop."""
         self.quorum.close()
 
 
@@ -101,8 +101,8 @@ def start_controller(
 ) -> StartedController:
     """Open the metadata log and replay it into an image; the controller is ready once the broker has joined.
 
-    A log that is shorter than the manifests say, or empty beside partitions, raises `StartupError` before anything is
-    changed.
+    Raises `StartupError`, before anything is changed, if the log is shorter than the manifests say, or is empty
+    although there are partitions.
     """
     config = current_config()
     directory = os.path.join(metadata_directory(config), str(METADATA_PARTITION))
@@ -148,13 +148,13 @@ def _holds_metadata(files: Files, directory: str) -> bool:
 
 
 def _first_records(metadata_log: MetadataLog) -> list[MetadataRecord]:
-    """What a new cluster's log begins with: what it was formatted with, or this release's feature levels."""
+    """The first records of a new cluster's log: those it was formatted with, or this release's feature levels."""
     given = metadata_log.bootstrap_records()
     return given or [FeatureLevelRecord(name=name, feature_level=level) for name, level in INITIAL_LEVELS.items()]
 
 
 def _new_features(image: MetadataImage, records: Sequence[MetadataRecord]) -> list[MetadataRecord]:
-    """Features that came with this release, where the log says nothing of them: an older one may have written it."""
+    """Records for features missing from the log, which an older release may have written."""
     known = dict(image.features)
     known |= {one.name: one.feature_level for one in records if isinstance(one, FeatureLevelRecord)}
     levels = features_at(known.get(METADATA_VERSION, 0))

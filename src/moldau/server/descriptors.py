@@ -1,10 +1,10 @@
-"""File descriptors: the budget of connections and log files, and what happens when they run short.
+"""File descriptors: the limits for connections and log files, and what happens when descriptors run short.
 
-The log comes first. Connections and segment files get half each of what is left after a reserve, which covers
-everything else: listeners, checkpoints being written, files opened to be synced, the cleaner's pipes, the operators'
-port. Over its half the server refuses connections and closes idle ones (`net.server`), and the log closes files,
-which come back with the next append or read (`log.manager`). So neither can lock the other out, and what is short
-becomes slow instead of dead. Start at `DescriptorBudget`.
+A reserve covers everything else: listeners, checkpoints being written, files opened to be synced, the cleaner's
+pipes, the operators' port. Connections and segment files get half each of the rest. Over its half, the server refuses
+connections and closes idle ones (`net.server`), and the log closes files, which the next append or read opens again
+(`log.manager`). So neither can starve the other, and a shortage makes the broker slower but does not stop it.
+Start at `DescriptorBudget`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CHECK_S: Final = 1.0
 COMFORTABLE: Final = 4096
 """A lower limit is logged as a warning at start."""
 UNLIMITED: Final = 1 << 30
-"""The limit assumed for "no limit"."""
+"""The number used when there is no limit."""
 
 _RESERVED_AT_LEAST: Final = 64
 _RESERVED_AT_MOST: Final = 512
@@ -38,7 +38,7 @@ class DescriptorBudget(NamedTuple):
 
     @classmethod
     def of(cls, limit: int) -> DescriptorBudget:
-        """Share out `limit` descriptors (RLIMIT_NOFILE); -1 is no limit."""
+        """Divide `limit` descriptors (RLIMIT_NOFILE); -1 means no limit."""
         if limit < 0 or limit > UNLIMITED:
             limit = UNLIMITED
         reserve = min(limit // 2, _RESERVED_AT_MOST, _RESERVED_AT_LEAST + limit // 16)
@@ -47,7 +47,7 @@ class DescriptorBudget(NamedTuple):
 
 
 def current_budget() -> DescriptorBudget:
-    """Asked again and again, because an operator may change the limit of a running process (`prlimit`)."""
+    """The budget for the current limit, read each time: an operator may change it at run time (`prlimit`)."""
     return DescriptorBudget.of(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
@@ -74,7 +74,7 @@ def raise_limit() -> None:
 
 
 class DescriptorWatch:
-    """Keeps the log's open files within their share. Made and closed on the loop."""
+    """Keeps the log's open files within their share. Created and closed on the event loop."""
 
     def __init__(
         self,
@@ -104,13 +104,13 @@ class DescriptorWatch:
                 self._timer.cancel()
 
     def _ask(self) -> None:
-        """Too many files are open: schedule a check on the loop. Called in any thread, does not block."""
+        """Schedule a check on the loop, because too many files are open. Thread-safe, does not block."""
         if not self._is_asked:
             self._is_asked = True
             try:
                 self._loop.call_soon_threadsafe(self._reduce)
             except RuntimeError:
-                pass  # the loop has ended, and with it the broker
+                pass  # the loop is closed: the broker has stopped
 
     def _check(self) -> None:
         self._files.limit = self._budget().log_files
@@ -118,7 +118,7 @@ class DescriptorWatch:
         self._timer = self._loop.call_later(CHECK_S, self._check)
 
     def _reduce(self) -> None:
-        """Close an eighth more than needed, so that not every file opened costs another one at once."""
+        """Close files until an eighth of the limit is free, so that the next file opened does not close another."""
         self._is_asked = False
         if self._files.are_many and not self._is_closed:
             self._release(self._files.limit - self._files.limit // 8)

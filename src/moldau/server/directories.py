@@ -1,7 +1,7 @@
 """A node's log directories: reading their identity, and formatting new ones.
 
-A start takes the directories as they are (`adopt`), `kafka-storage format` prepares them (`format_directories`).
-`meta.properties` is written last, so a directory counts as formatted only once all of it is there.
+A node loads its directories at start (`adopt`); `kafka-storage format` prepares them (`format_directories`).
+`meta.properties` is written last, so a directory counts as formatted only once it is complete.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def log_directories(config: BrokerConfig) -> list[str]:
 
 
 def metadata_directory(config: BrokerConfig) -> str:
-    """Where the metadata log lies: `metadata.log.dir`, or the first log directory."""
+    """The directory of the metadata log: `metadata.log.dir`, or the first log directory."""
     chosen = config.section(StorageSettings).metadata_log_dir
     return os.path.abspath(chosen) if chosen else log_directories(config)[0]
 
@@ -58,9 +58,9 @@ def all_directories(config: BrokerConfig) -> list[str]:
 
 
 def node_id_for(config: BrokerConfig, files: Files | None = None) -> int:
-    """The number of a node whose file gives none: the one its directories have, or the first above the reserved ones.
+    """The node id when the file sets none: that of its directories, or the first above the reserved ids.
 
-    Only files of ZooKeeper's time may leave it out (`broker.id.generation.enable`).
+    Only ZooKeeper-mode files may leave it out (`broker.id.generation.enable`).
     """
     if not config.is_generated_id_allowed:
         raise StartupError("node.id is missing; each node of a cluster has a number of its own, for example node.id=1")
@@ -74,9 +74,9 @@ def node_id_for(config: BrokerConfig, files: Files | None = None) -> int:
 def adopt(
     files: Files, directories: Sequence[str], node_id: int, *, may_format: bool, cluster_id: str | None = None
 ) -> dict[str, MetaProperties]:
-    """Load each directory's identity, formatting new ones where allowed; all must be of one node and cluster.
+    """Load each directory's identity, formatting new ones if allowed; all must belong to one node and cluster.
 
-    A node whose directories are all new takes `cluster_id`, or a new one.
+    If all directories are new, the node uses `cluster_id`, or generates one.
     """
     known = {path: load_meta_properties(files, path) for path in directories}
     formatted = {path: meta for path, meta in known.items() if meta is not None}
@@ -101,7 +101,7 @@ def adopt(
 
 
 class FormatError(MoldauError):
-    """The directories cannot be formatted as asked; nothing was changed."""
+    """The directories cannot be formatted as requested; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ class FormatPlan:
     cluster_id: str
     metadata_version: int = field(default_factory=default_level)
     features: Mapping[str, int] = field(default_factory=dict)
-    """Levels that differ from those the metadata.version brings."""
+    """Feature levels that differ from the defaults of the metadata.version."""
     credentials: Sequence[MetadataRecord] = ()
     ignores_formatted: bool = False
     is_dynamic: bool = False
@@ -118,7 +118,7 @@ class FormatPlan:
 def format_directories(
     config: BrokerConfig, plan: FormatPlan, *, files: Files | None = None, clock: Clock | None = None
 ) -> list[str]:
-    """Format what is not formatted yet; returns what was done, a line for each directory."""
+    """Format the directories that are not formatted yet; returns lines that report what was done."""
     files, clock = files or Files(), clock or SystemClock()
     directories = all_directories(config)
     known = {path: load_meta_properties(files, path) for path in directories}
@@ -158,7 +158,7 @@ def _check_identities(formatted: Mapping[str, MetaProperties], cluster_id: str, 
 
 def _first_records(plan: FormatPlan) -> list[MetadataRecord]:
     levels = {name: level for name, level in features_at(plan.metadata_version).items() if level}
-    # The quorum's own feature is kept by the quorum; Kafka refuses it among the records.
+    # The quorum stores its own feature; Kafka rejects it in the metadata records.
     levels.pop("kraft.version", None)
     chosen = {METADATA_VERSION: plan.metadata_version, **levels, **plan.features}
     chosen.pop("kraft.version", None)

@@ -1,7 +1,7 @@
-"""ZooKeeper's four-letter words: the plain-text questions that scripts and monitoring put to port 2181.
+"""ZooKeeper's four-letter words: the plain-text commands that scripts and monitoring send to port 2181.
 
-A word is the first four bytes of a connection; the answer is text, and the connection closes after it. Numbers come
-in as `PointStatus`, so this is all text. Start at `answer`.
+A word is the first four bytes of a connection; the answer is text, and the connection closes after it. This module
+only formats text; the numbers are passed in as `PointStatus`. Start at `answer`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["WORDS", "PointStatus", "answer"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointStatus:
-    """What a registration point knows of itself."""
+    """The status of a registration point."""
 
     version: str
     client_port: int
@@ -25,12 +25,12 @@ class PointStatus:
     sent: int = 0
     broker_epoch: int = 0
     brokers: tuple[str, ...] = ()
-    """Brokers that are alive, as people call them: `0 at localhost:9092`."""
+    """Live brokers, for display: `0 at localhost:9092`."""
     clients: tuple[str, ...] = ()
 
 
 def answer(word: bytes, status: PointStatus) -> str | None:
-    """The text for a word, or `None` where these four bytes are no word of ZooKeeper's."""
+    """The text for a word, or `None` if these four bytes are not a ZooKeeper command."""
     if word not in WORDS:
         return None
     write = _ANSWERS.get(word)
@@ -103,4 +103,4 @@ _ANSWERS: Mapping[bytes, Callable[[PointStatus], str]] = {
 }
 
 WORDS = frozenset(_ANSWERS) | {b"crst", b"dirs", b"gtmk", b"hash", b"reqs", b"srst", b"stmk", b"wchc", b"wchp", b"wchs"}
-"""Every word of ZooKeeper's, also those that have no answer here."""
+"""Every four-letter word of ZooKeeper, including those that are not implemented here."""

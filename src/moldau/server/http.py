@@ -1,8 +1,8 @@
 """The operators' port of a broker: /metrics for Prometheus, /jmx for JMX tools, /healthz for supervisors.
 
-It does not use `moldau.http`, for two reasons: a broker should not import a web framework for three fixed answers, and
+It does not use `moldau.http`, for two reasons: a broker should not import a web framework for three fixed paths, and
 the port has a thread with an event loop of its own, so that /healthz answers while the broker's event loop hangs.
-Metrics are collected on the broker's loop, in short turns between the requests of clients. Start at `MetricsServer`.
+Metrics are collected on the broker's loop, in short slices between client requests. Start at `MetricsServer`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ REQUEST_TIMEOUT_S = 10.0
 BROKER_LOOP_TIMEOUT_S = 5.0
 """How long the broker's loop may take to collect its metrics."""
 TURN_S = 0.002
-"""How long metrics are collected before the requests of clients get their turn."""
+"""How long metrics are collected before pending client requests are handled."""
 
 REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
 
 RUNNING = 3
 MAX_CONNECTIONS = 16
-"""Open at the same time; their descriptors come out of those reserved for the broker's own work."""
+"""Connections open at the same time; they use descriptors from the reserve (`server.descriptors`)."""
 MAX_LISTED_PARTITIONS = 100
 """How many offline partitions /healthz lists with their reasons; it counts all of them."""
 
@@ -47,8 +47,8 @@ def _no_stalls() -> tuple[bool, Sequence[Stall]]:
 
 
 class MetricsServer:
-    """Started and closed on the broker's loop. Methods with an underscore run in the server's own thread, except for
-    the coroutines that `_run_on_broker_loop` is given."""
+    """The HTTP server. Started and closed on the broker's loop. Methods with an underscore run in the server's own
+    thread, except for the coroutines passed to `_run_on_broker_loop`."""
 
     def __init__(
         self,
@@ -68,10 +68,10 @@ class MetricsServer:
         self._thread = threading.Thread(target=self._loop.run_forever, name="moldau-metrics-http", daemon=True)
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
-        """In the order in which they came."""
+        """In the order in which they were accepted."""
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; returns the port, which matters when 0 asked for a free one."""
+        """Listen; returns the port bound, also if `port` is 0 (any free port)."""
         self._thread.start()
         try:
             return await self._in_own_thread(self._listen(host, port))
@@ -112,19 +112,19 @@ class MetricsServer:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._connections) >= MAX_CONNECTIONS:
-            # The oldest connection has had the most time for its request; it must not keep a new probe out.
+            # The oldest connection has had the most time to send its request; it must not block a new probe.
             self._drop(next(iter(self._connections)))
         connection = asyncio.ensure_future(self._serve(reader, writer))
         self._connections[connection] = writer
         connection.add_done_callback(lambda done: self._connections.pop(done, None))
 
     def _drop(self, connection: asyncio.Task[None]) -> None:
-        """Close the connection here too: a task that is cancelled before its first step never reaches its `finally`."""
+        """Cancel the task and close its connection: a task cancelled before it starts never runs its `finally`."""
         self._connections.pop(connection).close()
         connection.cancel()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request and close: scrapers come every few seconds, and keeping their connection saves nothing."""
+        """Answer one request and close: scrapers connect every few seconds, so keep-alive saves nothing."""
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -132,7 +132,7 @@ class MetricsServer:
                 writer.write(_response(status, content_type, body, with_body=not head.startswith(b"HEAD ")))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # a client that is gone, too slow, or sends too much gets no answer
+            pass  # a client that has disconnected, is too slow, or sends too much gets no answer
         finally:
             writer.close()
 
@@ -153,7 +153,7 @@ class MetricsServer:
         return 404, "text/plain", b"/metrics, /jmx and /healthz are here\n"
 
     def _health(self) -> tuple[int, str, bytes]:
-        """A hanging loop makes a broker unhealthy. A hanging disk does not: only writes wait, and no restart helps."""
+        """The answer of /healthz. A hanging loop is unhealthy; a hanging disk only delays writes: no restart helps."""
         state = self._broker_state()
         is_loop_stuck, stalls = self._stalls()
         offline = self._offline()
@@ -191,7 +191,7 @@ async def _join_in_turns(pieces: Iterator[str]) -> bytes:
     body = bytearray()
     turn_ends = time.monotonic() + TURN_S
     for piece in pieces:
-        # Names of folders may hold bytes that are not UTF-8.
+        # Folder names may contain bytes that are not UTF-8.
         body += piece.encode(errors="replace")
         if time.monotonic() > turn_ends:
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Binding the configured listeners, and what clients are told to connect to. Start at `listen`."""
+"""Binds the configured listeners, and builds the endpoints that clients connect to. Start at `listen`."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ class Listening:
 
     @property
     def endpoint(self) -> Endpoint:
-        """How this listener stands in the cluster's metadata."""
+        """The entry of this listener in the cluster's metadata."""
         told = self.registered_endpoint
         return told if told.host else told._replace(host=socket.gethostname())
 
     @property
     def registered_endpoint(self) -> Endpoint:
-        """What a registration point is told. No host: whatever address of ours the client can reach."""
+        """The endpoint sent to a registration point. An empty host means any address at which clients reach us."""
         one = self.listener
         return Endpoint(one.name, one.advertised_host, one.advertised_port, _SECURITY_PROTOCOLS[one.security_protocol])
 
 
 def configured_endpoints(config: BrokerConfig) -> list[Endpoint]:
-    """The same before anything is bound: a port may still be 0."""
+    """The endpoints before anything is bound: a port may still be 0."""
     return [
         Endpoint(one.name, "" if one.host in _ANY_HOST else one.host, one.port) for one in config.advertised_listeners
     ]
 
 
 def listen(server: Server, config: BrokerConfig) -> dict[str, Listening]:
-    """Bind every client listener; nothing is accepted yet.
+    """Bind every client listener; connections are not accepted yet.
 
-    Controller listeners are passed over: the quorum of one lives in this process and nobody else calls it.
+    Controller listeners are skipped: the single-node quorum runs in this process, and no other process calls it.
     """
     advertised = {one.name: one for one in config.advertised_listeners}
     bound = {}

@@ -1,4 +1,4 @@
-"""How log lines look: Kafka's text layout for people and scripts, or one JSON object a line for machines."""
+"""Log formats: Kafka's text layout for people and scripts, or one JSON object per line for machines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEVEL_NAMES = {"WARNING": "WARN", "CRITICAL": "FATAL"}
 
 
 class KafkaTextFormatter(logging.Formatter):
-    """`[2026-01-31 10:00:00,000] INFO message (moldau.log)`: what log scrapers for Kafka expect."""
+    """Kafka's layout, as log scrapers expect it: `[2026-01-31 10:00:00,000] INFO message (moldau.log)`."""
 
     def format(self, record: logging.LogRecord) -> str:
         stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
@@ -24,14 +24,14 @@ class KafkaTextFormatter(logging.Formatter):
 
 
 def _on_one_line(message: str) -> str:
-    """Names that clients choose must not begin a line that looks like ours, or move a terminal's cursor."""
+    """Escape unprintable characters: names chosen by clients must not forge a log line or move a terminal's cursor."""
     if message.isprintable():
         return message
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in message)
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line. Fields given as `extra={"fields": {...}}` stand beside the message."""
+    """One JSON object per line. Fields passed as `extra={"fields": {...}}` are added beside the message."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, object] = {
@@ -47,7 +47,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def configure_logging(log_format: str = "text", level: str = "INFO", stream: TextIO | None = None) -> None:
-    """Send everything under `moldau` to `stream` (standard output unless told), replacing what was set before."""
+    """Send everything under `moldau` to `stream` (default: standard output), replacing the previous configuration."""
     handler = logging.StreamHandler(stream or sys.stdout)
     handler.setFormatter(JsonFormatter() if log_format == "json" else KafkaTextFormatter())
     logger = logging.getLogger("moldau")

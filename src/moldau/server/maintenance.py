@@ -1,7 +1,7 @@
 """The maintenance thread: periodic work on the log that must not block the event loop.
 
-It runs rounds at their intervals (retention, flushing, checkpoints, deletions) and jobs that the loop hands over
-(the sync after a roll). One job after the other, so none needs to guard against another. Start at `Maintenance`.
+It runs periodic jobs (retention, flushing, checkpoints, deletions) and jobs submitted by the loop (the sync after a
+roll). Jobs run one after the other, so they need no locks against each other. Start at `Maintenance`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LONGEST_WAIT_MS = 60_000
 
 
 class Schedule:
-    """Which round is due when. Missed rounds are not repeated: one is enough."""
+    """When each periodic job is due. A job that missed several rounds runs only once."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, int, Job]] = []
@@ -37,7 +37,7 @@ class Schedule:
         heapq.heappush(self._heap, (first_ms, next(self._order), max(1, interval_ms), job))
 
     def due(self, now_ms: int) -> list[Job]:
-        """Take the rounds that are due, and set their next time."""
+        """Return the jobs that are due, and set when each runs next."""
         jobs = []
         while self._heap and self._heap[0][0] <= now_ms:
             _, order, interval_ms, job = heapq.heappop(self._heap)
@@ -46,7 +46,7 @@ class Schedule:
         return jobs
 
     def wait_ms(self, now_ms: int) -> int:
-        """How long nothing is due."""
+        """The time until the next job is due, at most `LONGEST_WAIT_MS`."""
         if not self._heap:
             return LONGEST_WAIT_MS
         return min(LONGEST_WAIT_MS, max(0, self._heap[0][0] - now_ms))
@@ -64,12 +64,12 @@ class Maintenance:
         self._thread = threading.Thread(target=self._run, name="moldau-maintenance", daemon=True)
 
     def every(self, interval_ms: int, job: Job, *, first_after_ms: int | None = None) -> None:
-        """Run `job` at an interval, from `first_after_ms` on; before `start` only."""
+        """Run `job` at an interval, first after `first_after_ms`. Call it only before `start`."""
         first = self._clock.monotonic_ms() + (interval_ms if first_after_ms is None else first_after_ms)
         self._schedule.add(job, first_ms=first, interval_ms=interval_ms)
 
     def submit(self, job: Job) -> None:
-        """Hand over a job; returns at once. Any thread may."""
+        """Queue a job and return at once. Thread-safe."""
         with self._wake:
             self._jobs.append(job)
             self._wake.notify()
@@ -78,7 +78,7 @@ class Maintenance:
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish the jobs handed over so far, then end."""
+        """Finish the jobs submitted so far, then end the thread."""
         if not self._thread.is_alive():
             return
         with self._wake:
@@ -92,7 +92,7 @@ class Maintenance:
                 self._do(job)
 
     def _next_jobs(self) -> list[Job] | None:
-        """Wait until there is work; `None` once everything is done and we are to stop."""
+        """Wait for jobs that are submitted or due; `None` after `stop`, once no submitted job is left."""
         with self._wake:
             while True:
                 handed_over = list(self._jobs)

@@ -1,9 +1,9 @@
 """A broker's membership of its cluster: it finds the cluster, registers, and sends heartbeats.
 
-A node with the role `broker` alone has no controller of its own to ask who it is: it registers at the address that
-`controller.quorum.bootstrap.servers` (or `zookeeper.connect`) names, before it formats or serves anything. Until it
-is registered it does not start, so two brokers that cannot reach that address do not become two clusters. Once it
-is, it serves on while the address is silent, and registers again when it must. Start at `ClusterMembership.find`.
+A node with only the role `broker` has no controller of its own: it registers at the address in
+`controller.quorum.bootstrap.servers` (or `zookeeper.connect`) before it formats or serves anything. It does not start
+until it is registered, so two brokers that cannot reach that address do not become two clusters. Once registered, it
+keeps serving while the address does not answer, and registers again if needed. Start at `ClusterMembership.find`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _RETRIED = (ErrorCode.DUPLICATE_BROKER_REGISTRATION, ErrorCode.KAFKA_STORAGE_ERR
 
 
 class _RegisteredBroker(NamedTuple):
-    """The broker that the cluster has."""
+    """The broker that is registered in the cluster."""
 
     node_id: int
     address: str
@@ -49,7 +49,7 @@ class _RegisteredBroker(NamedTuple):
 
 class ClusterMembership:
     def __init__(self, config: BrokerConfig, servers: Sequence[str], clock: Clock) -> None:
-        """`servers` are tried in turn; the first that answers is kept."""
+        """Takes the `servers` to try in turn; the first that answers is used from then on."""
         self._node_id = config.node_id
         settings = config.section(NodeSettings)
         self._rack = settings.rack
@@ -74,7 +74,7 @@ class ClusterMembership:
         return ",".join(client.address for client in self._clients)
 
     async def find(self) -> str:
-        """Wait until a server answers; returns the cluster id. Raises if the cluster has another broker."""
+        """Wait until a server answers and return the cluster id. Raises if another broker is registered."""
         self._deadline_ms = self._clock.monotonic_ms() + self._registration_timeout_ms
         has_warned = False
         while True:
@@ -106,7 +106,7 @@ class ClusterMembership:
             )
 
     async def register(self, cluster_id: str, log_dirs: Sequence[uuid.UUID], endpoints: Sequence[Endpoint]) -> None:
-        """Register this process and begin to report; a refusal is a `StartupError` that says why."""
+        """Register this process and start sending heartbeats; raises `StartupError` with the reason if refused."""
         self._cluster_id, self._log_dirs, self._endpoints = cluster_id, tuple(log_dirs), tuple(endpoints)
         has_warned = False
         while True:
@@ -128,7 +128,7 @@ class ClusterMembership:
         self._heartbeats = asyncio.ensure_future(self._keep_reporting())
 
     async def serve(self, endpoints: Sequence[Endpoint]) -> None:
-        """Let clients be sent here, to these addresses: ports that were 0 are known by now."""
+        """Publish the addresses, so that clients connect to this broker; ports configured as 0 are known by now."""
         self._want_fence = False
         try:
             if tuple(endpoints) != self._endpoints:
@@ -139,7 +139,7 @@ class ClusterMembership:
             self._note_silence(error)
 
     async def leave(self) -> None:
-        """Announce the shutdown, so that the session ends at once; takes two seconds at most."""
+        """Report the shutdown, so that the session ends at once; takes two seconds at most."""
         self.give_up()
         if self._heartbeats is not None:
             self._heartbeats.cancel()
@@ -154,11 +154,11 @@ class ClusterMembership:
             client.close()
 
     def give_up(self) -> None:
-        """End any waiting of `find` and `register`: the process is asked to stop."""
+        """Stop `find` and `register` from waiting, because the process is to stop."""
         self._is_stopping.set()
 
     async def _pause(self, failure: str) -> None:
-        """Wait before the next attempt; raises `StartupError` with `failure` when the time is up."""
+        """Wait before the next attempt; raises `StartupError` with `failure` after the timeout."""
         if self._clock.monotonic_ms() >= self._deadline_ms:
             raise StartupError(failure)
         try:
@@ -168,7 +168,7 @@ class ClusterMembership:
             return
         raise StartupError("asked to stop before it was registered")
 
-    # What is asked of the registration point
+    # Requests to the registration point
 
     async def _describe(self, client: BrokerClient) -> Message:
         question = Message(
@@ -297,7 +297,7 @@ def _registered_broker(cluster: Message) -> _RegisteredBroker | None:
 
 
 def _error(reply: Message) -> ErrorCode:
-    """A code from a later release than ours is an error all the same."""
+    """The error code of a reply; an unknown code, from a newer release, is an error too."""
     try:
         return ErrorCode(reply.error_code)
     except ValueError:
@@ -305,7 +305,7 @@ def _error(reply: Message) -> ErrorCode:
 
 
 def _reason(trouble: Exception | None) -> str:
-    """The reason in one phrase: the text of an `OSError` says more than the library's error around it."""
+    """The reason as a short text: for an `OSError`, the system's message, which is clearer than the library's."""
     if isinstance(trouble, OSError) and trouble.errno and not isinstance(trouble, socket.gaierror):
         return os.strerror(trouble.errno)
     return str(trouble)

@@ -1,4 +1,4 @@
-"""Levels of metadata.version by the names of Kafka's releases, and the other features that come with them.
+"""Levels of metadata.version by the names of Kafka's releases, and the levels of other features at each.
 
 Start at `level_of` and `features_at`.
 """
@@ -36,7 +36,7 @@ _SINCE: Final[dict[str, tuple[tuple[int, int], ...]]] = {
     "share.version": ((28, 1),),
     "streams.version": ((29, 1),),
 }
-"""By feature: from which metadata.version on Kafka sets which level."""
+"""For each feature, the metadata.version from which Kafka sets each level."""
 
 
 def default_level() -> int:
@@ -48,7 +48,7 @@ def name_of(level: int) -> str:
 
 
 def level_of(release: str) -> int:
-    """The level of a release, given whole (`4.0-IV3`) or short (`4.0`, `4.0.1`: the newest of that release)."""
+    """The level of a release, by full name (`4.0-IV3`) or short name (`4.0`, `4.0.1`: the newest of that release)."""
     short = ".".join(release.split(".")[:2])
     levels = [
         level
@@ -63,7 +63,7 @@ def level_of(release: str) -> int:
 
 
 def features_at(level: int) -> dict[str, int]:
-    """Every feature's level at a metadata.version: Kafka's, as far as this release has the feature."""
+    """The level of every feature at a metadata.version: Kafka's, or the highest that this release supports."""
     return {
         name: min(max((given for since, given in steps if level >= since), default=0), SUPPORTED[name].max)
         for name, steps in _SINCE.items()

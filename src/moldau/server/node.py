@@ -1,7 +1,7 @@
-"""A node: every part of the broker made, connected, started and stopped in order. The composition root.
+"""A node: creates, connects, starts and stops every part of the broker, in order. The composition root.
 
-Nothing is decided here. `Node.start` is the way from locked directories to answering clients; `Node.stop` is the way
-back, so that the next start finds a clean shutdown.
+There is no other logic here. `Node.start` goes from locking the directories to answering clients; `Node.stop` goes
+the way back, so that the next start finds a clean shutdown.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _MANIFEST_ROUND_MS = 2_000
 
 
 class BrokerState(IntEnum):
-    """What the BrokerState metric and /healthz tell, in Kafka's numbers."""
+    """The state in the BrokerState metric and in /healthz, with Kafka's numbers."""
 
     NOT_RUNNING = 0
     STARTING = 1
@@ -78,7 +78,7 @@ class BrokerState(IntEnum):
 
 
 class Node:
-    """One broker with a controller of its own. Made and used on a running event loop."""
+    """One broker with a controller of its own. Created and used on a running event loop."""
 
     def __init__(
         self,
@@ -116,11 +116,11 @@ class Node:
         self.broker: Broker | None = None
 
     def port_of(self, listener_name: str) -> int:
-        """The port a listener is bound to; differs from the configured one where that was 0."""
+        """The port a listener is bound to; differs from the configured port if that is 0."""
         return self._listening[listener_name].port
 
     async def start(self) -> None:
-        """Return once clients are answered; what prevents that is a `StartupError`."""
+        """Start the node; returns once clients are answered, and raises `StartupError` if that fails."""
         try:
             await self._start()
         except (OSError, StorageError, FatalDiskError) as error:
@@ -154,7 +154,7 @@ class Node:
             took_ms = (time.monotonic() - recovery_began) * 1000
             _logger.info("the last run did not end in order: %d partitions recovered in %d ms", len(logs), took_ms)
 
-        # From here to the end nothing awaits: the first client to be accepted finds everything in place.
+        # No `await` from here to the end: everything is set up before the first client is accepted.
         server = self._server = Server(
             self._loop, _refuse, config.section(Limits), descriptors=lambda: current_budget().connections
         )
@@ -179,10 +179,10 @@ class Node:
         self._log_start(broker, took_s=time.monotonic() - began)
 
     async def _identities(self, every_directory: list[str], log_dirs: list[str]) -> dict[str, MetaProperties]:
-        """The identities of the directories; a node without its own controller first asks its cluster."""
+        """The identities of the directories; a node without its own controller first requests the cluster id."""
         node_id, cluster_id = self._config.node_id, None
         if servers := self._config.registration_servers:
-            # Imported here: a node that is its own controller starts without this code.
+            # Imported here, because a node that is its own controller does not need this code.
             from moldau.server.membership import ClusterMembership
 
             self._membership = ClusterMembership(self._config, servers, self._clock)
@@ -195,7 +195,7 @@ class Node:
         return identities
 
     def give_up_start(self) -> None:
-        """Abort a start that waits for other processes: it raises `StartupError`."""
+        """Abort a `start` that waits for other processes; it then raises `StartupError`."""
         if self._membership is not None:
             self._membership.give_up()
 
@@ -218,7 +218,7 @@ class Node:
         )
 
     def _serve(self, broker: Broker, server: Server, started: StartedController, topic_configs: TopicConfigs) -> None:
-        """Let the broker follow the metadata, and only then answer requests."""
+        """Subscribe the broker to the metadata, and only then answer requests."""
         offline = self._offline = OfflinePartitions(broker.partitions, broker.logs, self._on_restored, self._apply)
         publisher = MetadataPublisher(broker, topic_configs, offline)
         publisher.on_config(lambda changed: setattr(server, "limits", changed.section(Limits)))
@@ -248,7 +248,7 @@ class Node:
         )
 
     def _log_places(self) -> None:
-        """Log where data, metrics and health are found."""
+        """Log the locations of data, metrics and health."""
         config = self._config
         _logger.info("data in %s", ", ".join(log_directories(config)))
         if self._metrics_server is not None:
@@ -261,7 +261,7 @@ class Node:
             _logger.info("only this machine can connect; --host 0.0.0.0 or listeners opens it to others")
 
     def _current_config(self) -> BrokerConfig:
-        """With the dynamic settings, once the broker knows them."""
+        """The config, with the dynamic settings once they are loaded."""
         return self._config if self.broker is None else self.broker.config
 
     def _registry_address(self) -> RegistryAddress:
@@ -274,14 +274,14 @@ class Node:
         self._loop.call_soon_threadsafe(self._between_appends, function)
 
     def _between_appends(self, function: Callable[[], None]) -> None:
-        """Rolling opens, renames and deletes files, which the loop should not wait for."""
+        """Call `function` while no append runs, off the loop if possible: rolling opens, renames and deletes files."""
         if self._data_plane is None:
             function()
         else:
             self._data_plane.slow_appends.submit(function)
 
     async def _apply(self, change: Callable[[], None]) -> None:
-        """Make a change on the loop that no append may overlap."""
+        """Make a change on the loop while no append runs."""
         assert self._data_plane is not None
         await self._data_plane.slow_appends.apply(change)
 
@@ -304,7 +304,7 @@ class Node:
         )
 
     def _start_upkeep(self, logs: LogManager, started: StartedController) -> None:
-        """Rounds at Kafka's intervals, in the maintenance thread, and the cleaner in threads of its own."""
+        """Start the periodic jobs at Kafka's intervals, in the maintenance thread, and the cleaner in its threads."""
         from moldau.log.cleaning.cleaner import Cleaner, CleanerSettings
 
         storage, clock, every = self._config.section(StorageSettings), self._clock, self._maintenance.every
@@ -359,7 +359,7 @@ class Node:
         attach_metrics(self._metrics, broker, parts)
 
     async def _start_metrics_server(self) -> None:
-        """`metrics.http.port`, or the environment's JMX_PORT; without either there is none. Port 0 turns it off."""
+        """Listen on `metrics.http.port` or the environment's JMX_PORT; without either, or with port 0, do nothing."""
         settings = self._config.section(NodeSettings)
         port = settings.metrics_port
         if not port:
@@ -370,7 +370,7 @@ class Node:
         try:
             self.metrics_port = await self._metrics_server.start(settings.metrics_host, port)
         except OSError as error:
-            # Clients matter more than metrics: a second broker on the machine must not need a flag to start.
+            # Not fatal: a second broker on the machine must be able to start without an extra option.
             self._metrics_server = None
             _logger.warning(
                 "metrics are off: cannot listen on port %d (%s); set metrics.http.port",
@@ -379,12 +379,12 @@ class Node:
             )
 
     def _offline_reasons(self) -> dict[str, str]:
-        """Which partitions cannot be used, and why. In the thread of the metrics server."""
+        """Partitions that cannot be used, each with its reason. Called in the metrics server's thread."""
         offline = [] if self.broker is None else self.broker.partitions.offline()
         return {str(one.topic_partition): str(one.offline_error) for one in offline}
 
     def _stalls(self) -> tuple[bool, list[Stall]]:
-        """Whether the loop hangs, and everything that does. In the thread of the metrics server."""
+        """Whether the loop hangs, and everything that hangs. Called in the metrics server's thread."""
         watchdog = self._watchdog
         return (False, []) if watchdog is None else (watchdog.is_loop_stuck, watchdog.stalls())
 
@@ -406,7 +406,7 @@ class Node:
             await self._data_plane.close()
         self._schema_ids.close()
         if self._server is not None:
-            # One turn of the loop for the replies that waited for the last sync.
+            # One iteration of the loop, to send the replies that waited for the last sync.
             await asyncio.sleep(0.01)
             self._server.close()
         if self._cleaner is not None:

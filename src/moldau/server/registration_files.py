@@ -1,7 +1,7 @@
-"""What a registration point keeps in its `dataDir`: the cluster id, and the broker that is registered.
+"""The files of a registration point in its `dataDir`: the cluster id, and the registered broker.
 
-The cluster id stands in `meta.properties`, as in every directory of a cluster; the broker in a small JSON file.
-Both are replaced whole and synced before a registration is answered. Start at `RegistrationFiles`.
+The cluster id is in `meta.properties`, as in every directory of a cluster; the broker is in a small JSON file.
+Both are replaced atomically and synced before a registration is answered. Start at `RegistrationFiles`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BROKER_FILE: Final = "registered-broker.json"
 LOCK_FILE: Final = ".lock"
 
 NODE_ID: Final = 3001
-"""Controllers behind `zookeeper.properties` are numbered from here: 0, 1, 2 belong to brokers."""
+"""The node id for a `zookeeper.properties` file, high enough to leave 0, 1, 2 to brokers."""
 
 
 class RegistrationFiles:
@@ -37,7 +37,7 @@ class RegistrationFiles:
         self.cluster_id = ""
 
     def open(self) -> RegisteredBroker | None:
-        """Lock the directory, learn or make its cluster id, and load the broker; raises `StartupError`."""
+        """Lock the directory, load or generate its cluster id, and load the broker; raises `StartupError`."""
         try:
             self._files.make_directory(self._directory)
             self._lock = self._files.lock(os.path.join(self._directory, LOCK_FILE))
@@ -62,7 +62,7 @@ class RegistrationFiles:
             ) from None
 
     def save(self, registered: RegisteredBroker) -> None:
-        """Put a registration on disk; an `OSError` means that it does not count."""
+        """Write a registration to disk; if this raises `OSError`, the registration must be refused."""
         if registered.cluster_id != self.cluster_id:
             save_meta_properties(self._files, self._directory, registered.cluster_id, NODE_ID)
             self.cluster_id = registered.cluster_id

@@ -1,8 +1,8 @@
 """The registration point, started by `zookeeper-server-start`: brokers register here and tools find them here.
 
-It is not a ZooKeeper. Its port speaks Kafka's protocol (ApiVersions, BrokerRegistration, BrokerHeartbeat,
-DescribeCluster: all of them questions that a controller answers) and ZooKeeper's four-letter words. Who may register
-is decided in `controller.registration`, what is kept on disk is `registration_files`. Start at `RegistrationPoint`.
+It is not ZooKeeper. Its port serves Kafka's protocol (ApiVersions, BrokerRegistration, BrokerHeartbeat,
+DescribeCluster: requests that a controller answers) and ZooKeeper's four-letter words. `controller.registration`
+decides which broker may register, `registration_files` stores the state on disk. Start at `RegistrationPoint`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ NOT_ASKED: Final = -(2**31)
 class _Caller(NamedTuple):
     peer_host: str
     local_host: str
-    """The address of ours that the caller used."""
+    """The local address that the caller connected to."""
 
 
 Handle = Callable[[Message, RequestHeader, _Caller], Awaitable[Message]]
@@ -171,7 +171,7 @@ class RegistrationPoint:
         except MalformedRequestError as error:
             _logger.warning("closing the connection of %s: %s", caller.peer_host, error)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            pass  # the client is gone, or silent for long
+            pass  # the client has disconnected, or was idle for too long
         except Exception:
             _logger.exception("a request of %s failed with an unhandled exception", caller.peer_host)
         finally:
@@ -228,7 +228,7 @@ class RegistrationPoint:
         if known.first <= version <= known.last:
             request = decode_request(header.api_key, version, frame[header.body_position :])
         elif header.api_key == ApiKey.API_VERSIONS:
-            # The one API that answers a version it does not know: in version 0, which everybody reads.
+            # The only API that answers an unsupported version: with version 0, which every client can read.
             request, version = Message(), 0
         else:
             raise MalformedRequestError(f"{ApiKey(header.api_key).display_name} version {version} is not supported")
@@ -316,7 +316,7 @@ class RegistrationPoint:
 
     def _log_refusal(self, broker: BrokerRegistration, error: ErrorCode, caller: _Caller) -> None:
         if broker.incarnation_id == self._last_refused:
-            return  # it tries again and again; once is enough
+            return  # the broker retries: log only its first refusal
         self._last_refused = broker.incarnation_id
         known = self._registrations.registered
         _logger.warning(
@@ -352,23 +352,23 @@ class RegistrationPoint:
 
 
 def _endpoint(registered: RegisteredBroker) -> Endpoint:
-    """The listener that tools without credentials can use, or else the first."""
+    """A listener that tools can use without credentials, or else the first."""
     endpoints = registered.broker.endpoints
     plain = (endpoint for endpoint in endpoints if endpoint.security_protocol == PLAINTEXT)
     return next(plain, None) or (endpoints[0] if endpoints else Endpoint("", registered.came_from, 0))
 
 
 def _title(registered: RegisteredBroker) -> str:
-    """A broker in a log line: `0 at localhost:9092`."""
+    """A broker as shown in log lines: `0 at localhost:9092`."""
     endpoint = _endpoint(registered)
     return f"{registered.broker.node_id} at {endpoint.host or registered.came_from}:{endpoint.port}"
 
 
 def _address(registered: RegisteredBroker, caller: _Caller) -> tuple[str, int]:
-    """Where a caller reaches the broker.
+    """The host and port at which a caller reaches the broker.
 
-    A broker that advertises no host is found where its registration came from; where that is this machine, the
-    address by which the caller reached us works for both.
+    For a broker that advertises no host, the host is the one its registration came from; if that is this machine, it
+    is the address at which the caller reached us.
     """
     endpoint = _endpoint(registered)
     if endpoint.host:

@@ -1,4 +1,4 @@
-"""A `zookeeper.properties` file: ZooKeeper's keys as far as a registration point needs them.
+"""A `zookeeper.properties` file: the ZooKeeper keys that a registration point needs.
 
 Start at `RegistrationSettings.of`.
 """
@@ -21,19 +21,19 @@ DEFAULT_SESSION_TIMEOUT_MS = 9000
 class RegistrationSettings:
     data_dir: str
     client_port: int = DEFAULT_PORT
-    """0 picks a free one."""
+    """0 picks a free port."""
     host: str = ""
     """`clientPortAddress`; empty for all interfaces, as in ZooKeeper."""
     max_connections_per_ip: int = 60
     """`maxClientCnxns`; 0 for no limit."""
     session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
-    """`broker.session.timeout.ms`, a controller's key: silence after which a broker counts as gone."""
+    """`broker.session.timeout.ms`, a controller's key: a broker without heartbeats for this long is dead."""
     given: Mapping[str, str] = field(default_factory=dict)
     """The file as it was read."""
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> RegistrationSettings:
-        """Check the keys; raises `InvalidConfigError` with one clear line. Keys of ZooKeeper's own are passed over."""
+        """Check the keys; raises `InvalidConfigError` with a one-line message. Other keys of ZooKeeper are ignored."""
         given = {name: text.strip() for name, text in properties.items()}
         data_dir = given.get("dataDir", "")
         if not data_dir:

@@ -1,4 +1,4 @@
-"""One node as a process: limits, logging, garbage collection, signals, exit status. Start at `run`."""
+"""Runs one node as a process: limits, logging, garbage collection, signals, exit status. Start at `run`."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ __all__ = ["check", "run"]
 
 _logger = logging.getLogger("moldau.server")
 
-# Collections walk what lives; with the start-up heap frozen and a high threshold they are short and rare.
+# A collection traverses live objects: freezing the start-up heap keeps it short, a high threshold keeps it rare.
 _GC_THRESHOLDS = (50_000, 20, 20)
 
 
 def check(settings: Mapping[str, str]) -> BrokerConfig:
-    """Read and check the settings; raises with one clear line."""
+    """Parse and check the settings; raises an error with a one-line message."""
     config = BrokerConfig(settings)
     return config if config.node_id >= 0 else BrokerConfig(settings, node_id=node_id_for(config))
 
 
 def run(settings: Mapping[str, str], *, may_format: bool, log_format: str) -> int:
-    """Run until a signal asks to stop; returns the exit status."""
+    """Run until a stop signal; returns the exit status."""
     configure_logging(log_format)
     config = check(settings)
     for warning in config.warnings:
@@ -58,7 +58,7 @@ async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
             stop.set_result(0)
 
     def fail(error: BaseException) -> None:
-        # After a failed fsync it is unknown what is on disk: exit at once, and let recovery check.
+        # After a failed fsync the content of the disk is unknown: exit at once, and let recovery check it.
         _logger.critical("stopping at once: %s", error)
         logging.shutdown()
         os._exit(1)

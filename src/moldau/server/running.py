@@ -1,4 +1,4 @@
-"""Which servers of this user are running: a small file for each process, so that they can be found and stopped.
+"""The running servers of this user: a small file for each process, so that they can be found and stopped.
 
 Start at `announce`.
 """
@@ -20,7 +20,7 @@ __all__ = ["RunningServer", "announce", "running_servers"]
 class RunningServer:
     pid: int
     start_ticks: int
-    """When the process began, as the kernel counts: a pid alone may since belong to somebody else."""
+    """The start time of the process in kernel ticks: the pid alone may have been reused by another process."""
     node_id: int
     process_roles: tuple[str, ...]
 
@@ -40,7 +40,7 @@ def announce(node_id: int, process_roles: tuple[str, ...]) -> Iterator[None]:
 
 
 def running_servers() -> list[RunningServer]:
-    """All announced servers that still live; the files of killed ones are removed."""
+    """All announced servers that are still running; removes the files of killed ones."""
     found = []
     for path in sorted(_folder().glob("*.json")):
         server = _load(path)
@@ -69,5 +69,5 @@ def _start_ticks(pid: int) -> int | None:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    # The command may hold blanks and brackets; the fields after it do not. Field 22 is the start time.
+    # The command may contain blanks and brackets; the fields after it do not. Field 22 is the start time.
     return int(stat.rpartition(")")[2].split()[19])

@@ -1,8 +1,8 @@
-"""What a schema registry says of the ids in records: asked once, then remembered.
+"""Looks up the schema ids of records in a schema registry, with a cache.
 
-The broker's check of ids (`broker.data.schema_rules`) relies on what is remembered and has only unknown ids asked
-for, by one thread. A broker that checks no ids must not load HTTP, schemas and groups for it, so those modules are
-imported where they are first used. Start at `RegistrySchemaIds`.
+The broker's check of ids (`broker.data.schema_rules`) reads the cache; one thread requests the ids that are not
+cached. A broker that checks no ids must not load HTTP, schemas and groups for it, so those modules are imported where
+they are first used. Start at `RegistrySchemaIds`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["RegistryAddress", "RegistryLookup", "RegistrySchemaIds", "announced_registries"]
 
 SETTLED_S: Final = 300.0
-"""How long an id that fits is trusted: subjects are deleted rarely."""
+"""How long a valid id is cached: subjects are rarely deleted."""
 MISSING_S: Final = 0.1
-"""How long at least an id that does not fit is refused without asking, so that one mistake floods no registry."""
+"""The minimum time for which an invalid id is refused without a request, to protect the registry from floods."""
 PAUSE_S: Final = 1.0
 """How long no request is sent after the registry was unreachable: producers retry anyway."""
 TIMEOUT_S: Final = 3.0
-"""How long one registry may take to answer."""
+"""The request timeout of one registry."""
 GROUP_ID: Final = "schema-registry"
 DEFAULT_CONTEXT: Final = "."
 SCHEMA_NOT_FOUND: Final = 40403
@@ -56,7 +56,7 @@ class RegistrySettings:
 
 @dataclass(frozen=True, slots=True)
 class RegistryAddress:
-    """Where the registry is, and how much to remember of it."""
+    """The registry's servers, and the limits of the cache."""
 
     servers: RegistryServers
     missing_ttl_s: float = 0
@@ -64,7 +64,7 @@ class RegistryAddress:
 
     @classmethod
     def of(cls, config: BrokerConfig, announced: Callable[[], Sequence[str]] = tuple) -> RegistryAddress:
-        """By the broker's settings; without a URL there, by the registries that announced themselves."""
+        """The address from the broker's settings; if they have no URL, from the registries found in the cluster."""
         from moldau.client.registry_http import RegistryServers
 
         settings = config.section(RegistrySettings)
@@ -82,9 +82,9 @@ class RegistryAddress:
 
 
 def announced_registries(coordinators: Coordinators) -> tuple[str, ...]:
-    """URLs of the registries of this cluster: the members of their group say where they are. Callable in any thread.
+    """URLs of this cluster's registries, from the metadata of their group's members. Thread-safe.
 
-    None where the group is empty or another broker coordinates it.
+    Empty if the group is empty or another broker coordinates it.
     """
     from moldau.coordinator.group.classic.group import ClassicGroup
     from moldau.registry.leadership import PROTOCOL_TYPE, InstanceIdentity
@@ -93,14 +93,14 @@ def announced_registries(coordinators: Coordinators) -> tuple[str, ...]:
     group = None if isinstance(shard, ErrorCode) else shard.core.groups.get(GROUP_ID)
     if not isinstance(group, ClassicGroup) or group.protocol_type != PROTOCOL_TYPE:
         return ()
-    # One step, so that a member that comes or goes meanwhile does not matter.
+    # Copied in one step, because members may join or leave meanwhile.
     members = list(group.members.values())
     identities = [InstanceIdentity.decode(one.metadata) for member in members for one in member.protocols]
     return tuple(sorted({identity.url for identity in identities if identity is not None}))
 
 
 class RegistrySchemaIds:
-    """A `SchemaIds`. What is remembered may be read from any thread; asking is for one at a time."""
+    """A `SchemaIds`. Any thread may read the cache; only one thread at a time may call `ask`."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class RegistrySchemaIds:
         self._now_s = now_s
         self._remembered: dict[SchemaId, tuple[RegisteredSchema, float]] = {}
         self._misfits: dict[Question, float] = {}
-        """When an answer last did not fit. By question: a topic's mistakes must not be held against another's ids."""
+        """When an id was last found invalid, per id and rule: invalid for one topic may be valid for another."""
         self._failure: RegistryUnreachableError | None = None
         self._failed_at = 0.0
 
@@ -167,7 +167,7 @@ class RegistrySchemaIds:
 
 
 class RegistryLookup:
-    """The HTTP requests to the registry, without a cache. For one thread at a time."""
+    """The HTTP requests to the registry, without a cache. Not thread-safe."""
 
     def __init__(self) -> None:
         from moldau.client.registry_http import RegistryHttp
@@ -175,7 +175,7 @@ class RegistryLookup:
         self._http = RegistryHttp(TIMEOUT_S)
 
     def find(self, schema_id: SchemaId, servers: RegistryServers) -> RegisteredSchema:
-        """Which subjects have this id now, and what its records are called; raises `RegistryUnreachableError`."""
+        """The current subjects of this id, and the names of its records; raises `RegistryUnreachableError`."""
         if not servers.urls:
             raise RegistryUnreachableError(
                 "no schema registry is known: set confluent.schema.registry.url, or start a registry on this cluster"
@@ -201,12 +201,12 @@ class RegistryLookup:
         return RegisteredSchema(frozenset(subjects), names)
 
     def _number_of(self, guid: str, servers: RegistryServers) -> int | None:
-        """The id behind a guid, in the context that topics live in."""
+        """The id of a guid in the default context, which topics use; `None` if there is none."""
         ids = self._get(servers, f"/schemas/guids/{guid}/ids") or ()
         return next((one["id"] for one in ids if one["context"] == DEFAULT_CONTEXT), None)
 
     def _get(self, servers: RegistryServers, path: str) -> Any:
-        """The document there, or `None` where the registry knows no such schema."""
+        """The document at a path, or `None` if the registry has no such schema."""
         from moldau.client.registry_http import RegistryRefusalError
 
         try:
@@ -221,7 +221,7 @@ class RegistryLookup:
 
 
 def _put(memory: dict[Key, Value], key: Key, value: Value, largest: int) -> None:
-    """Keep the newest at the end; what was put in longest ago makes room."""
+    """Insert at the end; the oldest entries are removed when there are more than `largest`."""
     memory.pop(key, None)
     memory[key] = value
     while len(memory) > largest:

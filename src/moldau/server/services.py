@@ -1,6 +1,6 @@
-"""Services as a process: any number of them in one event loop, from start to signal to orderly end.
+"""Runs services as a process: any number of them in one event loop, from start until a stop signal.
 
-A service is whatever can be started and stopped, such as a schema registry. Start at `run_services`.
+A service is anything that can be started and stopped, such as a schema registry. Start at `run_services`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _logger = logging.getLogger("moldau.server")
 
 class Service(Protocol):
     async def start(self) -> None:
-        """Return once the service is ready; raises `StartupError` with one clear line."""
+        """Return once the service is ready; raises `StartupError` with a one-line message."""
         ...
 
     async def stop(self) -> None:
@@ -32,7 +32,7 @@ class Service(Protocol):
 
 
 def run_services(build: Callable[[], Sequence[Service]], *, roles: tuple[str, ...], log_format: str = "text") -> int:
-    """Run until SIGTERM or SIGINT; returns the exit status. `roles` are how the process can be found and stopped."""
+    """Run until SIGTERM or SIGINT; returns the exit status. Tools find and stop the process by its `roles`."""
     import uvloop
 
     configure_logging(log_format)
@@ -58,7 +58,7 @@ async def _serve(services: Sequence[Service]) -> None:
             if not await _started_before(service, stop):
                 _logger.info("received %s while starting, shutting down", stop.result())
                 return
-        # What lives from the start lives to the end: collections need not look at it.
+        # Objects created at start live until the end: exclude them from garbage collection.
         gc.collect()
         gc.freeze()
         _logger.info("received %s, shutting down", await stop)
@@ -68,7 +68,7 @@ async def _serve(services: Sequence[Service]) -> None:
 
 
 async def _started_before(service: Service, stop: asyncio.Future[str]) -> bool:
-    """Start a service, which may have to wait for others; whether it did before somebody asked to stop."""
+    """Start a service, which may wait for other processes; returns whether it was ready before a stop signal."""
     starting = asyncio.ensure_future(service.start())
     both: set[asyncio.Future[Any]] = {starting, stop}
     await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)

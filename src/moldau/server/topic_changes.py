@@ -13,17 +13,17 @@ __all__ = ["log_topic_changes"]
 _logger = logging.getLogger("moldau.server.topics")
 
 FEW = 20
-"""Up to here each topic of a change has a line of its own."""
+"""A change of at most this many topics is logged with one line per topic."""
 
 
 async def log_topic_changes(delta: ImageDelta) -> None:
-    """A subscriber of the controller: told of every committed change."""
+    """A subscriber of the controller, called with every committed change."""
     for line in topic_changes(delta):
         _logger.info(line)
 
 
 def topic_changes(delta: ImageDelta) -> list[str]:
-    """What happened to topics in a change: a line each, or one for all where they are many."""
+    """The log lines for the topics in a change: one per topic, or one for all if there are many."""
     deleted = {topic.name for topic in delta.deleted_topics}
     changed = sorted({one.topic for one in delta.partitions})
     before = delta.before.topics

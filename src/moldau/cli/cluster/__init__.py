@@ -1,1 +1,1 @@
-"""The cluster and its brokers from the command line."""
+"""Commands for the cluster and its brokers."""

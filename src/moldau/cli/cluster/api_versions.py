@@ -1,4 +1,4 @@
-"""kafka-broker-api-versions: which requests each broker understands."""
+"""kafka-broker-api-versions: which requests each broker supports."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BETWEEN_NODES = frozenset(
         ApiKey.UPDATE_RAFT_VOTER,
     }
 )
-"""What only brokers and controllers ask each other: no client misses it."""
+"""APIs used only between brokers and controllers; clients do not need them."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""kafka-cluster: the cluster's id, its endpoints, and brokers that are gone for good."""
+"""kafka-cluster: shows the cluster's id and its endpoints, and unregisters brokers."""
 
 from __future__ import annotations
 

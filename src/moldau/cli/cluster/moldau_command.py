@@ -1,4 +1,4 @@
-"""`moldau cluster`: its id, its brokers, and what they understand."""
+"""`moldau cluster`: the cluster's id, its brokers, and the APIs they support."""
 
 from __future__ import annotations
 

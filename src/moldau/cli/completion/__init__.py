@@ -1,1 +1,1 @@
-"""The Tab key: what may follow the words typed so far."""
+"""Shell completion: the words that may follow those typed so far."""

@@ -1,6 +1,6 @@
-"""What may follow the words of a `moldau` command line, decided from its parsers alone. Start at `candidates`.
+"""Completion candidates for a `moldau` command line, from its parsers alone. Start at `candidates`.
 
-Names that only the cluster knows are not looked up here: the answer says which kind is wanted.
+Names of topics, groups and files are not looked up here: the result only says which kind is needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Candidates", "Names", "candidates"]
 
 
 class Names(Enum):
-    """Names that are not in any parser."""
+    """Kinds of names that are not in a parser."""
 
     TOPICS = "topics"
     GROUPS = "groups"
@@ -39,21 +39,21 @@ NAMED_BY = {
     "data": Names.FILES,
     "topology": Names.FILES,
 }
-"""What an argument wants, by the name under which a parser keeps it."""
+"""The kind of names an argument takes, by the argument's `dest` in the parser."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The words that fit, each with its explanation, and what else has to be looked up."""
+    """The matching words, each with its description, and the kind of names to look up."""
 
     words: Mapping[str, str] = field(default_factory=dict)
     names: Names | None = None
     connection: tuple[str, ...] = ()
-    """The connection options typed so far, for whoever looks the names up."""
+    """The connection options typed so far, for looking up names in the cluster."""
 
 
 def candidates(words: Sequence[str]) -> Candidates:
-    """What fits in place of the last of `words`, which may be empty; the command's own name is left out."""
+    """Candidates for the last of `words`, which may be empty; `words` do not include `moldau` itself."""
     *before, last = words
     scanned = _scan_words(before, CONNECTION_OPTIONS)
     command = next((number for number, word in enumerate(scanned) if word.option is None), None)
@@ -108,7 +108,7 @@ def _values(action: argparse.Action, last: str, connection: tuple[str, ...]) -> 
 
 
 def _positional(parser: CommandParser, number: int) -> argparse.Action | None:
-    """The argument in the given place; the last one may take all that follow."""
+    """The positional argument with the given number; the last one may take all that follow."""
     positionals = [action for action in parser._actions if not action.option_strings]
     if number < len(positionals):
         return positionals[number]
@@ -116,7 +116,7 @@ def _positional(parser: CommandParser, number: int) -> argparse.Action | None:
 
 
 def _scan_words(words: Sequence[str], options: Mapping[str, bool]) -> list[Scanned]:
-    """As far as it makes sense; a slip further on does not matter yet."""
+    """The classified words; after an unknown option, all words that are not options count as plain words."""
     found: list[Scanned] = []
     try:
         for word in scan(words, options):
@@ -127,7 +127,7 @@ def _scan_words(words: Sequence[str], options: Mapping[str, bool]) -> list[Scann
 
 
 def _awaits_value(scanned: Sequence[Scanned], options: Mapping[str, bool]) -> str | None:
-    """The option whose value comes next."""
+    """The option whose value comes next, or None."""
     if not scanned:
         return None
     text, option, is_value = scanned[-1]
@@ -140,7 +140,7 @@ def _starting(prefix: str, words: Mapping[str, str]) -> Candidates:
 
 
 def _commands(last: str) -> dict[str, str]:
-    """Ours; Kafka's tools only once their names are being typed."""
+    """The `moldau` commands; Kafka's tools too, once two letters of a name are typed."""
     tools = dict.fromkeys(TOOLS, "as Apache Kafka's") if last[:1] in ("k", "s") and len(last) > 1 else {}
     return {**{name: command.summary for name, command in COMMANDS.items()}, **tools}
 

@@ -1,6 +1,6 @@
-"""`moldau completion`: the script that teaches a shell, and the answers it asks for at each Tab.
+"""`moldau completion`: prints the completion script for a shell, and the candidates it requests at each Tab.
 
-Names of topics and groups come from the cluster of the command line, if it answers at once. Start at `main`.
+Names of topics and groups come from the cluster of the command line, if it answers quickly. Start at `main`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from moldau.cli.sub_commands import add_connection, command_parser, properties_o
 __all__ = ["main", "parser"]
 
 LOOKUP_MS = 1000
-"""How long the cluster is waited for: whoever pressed Tab is waiting."""
+"""The timeout of a lookup in the cluster: short, because the user waits after pressing Tab."""
 
 CANDIDATES = "candidates"
 
 
 def main(argv: Sequence[str]) -> int:
-    # What is typed after "candidates" is not meant for our own parser.
+    # The words after "candidates" are the user's command line, not options of this command.
     if argv[:2] == [CANDIDATES, "--"]:
         return _answer(argv[2:] or [""])
     return run_command(parser(), argv, _script)
@@ -47,7 +47,7 @@ def _script(options: argparse.Namespace) -> None:
 
 
 def _answer(words: Sequence[str]) -> int:
-    """One candidate in a line, with its explanation behind a tab."""
+    """Print one candidate per line, with its description after a tab."""
     from moldau.cli.completion.candidates import Names, candidates
 
     found = candidates(words)
@@ -63,7 +63,7 @@ def _answer(words: Sequence[str]) -> int:
 
 
 def _looked_up(wants_topics: bool, connection: Sequence[str]) -> list[str]:
-    """Nothing where the cluster cannot be asked: this is no place for complaints."""
+    """Names of topics or groups from the cluster; empty, without an error message, if it does not answer."""
     from moldau.cli.topics.selection import INTERNAL_TOPICS
     from moldau.client.admin import Admin
     from moldau.client.groups import Groups

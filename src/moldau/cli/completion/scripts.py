@@ -1,11 +1,11 @@
-"""What a shell has to be told: each Tab asks `moldau completion candidates`, with the words up to the cursor."""
+"""Completion scripts for shells: each Tab runs `moldau completion candidates` with the words up to the cursor."""
 
 from __future__ import annotations
 
 __all__ = ["FILES_MARK", "SCRIPTS"]
 
 FILES_MARK = ":files"
-"""A line of the answer that asks the shell for its own file names."""
+"""A line of the output that makes the shell complete file names."""
 
 BASH = """\
 # Completion of `moldau` for bash. Load it in this shell:  source <(moldau completion bash)

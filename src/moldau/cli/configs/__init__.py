@@ -1,1 +1,1 @@
-"""Configs from the command line: `command` is the door of `kafka-configs`."""
+"""Commands for configs. Start at `command`, which is `kafka-configs`."""

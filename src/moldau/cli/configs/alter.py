@@ -28,7 +28,7 @@ def alter(admin: Admin, entity: Entity, changes: Changes, *, is_zookeeper: bool)
 
 
 def _refuse_absent(admin: Admin, entity: Entity, changes: Changes) -> None:
-    """ZooKeeper-mode tools refused to delete what is not there; brokers do not mind."""
+    """Refuse to delete configs that are not set, as ZooKeeper-mode tools did; brokers accept it."""
     absent = sorted(set(changes.delete) - set(own_overrides(admin, entity))) if changes.delete else []
     if absent:
         raise ToolError(f"Invalid config(s): {','.join(absent)}")

@@ -1,4 +1,4 @@
-"""What an `--alter` adds and removes. Pure. Start at `parse_changes`."""
+"""The configs that an `--alter` adds and removes. No I/O. Start at `parse_changes`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def parse_changes(parsed: Parsed) -> Changes:
 
 
 def parse_add_config(text: str) -> dict[str, str]:
-    """Read `k=v,k2=[a,b]`: square brackets hold values with commas, and go."""
+    """Parse `k=v,k2=[a,b]`: values with commas are in square brackets, which are removed."""
     found = {}
     for part in _COMMA_OUTSIDE_BRACKETS.split(text):
         if not part.strip():

@@ -37,7 +37,7 @@ def describe(admin: Admin, parsed: Parsed, entity: Entity) -> None:
 
 
 def describe_for_zookeeper(admin: Admin, entity: Entity) -> None:
-    """One line per entity, as tools printed it that read ZooKeeper."""
+    """Print one line per entity, in the format of the ZooKeeper-mode tools."""
     for target in _targets(admin, entity):
         overrides = own_overrides(admin, target)
         listed = ",".join(f"{key}={overrides[key]}" for key in java_hash_order(overrides))
@@ -45,7 +45,7 @@ def describe_for_zookeeper(admin: Admin, entity: Entity) -> None:
 
 
 def own_overrides(admin: Admin, entity: Entity) -> dict[str, str]:
-    """What is set on this very entity; nothing for one that does not exist."""
+    """The configs set on this entity itself; empty for a topic that does not exist."""
     try:
         entries = config_entries(admin, entity)
     except ClientError as error:
@@ -62,7 +62,7 @@ def entry_line(entry: ConfigEntry) -> str:
 
 
 def _targets(admin: Admin, entity: Entity) -> list[Entity]:
-    """The entity, or all of its type: for brokers the cluster's default too."""
+    """The entity, or all of its type if it has no name; for brokers, also the cluster's default."""
     if entity.name is not None or entity.is_default:
         return [entity]
     targets = [Entity(entity.type, name) for name in names_of(admin, entity.type)]

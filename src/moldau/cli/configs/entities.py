@@ -1,6 +1,6 @@
-"""What a config belongs to, as the command line names it: `--entity-type topics --entity-name x`, or `--topic x`.
+"""The entity of a config on the command line: `--entity-type topics --entity-name x`, or `--topic x`.
 
-Pure. Start at `parse_entities`.
+No I/O. Start at `parse_entities`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _QUOTA_WORDS = {"users": "user-principal", "clients": "client-id", "ips": "IP"}
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """One entity; the name `None` means all of its type, and `is_default` the one that stands for the rest."""
+    """One entity; the name `None` means all of its type, and `is_default` the default entity of its type."""
 
     type: str
     name: str | None = None
@@ -52,7 +52,7 @@ class Entity:
 
     @property
     def zookeeper_words(self) -> str:
-        """As ZooKeeper-mode output calls it: `topic 'x'`."""
+        """The entity in ZooKeeper-mode output: `topic 'x'`."""
         word = _QUOTA_WORDS.get(self.type, self.singular)
         if self.is_default:
             return f"the default {word}"
@@ -60,7 +60,7 @@ class Entity:
 
 
 def parse_entities(parsed: Parsed) -> list[Entity]:
-    """One entity, or two for a user's client; raises `UsageError` for what does not fit together."""
+    """One entity, or two for a user's client; raises `UsageError` for options that cannot be combined."""
     long_form, short_form = _long_form(parsed), _short_form(parsed)
     if long_form and short_form:
         raise UsageError("--entity-{type,name,default} should not be used in conjunction with specific entity flags")
@@ -74,7 +74,7 @@ def parse_entities(parsed: Parsed) -> list[Entity]:
         raise UsageError(f"Duplicate entity type(s) specified: {','.join(sorted(set(types)))}")
     if len(types) > 1 and set(types) != {"users", "clients"}:
         raise UsageError("Only 'users' and 'clients' entity types may be specified together")
-    # Kafka always speaks of the user first.
+    # Kafka always prints the user first.
     return sorted(entities, key=lambda entity: entity.type != "users")
 
 

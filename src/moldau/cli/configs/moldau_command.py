@@ -43,7 +43,7 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _show_everything_set(options: argparse.Namespace) -> None:
-    """What is set on any topic, any broker, or all brokers: where things differ from what holds by default."""
+    """Show all configs set on topics, on single brokers, or for all brokers: everything that is not a default."""
     admin, screen = admin_for(options), screen_for(options)
     if options.all:
         raise ToolError("--all shows what holds for one entity: name a topic, broker:<id> or `brokers`")
@@ -85,7 +85,7 @@ _VERBS = {"show": _show, "set": _set, "unset": _unset}
 
 
 def _entity(text: str) -> Entity:
-    """`topic:orders`, `broker:0`, `brokers` for the cluster's default, or simply a topic's name."""
+    """Parse `topic:orders`, `broker:0`, `brokers` for the cluster's default, or just a topic's name."""
     kind, colon, name = text.partition(":")
     if text in ("brokers", "cluster"):
         return Entity("brokers", is_default=True)

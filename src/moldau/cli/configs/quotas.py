@@ -72,7 +72,7 @@ def _describe_credentials(admin: Admin, user: Entity) -> None:
     try:
         found = describe_scram_credentials(admin, [user.name] if user.name else [])
     except ClientError:
-        # Users without a password are the common case, and brokers without SCRAM say so with an error.
+        # Most users have no password, and brokers without SCRAM return an error.
         return
     for name, credentials in sorted(found.items()):
         listed = ", ".join(f"{mechanism}=iterations={iterations}" for mechanism, iterations in credentials)

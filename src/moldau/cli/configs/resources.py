@@ -1,4 +1,4 @@
-"""Configs of entities over the wire, where librdkafka's answers lack synonyms and its requests the default broker."""
+"""Configs of entities by direct requests: librdkafka does not return synonyms, nor support the default broker."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ def change_configs(admin: Admin, entity: Entity, changes: Changes) -> None:
 
 
 def _broker_for(admin: Admin, entity: Entity) -> WireClient:
-    """A broker's own configs are known to that broker only."""
+    """A client of the broker to ask: a broker's own configs are available only from that broker."""
     is_one_broker = entity.type in ("brokers", "broker-loggers") and entity.name is not None
     return admin.wire(int(entity.name)) if is_one_broker and entity.name else admin.wire()

@@ -1,1 +1,1 @@
-"""The console tools: lines in, records out (`producer`), and the other way round (`consumer`)."""
+"""The console tools: `producer` sends lines as records, `consumer` prints records as lines."""

@@ -1,7 +1,7 @@
-"""kafka-console-consumer: print a topic's records as they come.
+"""kafka-console-consumer: prints a topic's records as they arrive.
 
-Without `--group` all partitions are read directly (`client.following`); with one, the consumer is a
-member like any other. Start at `Printer.run`.
+Without `--group` all partitions are read directly (`client.following`); with it, the consumer joins the
+group as a normal member. Start at `Printer.run`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main(
     parser: Parser = PARSER,
     default_formatter: str | None = None,
 ) -> int:
-    """Run the tool; `formatter` takes the place of the one the options name, `default_formatter` where they do not."""
+    """Run the tool; `formatter` overrides the options, `default_formatter` is used if they name none."""
     body = partial(consume, formatter=formatter, default_formatter=default_formatter)
     return run(parser, body, argv, report=_report)
 
@@ -65,7 +65,7 @@ def _report(error: MoldauError) -> None:
 
 
 class Wording:
-    """What is said beside the records, on stderr: Kafka's words here, for scripts that look for them."""
+    """The messages on stderr, beside the records: here in Kafka's wording, which scripts search for."""
 
     def timed_out(self, timeout_ms: int) -> None:
         text = "Error processing message, terminating consumer process: "
@@ -89,7 +89,7 @@ def consume(
     default_formatter: str | None = None,
     wording: Wording | None = None,
 ) -> int:
-    """Print what a command line asks for, until its end."""
+    """Print the records that a command line selects; returns the exit code."""
     wording = wording or Wording()
     if parsed.has("zookeeper") and not parsed.has("bootstrap-server"):
         parsed.found["bootstrap-server"] = [bootstrap_servers(parsed)]
@@ -106,17 +106,17 @@ def consume(
 
 
 def _reader_has_left() -> bool:
-    """Whether our output is a pipe that nobody reads any more, as after `| head`: writing alone would tell too late."""
+    """Whether our output is a pipe whose reader has closed it, as with `| head`: a write would fail too late."""
     poll = select.poll()
     try:
         poll.register(sys.stdout.fileno(), 0)
     except (OSError, ValueError):
-        return False  # no file at all, as in a test
+        return False  # stdout is not a file, as in a test
     return any(events & select.POLLERR for _, events in poll.poll(0))
 
 
 class Printer:
-    """Reads and prints until the plan's limits, a signal, or a reader that went away ends it."""
+    """Reads and prints until the plan's limits are reached, a signal arrives, or the output pipe is closed."""
 
     def __init__(self, plan: Plan, wording: Wording) -> None:
         from confluent_kafka import Consumer
@@ -139,7 +139,7 @@ class Printer:
         self._stopped = True
 
     def run(self) -> int:
-        """Print until the end; the exit code is 0 for every planned one."""
+        """Print until the end; returns the exit code, 0 for every expected end."""
         try:
             self._read()
         except BrokenPipeError:
@@ -206,7 +206,7 @@ class Printer:
             sys.stdout.buffer.flush()
 
     def _handle(self, error: Any) -> None:
-        """Errors of the moment are logged; librdkafka goes on trying. A fatal one or a lost position ends it."""
+        """Log a temporary error, which librdkafka retries; raise a fatal error or a lost position."""
         if error.fatal() or error.name() in ("_AUTO_OFFSET_RESET", "_FATAL"):
             raise ToolError(error.str())
         log_line("WARN", error.str(), SOURCE)
@@ -241,8 +241,8 @@ class Printer:
         return frozenset() if is_shown else INTERNAL_TOPICS
 
     def _warn_about(self, missing: dict[str, str]) -> None:
-        """Say once per topic and reason that it is not there; looking goes on."""
-        # That no broker answers is said by the client itself.
+        """Report missing topics and reasons, when they change; the lookup continues."""
+        # If no broker answers, the client itself logs it.
         if missing and missing != self._warned and "" not in missing:
             self._wording.missing(missing, self._plan.properties["client.id"])
         self._warned = missing
@@ -258,7 +258,7 @@ class Printer:
         self._is_member = True
 
     def _check_that_groups_exist(self) -> None:
-        """Joining may take its time, but a broker that has no groups will never let anybody in."""
+        """Raise if the broker has no consumer groups: waiting longer to join would not help."""
         from moldau.client.admin import Admin
         from moldau.protocol.api import ApiKey
 

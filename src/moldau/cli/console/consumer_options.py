@@ -1,4 +1,4 @@
-"""kafka-console-consumer's options, and what they amount to. Start at `Plan.of`."""
+"""kafka-console-consumer's options, and the plan made from them. Start at `Plan.of`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _OFFSET_COMPLAINT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything the consumer needs to know."""
+    """The parameters of the consumer."""
 
     topics: list[str] | re.Pattern[str]
     properties: Mapping[str, str]
@@ -101,7 +101,7 @@ class Plan:
 
     @classmethod
     def of(cls, parsed: Parsed, *, default_formatter: str | None = None) -> Plan:
-        """What a command line amounts to; `default_formatter` prints where `--formatter` names no other."""
+        """The plan of a command line; `default_formatter` is used if `--formatter` is not given."""
         parsed.require("bootstrap-server")
         given = _given_properties(parsed)
         group = _group(parsed, given)
@@ -136,7 +136,7 @@ class Plan:
 
 
 def _positive(number: int | None) -> int | None:
-    """Kafka's tools take a negative limit as none."""
+    """The limit, or None if it is negative: Kafka's tools treat that as no limit."""
     return None if number is None or number < 0 else number
 
 
@@ -146,7 +146,7 @@ def _given_properties(parsed: Parsed) -> dict[str, str]:
 
 
 def _group(parsed: Parsed, given: Mapping[str, str]) -> str | None:
-    """The one group id of option, property and file; several that differ are an error."""
+    """The group id from option, property and file; raises an error if they differ."""
     from_file = load_properties(parsed.value("consumer.config")) if parsed.has("consumer.config") else {}
     places = (
         parsed.value("group"),
@@ -174,7 +174,7 @@ def _topics(parsed: Parsed) -> list[str] | re.Pattern[str]:
 
 
 def _start(parsed: Parsed, given: Mapping[str, str]) -> int:
-    """Where to begin without a committed offset; raises for options that contradict each other."""
+    """The start position without a committed offset; raises an error for contradictory options."""
     policy = given.get("auto.offset.reset", "").lower()
     if parsed.has("partition"):
         if not parsed.has("topic"):

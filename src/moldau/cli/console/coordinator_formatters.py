@@ -1,4 +1,4 @@
-"""Formatters for the coordinators' own topics: one line of JSON for each record of the kind asked for.
+"""Formatters for the coordinators' internal topics: one line of JSON for each record of the requested kind.
 
     kafka-console-consumer --bootstrap-server localhost:9092 --topic __consumer_offsets --from-beginning \\
         --formatter org.apache.kafka.tools.consumer.OffsetsMessageFormatter
@@ -51,7 +51,7 @@ def _line(key: bytes, value: bytes | None, known: Mapping[int, type[RecordKey]])
     try:
         found = decode_record(key, value, known)
     except MalformedRecordError:
-        # A value from a newer release: its key can still be read.
+        # The value is from a newer release, but its key can still be decoded.
         found = decode_record(key, None, known)
         version = int.from_bytes((value or b"")[:2], "big", signed=True)
         return {"key": _key(found), "value": {"version": version, "data": "unknown"}}

@@ -1,6 +1,6 @@
-"""What is printed for a record, decided by the formatter properties of the console consumer.
+"""Formatters of the console consumer: the text printed for a record, set by the formatter properties.
 
-Pure: from a message to bytes. The common case, only values, has a path of its own, since it runs once
+No I/O: from a message to bytes. The common case, only values, has a separate fast path, since it runs once
 per record. Start at `formatter_for`.
 """
 
@@ -26,7 +26,7 @@ SCHEMA_FORMATTERS = frozenset({"AvroMessageFormatter", "JsonSchemaMessageFormatt
 
 
 class Message(Protocol):
-    """The part of confluent_kafka's message that is shown."""
+    """The methods of confluent_kafka's message that formatters use."""
 
     def key(self) -> Any: ...
     def value(self) -> Any: ...
@@ -42,7 +42,7 @@ Formatter = Callable[[Message], bytes]
 
 
 def formatter_for(class_name: str | None, properties: Mapping[str, str]) -> Formatter:
-    """The formatter a Java class name stands for; raises `ToolError` for a class we do not have."""
+    """The formatter for a Java class name; raises `ToolError` for an unknown class."""
     simple = (class_name or "DefaultMessageFormatter").rsplit(".", 1)[-1].rsplit("$", 1)[-1]
     if simple == "DefaultMessageFormatter":
         return default_formatter(properties)
@@ -51,7 +51,7 @@ def formatter_for(class_name: str | None, properties: Mapping[str, str]) -> Form
     if simple == "NoOpMessageFormatter":
         return lambda message: b""
     if simple in COORDINATOR_FORMATTERS:
-        # Loaded only here: whoever prints a topic of their own needs none of the coordinators' schemas.
+        # Imported only here: other topics do not need the coordinators' schemas.
         from moldau.cli.console.coordinator_formatters import coordinator_formatter
 
         return coordinator_formatter(simple)
@@ -71,9 +71,9 @@ def default_formatter(
     key_reader: Deserializer | None = None,
     value_reader: Deserializer | None = None,
 ) -> Formatter:
-    """Timestamp, partition, offset, epoch, headers, key, value, as far as asked for.
+    """The formatter for timestamp, partition, offset, epoch, headers, key, value, as the properties request.
 
-    The readers decode keys and values where the properties name no deserializer.
+    The readers decode keys and values if the properties name no deserializer.
     """
     shows = {field: parse_bool(properties.get(f"print.{field}", "false")) for field in _FIELDS}
     shows["value"] = parse_bool(properties.get("print.value", "true"))
@@ -103,20 +103,20 @@ def default_formatter(
 
 
 def _deserializer(properties: Mapping[str, str], part: Part | Literal["headers"]) -> Deserializer | None:
-    """The one that `key.deserializer`, `value.deserializer` or `headers.deserializer` names."""
+    """The deserializer named by `key.deserializer`, `value.deserializer` or `headers.deserializer`."""
     name = properties.get(f"{part}.deserializer")
     if part == "headers":
         name = name or properties.get("header.deserializer")
     if not name:
         return None
-    # Loaded only here: most records are printed as they are.
+    # Imported only here: most records are printed as they are.
     from moldau.cli.console.serdes import deserializer_named
 
     return deserializer_named(name, properties, part)
 
 
 def logging_formatter(properties: Mapping[str, str]) -> Formatter:
-    """The default output, and a log line for each record beside it."""
+    """The default formatter, which also writes a log line for each record."""
     default = default_formatter(properties)
 
     def render(message: Message) -> bytes:

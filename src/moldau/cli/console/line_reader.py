@@ -1,8 +1,8 @@
-"""How a line of text becomes a record: optional headers, an optional key, and the value.
+"""Parses a line of text into a record: optional headers, an optional key, and the value.
 
     h1:v1,h2:v2 <headers.delimiter> key <key.separator> value
 
-Pure, on bytes. Start at `LineReader.parse`.
+No I/O; works on bytes. Start at `LineReader.parse`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Line(NamedTuple):
 
 
 class LineReader:
-    """Set up by the reader properties of the console producer."""
+    """Parses lines, configured by the reader properties of the console producer."""
 
     def __init__(self, properties: Mapping[str, str], topic: str) -> None:
-        """`key.serializer` and `value.serializer` name serdes for keys and values that are not text."""
+        """Reads the properties; `key.serializer` and `value.serializer` name serdes for keys and values."""
         self.parse_key = parse_bool(properties.get("parse.key", "false"))
         self.parse_headers = parse_bool(properties.get("parse.headers", "false"))
         self.ignore_error = parse_bool(properties.get("ignore.error", "false"))
@@ -52,7 +52,7 @@ class LineReader:
 
     @property
     def is_plain(self) -> bool:
-        """Whether a line is a value as it stands, which the producer can send without parsing."""
+        """Whether each line is just a value, which the producer can send without parsing."""
         return (
             not self.parse_key
             and not self.parse_headers
@@ -61,7 +61,7 @@ class LineReader:
         )
 
     def parse(self, line: bytes, number: int) -> Line:
-        """Split a line without its end; `number` counts from 1, for the complaint about what is missing."""
+        """Split a line without its line end; `number` is the line number from 1, for error messages."""
         rest = line
         headers: list[tuple[str, str | bytes | None]] = []
         if self.parse_headers:
@@ -100,7 +100,7 @@ class LineReader:
         return None if text == self.null_marker else text
 
     def _check(self) -> None:
-        """Separators that look alike would make a line mean two things; the key's may be that of the headers' end."""
+        """Raise for equal separators, which make lines ambiguous; `key.separator` may equal a headers' separator."""
         headers = {
             "headers.delimiter": self.headers_delimiter,
             "headers.separator": self.headers_separator,
@@ -117,7 +117,7 @@ class LineReader:
 
 
 def _serializer(properties: Mapping[str, str], part: Part, topic: str) -> Serializer | None:
-    # Loaded only here: lines are mostly text.
+    # Imported only here: lines are mostly text.
     from moldau.cli.console.serdes import serializer_named
 
     return serializer_named(properties[f"{part}.serializer"], properties, part, topic)

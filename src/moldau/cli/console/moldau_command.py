@@ -123,13 +123,13 @@ def _consume(options: argparse.Namespace) -> int:
 
 
 class PlainWording(Wording):
-    """The same for people, in words without Java."""
+    """The messages for people, without Java's terms."""
 
     def timed_out(self, timeout_ms: int) -> None:
         self._say(f"nothing came for {_time(timeout_ms)}, leaving")
 
     def reader_left(self) -> None:
-        pass  # as with any command in front of `head`
+        pass  # no message, like other commands in a pipe to `head`
 
     def missing(self, topics: dict[str, str], client_id: str) -> None:
         for topic, reason in sorted(topics.items()):
@@ -163,7 +163,7 @@ def _connection(options: argparse.Namespace, kind: str) -> list[str]:
 
 
 def json_line(message: Message) -> bytes:
-    """A record as one line of JSON; what is not text is written as base64."""
+    """A record as one line of JSON; bytes that are not text are encoded as base64."""
     kind, milliseconds = message.timestamp()
     document = {
         "topic": message.topic(),

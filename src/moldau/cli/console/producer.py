@@ -1,4 +1,4 @@
-"""kafka-console-producer: each line of standard input becomes a record. Start at `send_lines`."""
+"""kafka-console-producer: sends each line of standard input as a record. Start at `send_lines`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ POLL_S = 0.2
 
 
 def main(argv: Sequence[str] | None = None, *, parser: Parser = PARSER, line_reader: str | None = None) -> int:
-    """Run the tool; `line_reader` is the class that reads lines where `--line-reader` names no other."""
+    """Run the tool; `line_reader` is the class that reads lines if `--line-reader` is not given."""
     return run(parser, partial(_produce, default_reader=line_reader), argv, report=_report)
 
 
@@ -48,7 +48,7 @@ def _produce(parsed: Parsed, *, default_reader: str | None) -> int:
     warn_about_stray_words(parsed, stray)
     reader = _reader(parsed, parsed.value("line-reader") or default_reader)
     properties = producer_properties(parsed, is_interactive=sys.stdin.isatty())
-    # The material prints broker lists with a blank after each comma, which the shell makes into words.
+    # Course material has broker lists with a blank after each comma, which the shell splits into words.
     properties["bootstrap.servers"] = normalize_servers(",".join([parsed.value("bootstrap-server"), *stray]))
     unsent = UnsentRecords()
     producer, max_block_s = open_producer(properties, unsent)
@@ -71,7 +71,7 @@ def _produce(parsed: Parsed, *, default_reader: str | None) -> int:
 
 @contextmanager
 def _polled(producer: Producer) -> Iterator[None]:
-    """Let log lines and failures out while nobody types: librdkafka hands them over only when asked."""
+    """Poll in a thread while input is awaited: librdkafka delivers log lines and failures only when polled."""
     is_over = threading.Event()
 
     def poll() -> None:
@@ -91,7 +91,7 @@ def _reader(parsed: Parsed, class_name: str | None) -> LineReader:
     properties = reader_properties(parsed)
     if class_name is None or class_name.endswith(KNOWN_CLASSES):
         return LineReader(properties, parsed.value("topic"))
-    # Loaded only here: lines without a schema need no registry.
+    # Imported only here: lines without a schema need no registry.
     from moldau.cli.console.schema_lines import SCHEMA_READERS, SchemaLineReader
 
     schema_type = SCHEMA_READERS.get(class_name.rsplit(".", 1)[-1])
@@ -101,7 +101,7 @@ def _reader(parsed: Parsed, class_name: str | None) -> LineReader:
 
 
 def open_producer(properties: dict[str, str], unsent: UnsentRecords) -> tuple[Producer, float]:
-    """A producer that reports failed records only, and how long a send may block, in seconds."""
+    """A producer that reports only failed records, and how long a send may block, in seconds."""
     from confluent_kafka import Producer
 
     extra: dict[str, Any] = {"on_delivery": partial(_log_failure, unsent), "delivery.report.only.error": True}
@@ -111,7 +111,7 @@ def open_producer(properties: dict[str, str], unsent: UnsentRecords) -> tuple[Pr
 
 
 def send_lines(sender: _Sender, reader: LineReader, lines: Iterable[bytes]) -> None:
-    """Parse and send until the input ends; a line that cannot be read stops everything."""
+    """Parse and send until the input ends; a line that cannot be parsed ends the tool."""
     is_plain = reader.is_plain
     for number, raw in enumerate(lines, 1):
         line = raw.rstrip(b"\n")
@@ -121,7 +121,7 @@ def send_lines(sender: _Sender, reader: LineReader, lines: Iterable[bytes]) -> N
 
 
 class _Sender:
-    """Hands records to librdkafka, and waits where its buffer is full."""
+    """Passes records to librdkafka, and waits while its buffer is full."""
 
     def __init__(self, producer: Producer, topic: str, max_block_s: float, *, is_sync: bool) -> None:
         self._producer = producer
@@ -135,7 +135,7 @@ class _Sender:
             try:
                 self._look_up_topic()
             except KeyboardInterrupt:
-                # Handed over, so that it is counted among those that were not sent.
+                # Passed to librdkafka, so that it is counted among the records that were not sent.
                 self._try_send(line)
                 raise
         self._sent += 1
@@ -166,7 +166,7 @@ class _Sender:
         return True
 
     def _look_up_topic(self) -> None:
-        """Ask for the topic once, which creates it where the cluster allows that, and say so as Java clients do."""
+        """Request the topic's metadata once, which may create the topic; log an error as Java clients do."""
         from confluent_kafka import KafkaException
 
         connections = ConnectionLog.to(report_client_log)

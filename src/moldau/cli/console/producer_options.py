@@ -1,4 +1,4 @@
-"""kafka-console-producer's options, and the client properties they amount to."""
+"""kafka-console-producer's options, and the client properties made from them."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ _AS_PROPERTY = {
 
 
 def producer_properties(parsed: Parsed, *, is_interactive: bool) -> dict[str, str]:
-    """Defaults, then the file, then options that were given, then single properties: the later wins."""
+    """The client properties: defaults, then the file, then given options, then single properties; the later wins."""
     properties = {key: str(parsed.options[name].default) for name, key in _AS_PROPERTY.items()}
     properties["compression.type"] = "none"
     if is_interactive:
-        # Whoever types a line expects to see it arrive at once.
+        # A user who types a line expects it to be sent at once.
         properties["linger.ms"] = str(INTERACTIVE_LINGER_MS)
     properties["client.id"] = "console-producer"
     if parsed.has("producer.config"):

@@ -1,7 +1,7 @@
-"""Lines of JSON that become records with a schema: what the readers of the schema-aware producers do.
+"""Converts lines of JSON to records with a schema: the line readers of the schema-aware producers.
 
-A line is split as usual; then value and key are written in their schemas' formats. The JSON is that of the format
-itself (Avro's, Protobuf's), not what `moldau.serdes` takes. Start at `SchemaLineReader.parse`.
+A line is split as usual; then value and key are encoded in their schemas' formats. The JSON is that of the format
+itself (Avro's, Protobuf's), not the JSON that `moldau.serdes` accepts. Start at `SchemaLineReader.parse`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ SCHEMA_READERS = {
     "JsonSchemaMessageReader": "JSON",
     "ProtobufMessageReader": "PROTOBUF",
 }
-"""The Java classes by their last name, and the type of schema each is for."""
+"""The simple names of the Java classes, and the schema type of each."""
 
 
 class SchemaWriter:
-    """Keys or values of one topic. The schema is given as text, in a file, or by the id of a registered one."""
+    """Encodes keys or values of one topic. The schema is given as text, in a file, or by the id of a registered one."""
 
     def __init__(
         self, client: RegistryClient, properties: Mapping[str, str], *, schema_type: str, topic: str, part: Part
@@ -62,7 +62,7 @@ class SchemaWriter:
 
     @cached_property
     def _id(self) -> int:
-        """Registered when the first value that fits is to be sent: a command without one changes nothing."""
+        """The schema's id; registers the schema only when the first valid value is sent."""
         if self._known is not None:
             return self._known.id
         given = self._properties.get("auto.register", self._properties.get("auto.register.schemas", "true"))
@@ -71,7 +71,7 @@ class SchemaWriter:
 
     @cached_property
     def _known(self) -> RegisteredSchema | None:
-        """The schema where it is one that must be registered already."""
+        """The registered schema if the properties refer to one (by id, or the latest version), else None."""
         given = self._property("schema.id")
         if given is not None:
             return self._client.schema(_number(f"{self._part}.schema.id", given))
@@ -132,7 +132,7 @@ def _content(location: str) -> str:
 
 
 def _references(text: str | None) -> list[SchemaReference]:
-    """Other schemas that this one builds on, as the registry writes them: `[{"name":…,"subject":…,"version":…}]`."""
+    """The references to other schemas, in the registry's format: `[{"name":…,"subject":…,"version":…}]`."""
     if not text:
         return []
     try:

@@ -1,4 +1,4 @@
-"""Records with a schema as lines of JSON: what the formatters of the schema-aware consumers do.
+"""Converts records with a schema to lines of JSON: the formatters of the schema-aware consumers.
 
 Start at `schema_formatter`.
 """
@@ -21,11 +21,11 @@ __all__ = ["schema_formatter"]
 class ShownValue(NamedTuple):
     text: str
     schema: int | str
-    """The id, or the guid, that stood before the data."""
+    """The id or the guid that precedes the data."""
 
 
 class SchemaReader:
-    """Keys and values of any schema; the registry is asked once for each."""
+    """Decodes keys and values of any schema; each schema is requested once from the registry."""
 
     def __init__(self, client: RegistryClient) -> None:
         self._client = client
@@ -48,7 +48,7 @@ class SchemaReader:
 
 
 def schema_formatter(properties: Mapping[str, str]) -> Formatter:
-    """Shows what the console consumer shows, with values and keys decoded; a named deserializer beats the schema."""
+    """The default formatter with values and keys decoded; a named deserializer overrides the schema."""
     reader = SchemaReader(RegistryClient(properties))
     shows_ids = parse_bool(properties.get("print.schema.ids", "false"))
     separator = properties.get("schema.id.separator", "\t")
@@ -57,7 +57,7 @@ def schema_formatter(properties: Mapping[str, str]) -> Formatter:
         try:
             value = reader.decode(content)
         except UnfitValueError as error:
-            # What a deserializer raises for bytes it was not made for.
+            # The error type that deserializers raise for bytes they cannot read.
             raise ValueError(str(error)) from None
         return (f"{value.text}{separator}{value.schema}" if shows_ids else value.text).encode()
 

@@ -1,4 +1,4 @@
-"""The six consoles that know schemas: the plain ones with another reader or formatter, and words of their own.
+"""The six schema-aware console tools: the plain ones with another reader or formatter, and other help texts.
 
 kafka-avro-console-producer and -consumer, and the same for JSON Schema and Protobuf. Start at `avro_producer`.
 """
@@ -90,7 +90,7 @@ def _consume(kind: str, argv: Sequence[str] | None) -> int:
 
 
 def _with_words(parser: Parser, description: str, epilog: str, properties: str) -> Parser:
-    """The same options with other words about what matters here."""
+    """The same options with other help texts."""
     options = [
         replace(option, help=properties) if option.name == "property" else option for option in parser.options.values()
     ]

@@ -1,7 +1,7 @@
-"""Keys and values as text, by the serdes that a command line names.
+"""Converts keys and values to and from text, with the serdes that a command line names.
 
-The consumer prints what a deserializer reads as Java would print it; the producer lets a serializer write what a line
-says. Start at `deserializer_named` and `serializer_named`.
+The consumer prints deserialized values as Java prints them; the producer serializes the text of a line.
+Start at `deserializer_named` and `serializer_named`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from moldau.serdes.windowed import SessionWindowedSerde, TimeWindowedSerde
 __all__ = ["Deserializer", "Serializer", "deserializer_named", "render_double", "serializer_named"]
 
 Deserializer = Callable[[bytes], bytes]
-"""From a record's bytes to the text shown for them; raises `ValueError` for bytes that are not what the serde reads."""
+"""Converts a record's bytes to the text shown; raises `ValueError` for bytes that the serde cannot read."""
 Serializer = Callable[[bytes], bytes]
-"""From the text of a line to a record's bytes; raises `ValueError` for text that the serde cannot write."""
+"""Converts the text of a line to a record's bytes; raises `ValueError` for text that the serde cannot write."""
 
 
 def deserializer_named(
     name: str, properties: Mapping[str, str] | None = None, part: Part | Literal["headers"] = "value"
 ) -> Deserializer | None:
-    """What shows keys, values or headers; `None` for classes whose text is the bytes themselves.
+    """The deserializer for keys, values or headers; `None` for classes whose text is the bytes themselves.
 
-    Properties that begin with `key.deserializer.` or `value.deserializer.` are settings of that deserializer alone.
+    Properties that begin with `key.deserializer.` or `value.deserializer.` apply only to that deserializer.
     """
     serde = _named(name, properties or {}, part, "deserializer")
     if serde is None:
@@ -50,7 +50,7 @@ def deserializer_named(
 
 
 def serializer_named(name: str, properties: Mapping[str, str], part: Part, topic: str) -> Serializer | None:
-    """What writes keys or values of a topic; `None` for classes that write the text as it is."""
+    """The serializer for keys or values of a topic; `None` for classes that write the text as it is."""
     serde = _named(name, properties, part, "serializer")
     if serde is None:
         return None
@@ -76,7 +76,7 @@ def _named(name: str, properties: Mapping[str, str], part: Part | Literal["heade
         serde = serde_named(name, settings, serde_part)
         if serde in (STRING, BYTES):
             return None
-        # Serdes with a schema need a way to the registry; others are spared the time that its modules take.
+        # Only serdes with a schema need the registry's modules, which are slow to import.
         from moldau.client.serialization import prepared_serde
 
         return prepared_serde(serde, settings, serde_part)
@@ -87,7 +87,7 @@ def _named(name: str, properties: Mapping[str, str], part: Part | Literal["heade
 
 
 def _renderer(serde: Serde) -> Callable[[Any], bytes]:
-    """How values of a serde look: as in Java, with JSON for what has parts."""
+    """The function that renders a serde's values: as Java prints them, with JSON for structured values."""
     match serde:
         case FloatSerde():
             return lambda value: _render_float(value).encode()
@@ -116,12 +116,12 @@ def _render(value: Any) -> bytes:
 
 
 def _as_json(value: object) -> str:
-    """What JSON has no form for: bytes as Avro's JSON writes them, dates and decimals as text."""
+    """Render types that JSON does not have: bytes as in Avro's JSON, dates and decimals as text."""
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
 def render_double(value: float) -> str:
-    """Text in the manner of Java's `Double.toString`: `1.0`, `1.0E10`, `NaN`, `-Infinity`."""
+    """The text of Java's `Double.toString`: `1.0`, `1.0E10`, `NaN`, `-Infinity`."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -138,7 +138,7 @@ def render_double(value: float) -> str:
 
 
 def _scientific(value: float) -> tuple[str, str]:
-    """The shortest digits of a number that `repr` writes out, with one digit before the point."""
+    """Mantissa and exponent of a number that `repr` writes without an exponent, in the shortest digits."""
     digits = repr(abs(value)).replace(".", "").strip("0") or "0"
     exponent = f"{value:e}".partition("e")[2]
     sign = "-" if value < 0 else ""
@@ -146,13 +146,13 @@ def _scientific(value: float) -> tuple[str, str]:
 
 
 def _render_float(value: float) -> str:
-    """A 32-bit number has fewer digits than Python prints for it."""
+    """The text of a 32-bit float, which needs fewer digits than Python prints."""
     for digits in range(1, 10):
         short = float(f"{value:.{digits}g}")
         try:
             if struct.pack(">f", short) == struct.pack(">f", value):
                 return render_double(short)
         except OverflowError:
-            # Rounded up beyond the largest number of 32 bits.
+            # Rounded up beyond the largest 32-bit float.
             continue
     return render_double(value)

@@ -1,4 +1,4 @@
-"""`moldau demo`: a broker, records that stream in, a windowed count of them on Spark, live in the terminal.
+"""`moldau demo`: starts a broker, sends records, counts them in windows on Spark, and shows it live in the terminal.
 
 Start at `command`.
 """

@@ -1,4 +1,4 @@
-"""The demo's broker: the same `moldau server` a user would start, in a folder that is thrown away afterwards."""
+"""The demo's broker: the normal `moldau server`, with its data in a temporary folder."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ STOP_TIMEOUT_S = 30.0
 
 @contextmanager
 def running_broker(folder: Path) -> Iterator[str]:
-    """Start a broker that keeps its log in `folder`, and give where it listens."""
+    """Start a broker that stores its log in `folder`, and yield its address."""
     port = _free_port()
     command = [sys.executable, "-m", "moldau.cli.main", "server", "--port", str(port), "--data", str(folder / "log")]
     command += ["--override", "metrics.http.port=0"]
     log_file = folder / "server.out"
     with log_file.open("wb") as output:
-        # In a session of its own: Ctrl-C is for the demo, which still needs the broker for its own end.
+        # In a separate session, so that Ctrl-C reaches only the demo, which needs the broker for its shutdown.
         process = subprocess.Popen(
             command,
             stdout=output,
@@ -46,7 +46,7 @@ def running_broker(folder: Path) -> Iterator[str]:
 
 
 def created_topics(bootstrap: str, partitions: int, *names: str) -> None:
-    """Create the topics and wait until they are there."""
+    """Create the topics and wait until they exist."""
     from moldau.client.admin import Admin
 
     admin = Admin(bootstrap, timeout_ms=int(START_TIMEOUT_S * 1000))
@@ -55,7 +55,7 @@ def created_topics(bootstrap: str, partitions: int, *names: str) -> None:
 
 
 def _end_with_parent() -> None:
-    """Have the kernel end the broker when the demo is killed; where it cannot, the broker has to be stopped by hand."""
+    """Make the kernel stop the broker if the demo is killed (Linux only); elsewhere it must be stopped by hand."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 

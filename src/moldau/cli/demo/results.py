@@ -1,4 +1,4 @@
-"""What the demo's pipeline has written so far, read from its output topic like any consumer would."""
+"""The results of the demo's pipeline so far, read from its output topic by a normal consumer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WINDOW_START = struct.Struct(">q")
 
 
 class Results:
-    """A thread that reads counts per page and window, committed ones only."""
+    """A thread that reads committed counts per page and window."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         self._bootstrap = bootstrap
@@ -28,7 +28,7 @@ class Results:
         self._lock = threading.Lock()
         self._counts: dict[tuple[str, int], int] = {}
         self.received = 0
-        """Changes read, of which a page has one for each batch that counted it."""
+        """Updates read: one for each page, window and batch that counted it."""
 
     def start(self) -> None:
         self._thread.start()
@@ -38,7 +38,7 @@ class Results:
         self._thread.join()
 
     def counted(self) -> int:
-        """Visits in all windows together."""
+        """The total of visits in all windows."""
         with self._lock:
             return sum(self._counts.values())
 
@@ -74,7 +74,7 @@ class Results:
         close_within(consumer, CLOSE_S)
 
     def _take(self, key: bytes, value: bytes) -> None:
-        """A windowed key is the page and, in its last eight bytes, the start of the window."""
+        """Store a count. The windowed key is the page, then the window's start in the last eight bytes."""
         page, (start,) = key[:-8].decode(), _WINDOW_START.unpack(key[-8:])
         with self._lock:
             self._counts[page, start] = int.from_bytes(value, "big")

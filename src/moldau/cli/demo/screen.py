@@ -1,4 +1,4 @@
-"""What the demo shows while it runs and when it is done. Numbers in, pictures out; nothing is read here."""
+"""The display of the demo, while it runs and at its end. Only renders the numbers it is given."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BAR_WIDTH = 36
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One look at the running pipeline."""
+    """The state of the running pipeline at one time."""
 
     elapsed_s: float
     sent: int
@@ -26,13 +26,13 @@ class Moment:
     output_per_s: float
     lag: int
     window_age_s: float | None
-    """How long ago the window shown began; None while there is none."""
+    """How long ago the displayed window began; None if there is none yet."""
     top: Sequence[tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The whole run."""
+    """The totals of the whole run."""
 
     sent: int
     counted: int
@@ -79,7 +79,7 @@ def _bars(moment: Moment) -> RenderableType:
 
 
 def line(moment: Moment) -> str:
-    """The same in one line, for logs."""
+    """The live view as one line, for logs."""
     top = ", ".join(f"{page} {count:,}" for page, count in moment.top[:3]) or "no counts yet"
     return (
         f"{moment.elapsed_s:4.0f} s  in {moment.input_per_s:,.0f}/s  out {moment.output_per_s:,.0f}/s  "

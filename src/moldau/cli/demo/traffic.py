@@ -24,7 +24,7 @@ PAGES = (
 VISITORS = 5_000
 LAST_RECORDS_S = 10.0
 SLICE_S = 0.02
-"""Records go out in slices this long, so that a paced sender needs no call for each of them."""
+"""One batch of records is sent per this many seconds, so that the sender does not wait after each record."""
 
 
 class Traffic:
@@ -39,13 +39,13 @@ class Traffic:
         self._thread = threading.Thread(target=self._run, name="demo-traffic", daemon=True)
         self.sent = 0
         self.seconds = 0.0
-        """How long it has sent."""
+        """How long it has sent records; set at the end."""
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop sending; all that was counted is acknowledged when this returns, unless the broker is gone."""
+        """Stop sending; when this returns, all counted records are acknowledged, unless the broker has stopped."""
         self._stopping.set()
         self._thread.join()
 

@@ -1,6 +1,6 @@
-"""kafka-dump-log: what segments, indexes, snapshots and checkpoints hold.
+"""kafka-dump-log: prints the content of segments, indexes, snapshots and checkpoints.
 
-The words are `log.dump.dump`'s; here are the options. Start at `main`.
+`log.dump.dump` produces the text; this module has the options. Start at `main`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """kafka-consumer-groups: list, describe and delete groups, reset and delete their offsets.
 
-Here are the options and what they forbid each other; each action is a module of its own. Start at `main`.
+This module has the options and which of them can be combined; each action has its own module. Start at `main`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(error: MoldauError) -> None:
-    # What the broker says with a bare code is put into words; what the tool itself found is in words already.
+    # A broker's error is only a code and needs a text; the tool's own errors have one.
     text = plain_failure(error) if isinstance(error, ClientError) else str(error)
     say(f"\nError: Executing consumer group command failed due to {text}")
 
@@ -130,7 +130,7 @@ def _run(parsed: Parsed) -> None:
 
 
 def _check(parsed: Parsed) -> None:
-    """Refuse what does not go together, in Kafka's words and order."""
+    """Reject options that cannot be combined, with Kafka's messages and in Kafka's order."""
     if parsed.has("describe"):
         _check_describe(parsed)
     if parsed.has("delete"):

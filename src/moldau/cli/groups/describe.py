@@ -43,14 +43,14 @@ def group_ids(parsed: Parsed, groups: Groups) -> list[str]:
 
 
 def group_offsets(group: GroupDescription, groups: Groups, admin: Admin) -> list[OffsetRow]:
-    """Where a group stands in every partition it has or has committed for."""
+    """A group's offsets in every partition that is assigned or has a committed offset."""
     committed = groups.committed(group.group_id)
     assigned = {partition for member in group.members for partition in member.assignment}
     return offset_rows(group, committed, end_offsets(admin, assigned | set(committed)))
 
 
 def end_offsets(admin: Admin, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int | None]:
-    """The end of each partition; `None` where it has gone or has no leader, so that the others are still shown."""
+    """The end offset of each existing partition; `None` on an error, such as no leader, to still show the others."""
     counts = admin.partition_counts()
     known = [partition for partition in partitions if partition.partition < counts.get(partition.topic, 0)]
     answers = admin.try_list_offsets(dict.fromkeys(known, -1))

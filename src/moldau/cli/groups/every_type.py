@@ -60,7 +60,7 @@ def _run(parsed: Parsed) -> None:
 def filter_listings(
     listings: Iterable[GroupListing], *, kind: str | None, protocol: str | None, shortcut: str | None
 ) -> list[GroupListing]:
-    """The groups that pass every filter given."""
+    """The groups that match all given filters."""
     return [
         listing
         for listing in listings
@@ -83,7 +83,7 @@ def _type(text: str | None) -> str | None:
 
 
 def _lines(listings: Sequence[GroupListing]) -> list[str]:
-    """Three columns of one width, that of the longest word."""
+    """The table: three columns, each as wide as the longest cell of all."""
     rows = [(listing.group_id, listing.type, listing.protocol) for listing in listings]
     width = max([NARROWEST, *(len(cell) for row in rows for cell in row)])
     head = " ".join(name.ljust(width) for name in ("GROUP", "TYPE", "PROTOCOL"))

@@ -1,4 +1,4 @@
-"""How failures of group requests are told, in the words scripts know."""
+"""Error messages for failed group requests, in Kafka's wording, which scripts expect."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _WORDS = {
 
 
 def plain_failure(error: MoldauError) -> str:
-    """Kafka's sentence for an error, or the error's own words."""
+    """Kafka's message for an error, or the error's own message."""
     code = error.error_code if isinstance(error, ClientError) else None
     return _WORDS[code][1] if code in _WORDS else str(error)
 
 
 def java_failure(error: MoldauError) -> str:
-    """As a Java exception prints itself: its class and the sentence."""
+    """An error as Java prints the exception: its class and the message."""
     code = error.error_code if isinstance(error, ClientError) else None
     if code in _WORDS:
         name, text = _WORDS[code]

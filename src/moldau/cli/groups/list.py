@@ -34,7 +34,7 @@ def consumer_groups(groups: Groups) -> list[GroupListing]:
 
 
 def filter_listings(listings: Iterable[GroupListing], *, states: set[str], types: set[str]) -> list[GroupListing]:
-    """Those in one of the states and of one of the types; an empty set takes all."""
+    """The groups in one of the states and of one of the types; an empty set matches all."""
     return [
         listing
         for listing in listings

@@ -45,7 +45,7 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def total_lag(committed: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int | None]) -> int:
-    """Records that a group has not read yet, over the partitions that are still there."""
+    """The number of records that a group has not read yet, in the partitions that still exist."""
     found = ((offset, ends.get(partition)) for partition, offset in committed.items())
     return sum(max(0, end - offset) for offset, end in found if end is not None)
 

@@ -1,4 +1,4 @@
-"""ConsumerOffsetChecker of Kafka 0.8: how far a group is, in the layout of old notes. Start at `main`."""
+"""ConsumerOffsetChecker of Kafka 0.8: a group's offsets and lag, in the old layout. Start at `main`."""
 
 from __future__ import annotations
 

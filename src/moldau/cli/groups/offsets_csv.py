@@ -1,9 +1,9 @@
-"""Plans of offsets as CSV: what `--export` writes and `--from-file` reads.
+"""Reset plans as CSV: written by `--export`, read by `--from-file`.
 
     topic,partition,offset              for one group
     group,topic,partition,offset        for several
 
-Pure. Start at `parse_plans` and `render_plans`.
+No I/O. Start at `parse_plans` and `render_plans`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def render_plans(plans: Mapping[str, Mapping[TopicPartition, int]], *, names_gro
 
 
 def parse_plans(text: str, group_ids: Sequence[str]) -> dict[str, Plan]:
-    """Plans by group. Rows without a group are only for a command that names a single one."""
+    """The plans by group. Rows without a group are allowed only if the command names a single group."""
     plans: dict[str, Plan] = {}
     for number, row in enumerate(csv.reader(io.StringIO(text), skipinitialspace=True), 1):
         words = [word.strip() for word in row]

@@ -1,4 +1,4 @@
-"""Topics as `--topic` names them: whole, or some of their partitions as `topic:0,1`. Start at `parse_partitions`."""
+"""Parses `--topic`: a whole topic, or some of its partitions as `topic:0,1`. Start at `parse_partitions`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def parse_topic(text: str) -> tuple[str, list[int] | None]:
 
 
 def parse_partitions(texts: Iterable[str], counts: Mapping[str, int]) -> tuple[list[TopicPartition], list[str]]:
-    """The partitions meant, and the topics without a count that were named as a whole."""
+    """The selected partitions, and the whole topics that are missing from `counts`."""
     found: dict[TopicPartition, None] = {}
     missing = []
     for text in texts:

@@ -1,4 +1,4 @@
-"""kafka-consumer-groups --validate-regex: what the broker would say to a subscription by pattern (RE2)."""
+"""kafka-consumer-groups --validate-regex: whether the broker accepts a subscription pattern (RE2)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""kafka-consumer-groups --reset-offsets: where a group shall stand, and putting it there.
+"""kafka-consumer-groups --reset-offsets: computes a group's new offsets, and commits them.
 
-Each scenario turns partitions into offsets; only then, and only with --execute, is anything committed.
+Each scenario maps partitions to offsets; they are committed only with --execute.
 Start at `reset_offsets`.
 """
 
@@ -71,7 +71,7 @@ def _plan(parsed: Parsed, group_id: str, resetter: Resetter) -> Plan:
 
 
 class Resetter:
-    """The scenarios, each from partitions to offsets. `warn` hears of offsets that had to be moved into the log."""
+    """The scenarios; each maps partitions to offsets. `warn` is called for offsets outside the log, which are moved."""
 
     def __init__(self, groups: Groups, admin: Admin, *, warn: Callable[[str], None]) -> None:
         self._groups = groups
@@ -79,7 +79,7 @@ class Resetter:
         self._warn = warn
 
     def partitions(self, group_id: str, topics: Sequence[str], *, takes_all: bool) -> list[TopicPartition]:
-        """What is to be reset: what the topics name, or all the group has committed for."""
+        """The partitions to reset: those of `topics`, or all with a committed offset of the group."""
         if takes_all:
             return self._existing(sorted(self._groups.committed(group_id)))
         found, missing = parse_partitions(topics, self._admin.partition_counts())
@@ -91,7 +91,7 @@ class Resetter:
         return self._admin.list_offsets(dict.fromkeys(partitions, which))
 
     def exactly(self, wanted: Mapping[TopicPartition, int]) -> Plan:
-        """The wanted offsets, or the nearest ones the log has."""
+        """The wanted offsets, or the nearest ones in the log."""
         self._existing(list(wanted))
         plan, warnings = clamp_to_log(wanted, self.ends(wanted, EARLIEST), self.ends(wanted, LATEST))
         for warning in warnings:
@@ -110,7 +110,7 @@ class Resetter:
         return self.exactly(wanted)
 
     def at(self, partitions: Iterable[TopicPartition], timestamp_ms: int) -> Plan:
-        """The first record at or after a moment; the end where nothing is that young."""
+        """The first offset with this timestamp or a later one; the end offset if there is none."""
         found = self._admin.list_offsets(dict.fromkeys(partitions, max(0, timestamp_ms)))
         late = sorted(partition for partition, offset in found.items() if offset < 0)
         for partition in late:
@@ -135,7 +135,7 @@ class Resetter:
 def clamp_to_log(
     wanted: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> tuple[Plan, list[str]]:
-    """Offsets moved into what each log holds, and a warning for each that was."""
+    """The offsets, limited to the range of each log, and a warning for each one changed."""
     plan, warnings = {}, []
     for partition in sorted(wanted):
         offset, start, end = wanted[partition], starts[partition], ends[partition]

@@ -1,7 +1,7 @@
 """The tables of kafka-consumer-groups, column by column.
 
-Pure: from descriptions and offsets to lines. Columns are at least as wide as given and grow with their content,
-except those of a fixed width; a last column without a width ends the line. Start at `offset_lines`.
+No I/O: from descriptions and offsets to lines. Columns have a minimum width and grow with their content, except
+those of a fixed width; a last column without a width is not padded. Start at `offset_lines`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ABSENT = "-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRow:
-    """How far a group is in one partition, and who reads it."""
+    """A group's offset in one partition, and the member that reads it."""
 
     partition: TopicPartition
     committed: CommittedOffset | None
@@ -45,7 +45,7 @@ def offset_rows(
     committed: Mapping[TopicPartition, CommittedOffset],
     ends: Mapping[TopicPartition, int | None],
 ) -> list[OffsetRow]:
-    """Partitions with a reader first, those of the busiest member before the others; then the rest."""
+    """The rows: assigned partitions first, ordered by their member's number of partitions; then the rest."""
     owners = sorted(
         (member for member in group.members if member.assignment), key=lambda member: -len(member.assignment)
     )
@@ -92,7 +92,7 @@ def member_lines(group: GroupDescription, *, is_verbose: bool) -> list[str]:
     has_instances = any(member.instance_id for member in group.members)
     is_migrating = {member.is_upgraded for member in group.members} >= {False, True}
     columns = ["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS"]
-    # A blank follows the last column too, as it always did.
+    # The last column is padded too, as in Kafka.
     widths: list[int | None] = [15, 15, 15, 15, 15]
     cells: list[list[object]] = [
         [group.group_id, member.member_id, member.host, member.client_id, len(member.assignment)]
@@ -132,7 +132,7 @@ def state_lines(group: GroupDescription, *, is_verbose: bool) -> list[str]:
 
 
 def listing_lines(listings: Sequence[GroupListing], *, shows_type: bool, shows_state: bool) -> list[str]:
-    # The width of ids, and ten more.
+    # The width of the longest id, plus ten.
     width = max([15, *(len(listing.group_id) for listing in listings)]) + 10
     columns, widths = ["GROUP"], [width]
     cells: list[list[object]] = [[listing.group_id] for listing in listings]
@@ -146,7 +146,7 @@ def listing_lines(listings: Sequence[GroupListing], *, shows_type: bool, shows_s
 
 
 def reset_lines(plans: Mapping[str, Mapping[TopicPartition, int]]) -> list[str]:
-    """The offsets a reset sets, under columns of fixed widths."""
+    """The table of new offsets, with fixed column widths."""
     rows = [
         (group_id, partition.topic, partition.partition, plan[partition])
         for group_id, plan in plans.items()
@@ -159,7 +159,7 @@ def reset_lines(plans: Mapping[str, Mapping[TopicPartition, int]]) -> list[str]:
 
 
 def _assignment(partitions: Iterable[TopicPartition]) -> str | None:
-    """`topic:0,1;other:2`."""
+    """Partitions as text: `topic:0,1;other:2`."""
     topics: dict[str, list[int]] = {}
     for partition in sorted(partitions):
         topics.setdefault(partition.topic, []).append(partition.partition)
@@ -167,7 +167,7 @@ def _assignment(partitions: Iterable[TopicPartition]) -> str | None:
 
 
 def _table(columns: Sequence[str], widths: Sequence[int | None], cells: Sequence[Sequence[object]]) -> list[str]:
-    """Left-aligned cells with a blank between; `None` as a width leaves the last column as long as it is."""
+    """A table of left-aligned cells, separated by a blank; a last column of width `None` is not padded."""
     texts = [[ABSENT if cell is None else str(cell) for cell in line] for line in cells]
     grown = [
         0 if width is None else max([width, *(len(line[position]) for line in texts)])

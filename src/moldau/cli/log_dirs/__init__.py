@@ -1,1 +1,1 @@
-"""Log directories from the command line."""
+"""Commands for log directories."""

@@ -1,4 +1,4 @@
-"""kafka-log-dirs: how much each partition takes in each log directory, as JSON."""
+"""kafka-log-dirs: the size of each partition in each log directory, as JSON."""
 
 from __future__ import annotations
 

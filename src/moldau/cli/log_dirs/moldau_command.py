@@ -1,4 +1,4 @@
-"""`moldau log-dirs`: what each partition takes on disk."""
+"""`moldau log-dirs`: the size of each partition on disk."""
 
 from __future__ import annotations
 

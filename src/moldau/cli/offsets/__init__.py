@@ -1,1 +1,1 @@
-"""Offsets of partitions from the command line."""
+"""Commands for the offsets of partitions."""

@@ -1,4 +1,4 @@
-"""kafka-get-offsets: the offset of each partition at its end, its start, or a moment."""
+"""kafka-get-offsets: the offset of each partition at its end, its start, or a timestamp."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _get_offsets(parsed: Parsed) -> None:
 def offsets_at(
     admin: Admin, partitions: Sequence[TopicPartition], timestamp: int
 ) -> Mapping[TopicPartition, int | ClientError]:
-    """Offsets, with errors in their places; librdkafka does not know the values below -3."""
+    """The offset or the error of each partition; librdkafka does not support timestamps below -3."""
     wanted = dict.fromkeys(partitions, timestamp)
     if timestamp >= -3:
         return admin.try_list_offsets(wanted)

@@ -1,4 +1,4 @@
-"""`moldau offsets`: first and next offset of each partition."""
+"""`moldau offsets`: the first and the next offset of each partition."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which partitions kafka-get-offsets means.
+"""Selects the partitions of kafka-get-offsets.
 
     --topic <regex> --partitions 0,2          or          --topic-partitions t1,t2:1,t3:0-3,t4:2-,:0
 
-Pure. Start at `partition_filter`.
+No I/O. Start at `partition_filter`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _RULE = re.compile(r"([^:,]*)(?::(?:(\d*)|(\d*)-(\d*)))?")
 
 
 def parse_time(text: str) -> int:
-    """A word or a number: milliseconds since 1970, or one of Kafka's special negative values."""
+    """Parse `--time`, a word or a number: milliseconds since 1970, or one of Kafka's special negative values."""
     word = text.strip().lower()
     if word in SPECIAL_TIMES:
         return SPECIAL_TIMES[word]
@@ -40,7 +40,7 @@ def parse_time(text: str) -> int:
 
 
 def partition_filter(topic: str | None, partitions: str | None, rules: str | None) -> Filter:
-    """Turn the options into one question about a partition; raises `ToolError` where they do not parse."""
+    """The filter that the options define; raises `ToolError` if they cannot be parsed."""
     if rules is not None:
         if topic is not None or partitions is not None:
             raise ToolError("--topic-partitions cannot be used with --topic or --partitions")

@@ -1,1 +1,1 @@
-"""Measuring from the command line: producing, consuming, and the way there and back."""
+"""Performance tests of producing, consuming, and end-to-end latency."""

@@ -74,13 +74,13 @@ def _measure(parsed: Parsed) -> int:
     group = parsed.value("group") or properties.get("group.id")
     properties["group.id"] = group or f"perf-consumer-{random.randrange(100_000)}"
     if group is None:
-        # Nobody coordinates us, so nobody would take our offsets: a commit would only hold up the end.
+        # There is no group, so no coordinator would accept our offsets: a commit would only delay the end.
         properties["enable.auto.commit"] = "false"
     properties.setdefault("client.id", "perf-consumer-client")
     properties.setdefault("receive.buffer.bytes", str(parsed.value("socket-buffer-size")))
     properties.setdefault("max.partition.fetch.bytes", str(parsed.value("fetch-size")))
     properties.setdefault("auto.offset.reset", "latest" if parsed.has("from-latest") else "earliest")
-    # Checking is what the Java consumer does by default, so the figures stay comparable.
+    # The Java consumer checks by default; doing the same keeps the results comparable.
     properties.setdefault("check.crcs", "true")
     reading = Reading(
         properties,
@@ -117,7 +117,7 @@ class _Count:
 
 
 class Reading:
-    """One measurement from joining, or assigning, to the last record."""
+    """One measurement, from joining or assigning to the last record."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Reading:
         from confluent_kafka import Consumer
 
         title = f"Consumer clientId={properties['client.id']}, groupId={properties['group.id']}"
-        # Waiting for a fuller batch of records costs less than handing over each one.
+        # Large batches from librdkafka's queue cost less than single records.
         extra: dict[str, Any] = {"queued.min.messages": 1_000_000, "queued.max.messages.kbytes": 262_144}
         if prints_metrics:
             extra |= {"statistics.interval.ms": 500, "stats_cb": self._keep}
@@ -244,7 +244,7 @@ class Reading:
 
 
 def _figures(count: _Count, elapsed_ms: float, joined_ms: float) -> str:
-    """Totals over the whole time, then over the time without joining."""
+    """The totals for the whole time, then for the time without joining."""
     fetch_ms = max(elapsed_ms - joined_ms, 1.0)
     megabytes = count.bytes / MEBIBYTE
     return (

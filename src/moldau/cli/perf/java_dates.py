@@ -1,4 +1,4 @@
-"""Java's date patterns, as far as tools take them: `yyyy-MM-dd HH:mm:ss:SSS`."""
+"""Java's date patterns, as far as the tools use them: `yyyy-MM-dd HH:mm:ss:SSS`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PIECE = re.compile(r"'([^']*)'|([A-Za-z])\2*|.", re.S)
 
 
 def render_date(moment: datetime, pattern: str) -> str:
-    """Write a moment by a SimpleDateFormat pattern; letters without a meaning here stay as they are."""
+    """Format a time with a SimpleDateFormat pattern; letters that are not supported here stay unchanged."""
     return "".join(_piece(moment, found) for found in _PIECE.finditer(pattern))
 
 

@@ -1,6 +1,6 @@
 """kafka-e2e-latency: how long a record takes from the producer through the broker to a consumer.
 
-One record at a time is sent, flushed, and waited for. Start at `Trip.run`.
+Records are sent, flushed and received one at a time. Start at `Trip.run`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _letters(size: int) -> bytes:
 
 
 class Trip:
-    """A producer and a consumer at the end of every partition of one topic, which is made if need be."""
+    """A producer, and a consumer at the end of every partition, of one topic, which is created if missing."""
 
     def __init__(self, properties: dict[str, str], topic: str, acks: str) -> None:
         from confluent_kafka import Consumer, Producer
@@ -118,7 +118,7 @@ class Trip:
         headers: Sequence[tuple[str, str | bytes | None]] = (),
         quiet: bool = False,
     ) -> list[float]:
-        """Send and await each record; returns the latencies in milliseconds, sorted."""
+        """Send and receive each record; returns the sorted latencies in milliseconds."""
         self._stand_at_the_end()
         latencies = []
         try:
@@ -142,7 +142,7 @@ class Trip:
         return ordered
 
     def _stand_at_the_end(self) -> None:
-        """Assign every partition at its end now, so that only our own records come."""
+        """Assign every partition at its current end, so that only our own records are read."""
         from confluent_kafka import TopicPartition as Position
 
         if self._topic not in self._admin.topic_names():

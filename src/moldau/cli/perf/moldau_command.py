@@ -1,4 +1,4 @@
-"""`moldau perf`: measure producing, consuming and latency."""
+"""`moldau perf`: measures producing, consuming and latency."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["main", "parser"]
 DEFAULT_TOPIC = "moldau-perf"
 MEBIBYTE = 1024 * 1024
 PATIENCE_MS = 10_000
-"""How long no record may come before consuming ends."""
+"""Consuming ends after this long without a record."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -106,7 +106,7 @@ def _latency(options: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _watched(what: str, done: Callable[[], int], wanted: int) -> Iterator[None]:
-    """A line that tells how far it is, in place of the lines of Kafka's tools."""
+    """Show a progress line, and discard the output of Kafka's tools."""
     with (
         live_line(lambda seconds: f"{seconds:3.0f} s  {what} {render_progress(done(), wanted, seconds)}"),
         contextlib.redirect_stdout(io.StringIO()),

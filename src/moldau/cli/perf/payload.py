@@ -1,4 +1,4 @@
-"""The records a performance run sends: random letters, counting numbers, or lines of a file."""
+"""The values that a performance test sends: random letters, increasing numbers, or parts of a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class Payloads:
-    """An endless supply of values; `average_size` is what rates in bytes are computed with."""
+    """An endless source of values; `average_size` is used to compute rates in bytes."""
 
     def __init__(self, values: list[bytes] | None, average_size: float) -> None:
         self._values = values
@@ -24,14 +24,14 @@ class Payloads:
 
     @classmethod
     def of_size(cls, size: int) -> Payloads:
-        """A random value that every record has, as in Kafka's tool."""
+        """One random value, the same for every record, as in Kafka's tool."""
         if size <= 0:
             raise ToolError(f"--record-size must be positive, not {size}")
         return cls([bytes(random.Random(0).choices(LETTERS, k=size))], size)
 
     @classmethod
     def from_file(cls, location: str, delimiter: str) -> Payloads:
-        """A random one of the file's pieces for each record."""
+        """For each record, a random part of the file, split at the delimiter."""
         try:
             text = Path(location).read_bytes()
         except OSError as error:
@@ -47,7 +47,7 @@ class Payloads:
 
     @property
     def only(self) -> bytes | None:
-        """The value, when it is the same for every record."""
+        """The value, if it is the same for every record, else None."""
         return self._values[0] if self._values is not None and len(self._values) == 1 else None
 
     def next(self) -> bytes:

@@ -1,6 +1,6 @@
 """kafka-producer-perf-test: how fast records can be sent, and how long each takes. Start at `Run.run`.
 
-A callback for every record would measure mostly itself. Up to `SAMPLE_ALL_BELOW` records a second each one is
+A callback for every record would distort the result. Up to `SAMPLE_ALL_BELOW` records a second each record is
 timed, above that one in `SAMPLE_EVERY`.
 """
 
@@ -103,7 +103,7 @@ def _payloads(parsed: Parsed) -> Payloads:
 
 
 class Run:
-    """One measurement from the first record to the last acknowledgement."""
+    """One measurement, from the first record to the last acknowledgement."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class Run:
         return 1 if self._failed else 0
 
     def _send(self, total: int, stats: ProducerStats, *, is_quiet: bool = False) -> None:
-        """Queue in bursts, each no earlier than the rate allows; then wait for all acknowledgements."""
+        """Queue records in bursts, not faster than the rate; then wait for all acknowledgements."""
         queued = 0
         next_report = stats.began + self._report_s
         transaction_began = time.monotonic()
@@ -193,7 +193,7 @@ class Run:
         stats.acknowledged(queued - self._failed)
 
     def _burst_size(self) -> int:
-        """A hundredth of a second's worth, so that a rate is even and not a row of bursts."""
+        """The number of records in 10 ms at the requested rate, so that the rate is even; at most `BURST`."""
         return BURST if self._rate <= 0 else max(1, min(BURST, int(self._rate / 100)))
 
     def _burst(self, size: int, stats: ProducerStats) -> int:
@@ -222,7 +222,7 @@ class Run:
     def _pace(self, queued: int, began: float) -> None:
         if self._rate > 0:
             due = began + queued / self._rate
-            # A poll ends early whenever an acknowledgement comes.
+            # A poll returns early when an acknowledgement arrives.
             while (ahead := due - time.monotonic()) > 0.0005:
                 self._producer.poll(ahead)
 

@@ -1,4 +1,4 @@
-"""Latencies and rates of a run, and the lines that report them in Kafka's words. Pure. Start at `ProducerStats`."""
+"""Latencies and rates of a run, and the report lines in Kafka's format. No I/O. Start at `ProducerStats`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ MEBIBYTE = 1024 * 1024
 
 
 def percentile(ordered: Sequence[float], fraction: float) -> float:
-    """The value below which `fraction` of the sorted values lie; 0 for none."""
+    """The value below which `fraction` of the sorted values lie; 0 if there are no values."""
     return ordered[min(int(len(ordered) * fraction), len(ordered) - 1)] if ordered else 0.0
 
 
 @dataclass(slots=True)
 class Window:
-    """What happened since the last report."""
+    """The counts since the last report."""
 
     began: float
     records: int = 0
@@ -40,7 +40,7 @@ class ProducerStats:
         self.window = Window(self.began)
 
     def acknowledged(self, total: int) -> None:
-        """Tell how many records have been acknowledged since the start."""
+        """Set the number of records acknowledged since the start."""
         self.window.records += total - self.records
         self.records = total
 
@@ -52,7 +52,7 @@ class ProducerStats:
         window.latency_max_ms = max(window.latency_max_ms, milliseconds)
 
     def close_window(self, now: float) -> str:
-        """The line for the time since the last one; a new window begins."""
+        """Return the report line of the current window, and start a new window."""
         window, self.window = self.window, Window(now)
         elapsed = max(now - window.began, 1e-9)
         rate = window.records / elapsed

@@ -1,1 +1,1 @@
-"""Deleting records from the command line."""
+"""Commands that delete records."""

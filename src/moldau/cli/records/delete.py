@@ -1,4 +1,4 @@
-"""kafka-delete-records: drop records below given offsets."""
+"""kafka-delete-records: deletes records below given offsets."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _delete_records(parsed: Parsed) -> int:
 
 
 def parse_offsets(text: str) -> dict[TopicPartition, int]:
-    """Read the offsets file; raises `ToolError` for anything but its version 1."""
+    """Parse the offsets file; raises `ToolError` for any format other than version 1."""
     try:
         content = json.loads(text)
     except ValueError as error:

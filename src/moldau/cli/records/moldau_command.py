@@ -1,4 +1,4 @@
-"""`moldau records delete`: drop records below an offset."""
+"""`moldau records delete`: deletes records below an offset."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`moldau registry` and `schema-registry-start`: run a schema registry in the foreground.
 
-The two differ in what they take: `moldau registry` has options of its own, `schema-registry-start` wants a properties
-file, as Confluent's script does. Start at `moldau_registry`.
+`moldau registry` has options of its own; `schema-registry-start` requires a properties file, as Confluent's script
+does. Start at `moldau_registry`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from moldau.server.config import LOOPBACK, load_file, parse_overrides
 __all__ = ["moldau_registry", "parser", "schema_registry_start"]
 
 ROLE = "schema-registry"
-"""By which the process is found among the running ones."""
+"""The role under which tools find the process."""
 
 PREFIX = "SCHEMA_REGISTRY_"
 
@@ -44,7 +44,7 @@ _DEFAULT_PORT = 8081
 
 
 def moldau_registry(arguments: Sequence[str] | None = None) -> int:
-    """Run a registry; a file, the environment and options say where and over which brokers."""
+    """Run a registry; a file, the environment and options set its address and brokers."""
     options = parser().parse_args(arguments)
     overrides = list(options.override)
     if options.host is not None or options.port is not None:
@@ -87,13 +87,13 @@ def _serve(settings: RegistrySettings, log_format: str) -> int:
 
 
 def _listener(file: Path | None, host: str | None, port: int | None) -> str:
-    """Nobody has to log in, so without a file only this machine can connect; a file keeps Confluent's rule."""
+    """The listener URL: without a file only local clients can connect, as there is no login; else all interfaces."""
     host = (host or ("0.0.0.0" if file is not None else LOOPBACK)).strip("[]")
     return f"http://{f'[{host}]' if ':' in host else host}:{_DEFAULT_PORT if port is None else port}"
 
 
 def _gather_settings(file: Path | None, environ: Mapping[str, str], overrides: Sequence[str]) -> dict[str, str]:
-    """File, then environment (`SCHEMA_REGISTRY_HOST_NAME` sets `host.name`), then overrides: the later wins."""
+    """The settings: file, then environment (`SCHEMA_REGISTRY_HOST_NAME` sets `host.name`), then overrides."""
     from_environment = {
         name.removeprefix(PREFIX).lower().replace("_", "."): text
         for name, text in environ.items()

@@ -1,1 +1,1 @@
-"""kafka-replay-log-producer: a topic copied into another."""
+"""kafka-replay-log-producer: copies a topic into another."""

@@ -1,4 +1,4 @@
-"""kafka-replay-log-producer: copy a topic, from its beginning to its end, into another. Start at `Copy.run`."""
+"""kafka-replay-log-producer: copies a topic, from its beginning to its end, into another. Start at `Copy.run`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _run(parsed: Parsed) -> int:
 
 
 class Copy:
-    """One copy: what is committed in the source when it is read, up to each partition's end at that time."""
+    """One copy: the committed records of the source, up to the end of each partition when it is reached."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""Starting and stopping servers from the command line."""
+"""Commands that start and stop servers."""

@@ -1,4 +1,4 @@
-"""Hand a command to the background, as Kafka's scripts do with `-daemon`: its output goes to a log file."""
+"""Runs a command in the background, as Kafka's scripts do with `-daemon`: its output goes to a log file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["start_in_background"]
 
 
 def start_in_background(module: str, words: Sequence[str], log_name: str) -> int:
-    """Run `module` with these words in a session of its own; logs go to `LOG_DIR`, or beside the data folder."""
+    """Run `module` with these arguments in a new session; logs go to `LOG_DIR`, or beside the data folder."""
     folder = Path(os.environ.get("LOG_DIR") or data_folder(os.environ).parent / "logs")
     folder.mkdir(parents=True, exist_ok=True)
     output = folder / log_name

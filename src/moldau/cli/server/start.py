@@ -1,7 +1,7 @@
-"""`moldau server` and `kafka-server-start`: run a node in the foreground, or hand it to the background.
+"""`moldau server` and `kafka-server-start`: run a node in the foreground or in the background.
 
-The two differ in what they assume: `moldau server` needs nothing and formats a per-user data folder on
-first use; `kafka-server-start` wants a file, as in Kafka. Start at `moldau_server`.
+`moldau server` needs no configuration and formats a per-user data folder on first use; `kafka-server-start`
+requires a file, as in Kafka. Start at `moldau_server`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def kafka_server_start(arguments: Sequence[str] | None = None) -> int:
     file, overrides = Path(words[0]), overrides_in(words[1:])
     try:
         settings = gather(defaults={}, file=file, environ=os.environ, overrides=overrides)
-        # A file of ZooKeeper's time knows no formatting step, so its folder is formatted on first use.
+        # ZooKeeper-mode files have no formatting step, so the folder is formatted on first use.
         return _run(settings, may_format="process.roles" not in settings, check_only=False, log_format="text")
     except MoldauError as error:
         return fail(error)

@@ -1,4 +1,4 @@
-"""What the commands that start a server share: words of Kafka's scripts, options, and how a failure is told."""
+"""Shared code of the commands that start a server: arguments of Kafka's scripts, options, error output."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ HELP_WORDS = ("--help", "-help", "-h")
 
 
 def daemon_and_rest(arguments: Sequence[str] | None) -> tuple[bool, list[str]]:
-    """Whether the command line begins with `-daemon`, and what else it says."""
+    """Whether the command line begins with `-daemon`, and the other words."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     in_background = bool(words) and words[0] in ("-daemon", "--daemon")
     return in_background, words[1:] if in_background else words
 
 
 def overrides_in(words: Sequence[str]) -> list[str]:
-    """The `key=value` words; `--override` may stand before each."""
+    """The `key=value` words; each may have `--override` before it."""
     return [word for word in words if word not in ("--override", "-override")]
 
 

@@ -1,6 +1,6 @@
-"""`zookeeper-shell`: what courses look up in ZooKeeper, told from the cluster itself. Read only.
+"""`zookeeper-shell`: the ZooKeeper paths that courses read, answered from the cluster itself. Read only.
 
-There are no nodes to read: `ls` and `get` of the paths that Kafka used are answered from the brokers' own APIs.
+There are no ZooKeeper nodes: `ls` and `get` of the paths that Kafka used are answered from the brokers' APIs.
 Start at `children` and `content`.
 """
 
@@ -23,7 +23,7 @@ _COMMANDS = "there is ls <path>, get <path> and quit; nothing can be changed her
 
 
 class Cluster(Protocol):
-    """What the paths are answered from; each is asked for only when a path needs it."""
+    """The data behind the paths; each value is requested only when a path needs it."""
 
     @property
     def cluster_id(self) -> str: ...
@@ -35,7 +35,7 @@ class Cluster(Protocol):
 
 
 def children(path: str, cluster: Cluster) -> list[str] | None:
-    """The names below a path, or `None` where there is no such path."""
+    """The names below a path, or `None` if there is no such path."""
     match _parts(path):
         case []:
             return ["brokers", "cluster", "controller"]
@@ -57,7 +57,7 @@ def children(path: str, cluster: Cluster) -> list[str] | None:
 
 
 def content(path: str, cluster: Cluster) -> str | None:
-    """What a path holds, as JSON, or `None` where there is no such path."""
+    """The content of a path, JSON or empty; `None` if there is no such path."""
     match _parts(path):
         case [] | ["brokers"] | ["brokers", "ids" | "topics"] | ["cluster"]:
             return ""
@@ -132,7 +132,7 @@ def _report(error: MoldauError) -> None:
 
 
 def _typed_commands() -> Iterable[list[str]]:
-    """Commands from standard input, until it ends or says so."""
+    """Commands from standard input, until its end, `quit` or `close`."""
     for line in sys.stdin:
         words = line.split()
         if words[:1] in (["quit"], ["close"]):
@@ -155,7 +155,7 @@ def _answer_all(zookeeper: str, commands: Iterable[Sequence[str]]) -> int:
 
 
 class _NoAnswerError(MoldauError):
-    """A command that cannot be answered; the message says why."""
+    """A command that cannot be answered; the message is the reason."""
 
 
 def _answer(words: Sequence[str], cluster: Cluster) -> str:

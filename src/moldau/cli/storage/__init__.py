@@ -1,1 +1,1 @@
-"""kafka-storage: format log directories and look at them. Start at `command`."""
+"""kafka-storage: formats log directories and shows their state. Start at `command`."""

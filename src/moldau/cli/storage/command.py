@@ -1,6 +1,6 @@
 """kafka-storage: format, info, random-uuid, version-mapping, feature-dependencies.
 
-Formatting itself is `server.directories`. Start at `main`.
+`server.directories` does the formatting. Start at `main`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ METADATA_VERSION = "metadata.version"
 
 
 class _Parser(argparse.ArgumentParser):
-    """Python ends with status 2 where Kafka's tools end with 1."""
+    """A parser that exits with status 1 on errors, as Kafka's tools do; Python's default is 2."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)

@@ -1,4 +1,4 @@
-"""kafka-storage info: what is found in a node's log directories. Start at `describe`."""
+"""kafka-storage info: shows the state of a node's log directories. Start at `describe`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["describe"]
 
 
 def describe(config: BrokerConfig) -> tuple[list[str], bool]:
-    """The lines to show, and whether they name a problem."""
+    """The lines to print, and whether they include a problem."""
     present: list[str] = []
     found: dict[str, MetaProperties] = {}
     problems: list[str] = []
@@ -36,7 +36,7 @@ def describe(config: BrokerConfig) -> tuple[list[str], bool]:
 
 
 def _look_into(path: str, found: dict[str, MetaProperties]) -> list[str]:
-    """Note a directory's identity in `found`; returns what is wrong with it."""
+    """Add a directory's identity to `found`; returns the problems of the directory."""
     try:
         meta = load_meta_properties(Files(), path)
     except MoldauError as error:

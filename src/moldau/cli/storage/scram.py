@@ -1,6 +1,6 @@
 """SCRAM credentials given when a node is formatted: `SCRAM-SHA-256=[name=alice,password=secret]`.
 
-Only keys derived from the password are kept. Start at `parse_credential`.
+Only keys derived from the password are stored. Start at `parse_credential`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MECHANISMS: Final = {"SCRAM-SHA-256": _Mechanism(1, "sha256"), "SCRAM-SHA-512":
 
 
 def parse_credential(text: str) -> UserScramCredentialRecord:
-    """Read one credential; raises `InvalidConfigError` with what is missing."""
+    """Parse one credential; raises `InvalidConfigError` that names the missing part."""
     mechanism_name, equals, rest = text.partition("=")
     mechanism = _MECHANISMS.get(mechanism_name.strip())
     rest = rest.strip()

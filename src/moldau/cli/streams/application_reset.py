@@ -1,8 +1,8 @@
-"""kafka-streams-application-reset: let a Streams application read its input again, from wherever it is told.
+"""kafka-streams-application-reset: makes a Streams application read its input again, from given offsets.
 
-Offsets of the group are set and internal topics deleted, in Kafka's words and order. State on the machines where the
-application ran is out of a tool's reach, and the last line says what to do about it; `moldau streams reset` removes
-that of this machine too. Where the group shall stand is decided in `reset_positions`. Start at `main`.
+It sets the group's offsets and deletes internal topics, with Kafka's messages and in Kafka's order. It cannot delete
+state on the machines where the application ran; the last line says how to remove it. `moldau streams reset` also
+removes the state on this machine. `reset_positions` computes the new offsets. Start at `main`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ INTERNAL_SUFFIXES = (
     "-repartition",
     "-subscription-registration-topic",
     "-subscription-response-topic",
-    # moldau's own: how far an application has come that processes exactly once.
+    # Specific to moldau: the progress of an application with exactly-once processing.
     "-progress",
 )
 _FOREIGN_KEY_TOPIC = re.compile(r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic")
@@ -106,7 +106,7 @@ class _Reset:
         self._intermediate = _list(parsed, "intermediate-topics")
 
     def run(self) -> int:
-        """Set offsets, then delete topics; 1 where a topic to read again does not exist."""
+        """Set offsets, then delete topics; returns 1 if a topic to read again does not exist."""
         self._empty_group()
         counts = self._admin.partition_counts()
         if self._is_dry:
@@ -118,7 +118,7 @@ class _Reset:
         return 0 if is_complete else 1
 
     def _tell_about_state(self) -> None:
-        # To stderr: Kafka's tool says it in its help only, and whoever reads its output need not see more.
+        # On stderr, because Kafka's tool has this only in its help: programs that parse stdout do not expect it.
         name = self._application
         print(
             f"State of {name} in the state.dir of the machines it ran on is untouched, and wrong from now on. Remove "
@@ -149,7 +149,7 @@ class _Reset:
     # --- offsets
 
     def _set_offsets(self, counts: dict[str, int]) -> bool:
-        """Whether every topic was there."""
+        """Set the group's offsets; returns whether every topic exists."""
         if self._parsed.has("intermediate-topics"):
             say("WARN: `--intermediate-topics` is deprecated and will be removed in a future release")
         if not self._inputs and not self._intermediate:
@@ -208,7 +208,7 @@ class _Reset:
 
 
 def is_internal(topic: str, application_id: str) -> bool:
-    """Whether a topic has the name of one that Streams makes for an application."""
+    """Whether a topic's name is that of an internal topic of an application."""
     is_named_so = topic.endswith(INTERNAL_SUFFIXES) or _FOREIGN_KEY_TOPIC.fullmatch(topic) is not None
     return topic.startswith(f"{application_id}-") and is_named_so
 

@@ -1,4 +1,4 @@
-"""A topology named on the command line: `package.module:name` or `path/to/file.py:name`. Start at `load_topology`."""
+"""Loads the topology of a command line: `package.module:name` or `path/to/file.py:name`. Start at `load_topology`."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ NOT_USERS = (Path(moldau.__file__).parent, Path(importlib.__file__).parent)
 
 
 def load_topology(target: str, config: Mapping[str, Any] | None = None) -> Topology:
-    """Import the module and take what it names: a topology, a builder, or a function that returns either.
+    """Import the module and return the topology: `name` is a topology, a builder, or a function that returns either.
 
-    A builder is built with `config`, which may ask for optimizations.
-    Raises `ToolError` where there is no such thing, and passes on what the topology itself finds wrong.
+    A builder is built with `config`, which may enable optimizations.
+    Raises `ToolError` if the name does not exist, and passes on errors of the topology itself.
     """
     place, colon, name = target.rpartition(":")
     if not colon or not place or not name:
@@ -41,7 +41,7 @@ def load_topology(target: str, config: Mapping[str, Any] | None = None) -> Topol
 
 
 def _offer(module: ModuleType, wanted: str) -> str:
-    """What may have been meant: what the module itself makes, not what it has imported."""
+    """A hint with a similar name, or up to ten names, that the module itself defines (not imports)."""
     own = [
         name
         for name, what in vars(module).items()
@@ -58,7 +58,7 @@ def _load_module(place: str) -> ModuleType:
     is_file = path.suffix == ".py"
     if is_file and not path.exists():
         raise ToolError(f"there is no file {place}")
-    # Workers import the module by its name, and find it the way we do.
+    # Workers import the module by name too, so they need the same path.
     folder = str(path.absolute().parent if is_file else Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -98,7 +98,7 @@ def _topology(found: Any, target: str, config: Mapping[str, Any] | None) -> Topo
 
 
 def _describe_error(error: Exception) -> str:
-    """What was raised, and the last line of the user's program that led there."""
+    """The exception, and the last line of the user's program in its traceback."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{where}"

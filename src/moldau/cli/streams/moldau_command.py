@@ -74,7 +74,7 @@ def _prepare(options: argparse.Namespace) -> None:
 
 
 def _config(options: argparse.Namespace) -> dict[str, str]:
-    """What the file says, then single properties, then the options with a name of their own."""
+    """The config: the file, then single properties, then named options; the later wins."""
     config = load_properties(options.config) if options.config else {}
     config |= pairs(options.property)
     if options.application_id is not None:

@@ -1,7 +1,7 @@
-"""`moldau streams prepare`: what makes pipelines start, and start fast. Done once; later there is nothing to do.
+"""`moldau streams prepare`: a one-time setup so that pipelines can start, and start fast.
 
-The jars of Spark's Kafka connector are fetched. Then small pipelines run on a broker of their own, while Java notes
-which classes they need, so that it need not search and check them at the next start. Start at `prepare`.
+It downloads the jars of Spark's Kafka connector. Then it runs small pipelines on a temporary broker while Java records
+the classes they load, so that later starts need not search and verify them. Start at `prepare`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RECORDS = 100
 
 
 def prepare(say: Callable[[str], None]) -> bool:
-    """Do what has not been done yet, and `say` what, step by step; False where there was nothing to do."""
+    """Do the steps that are not done yet, and report each with `say`; False if there was nothing to do."""
     lacks_jars, lacks_archive = bool(missing()), not archive_file().exists()
     if lacks_jars:
         say("fetching Spark's Kafka connector")
@@ -64,7 +64,7 @@ def _record(say: Callable[[str], None]) -> None:
 
 
 def _run_all(engine: Engine, bootstrap: str, folder: str, say: Callable[[str], None]) -> None:
-    """Python state exactly once, native state and native expressions: between them they need nearly every class."""
+    """Run pipelines with exactly-once Python state, native state and native expressions, to load nearly every class."""
     from moldau.streams import KafkaStreams
 
     exactly_once = {"processing.guarantee": "exactly_once_v2"}

@@ -1,4 +1,4 @@
-"""Where the group of a reset application shall stand: each scenario turns partitions into offsets.
+"""Computes the group's new offsets for an application reset: each scenario maps partitions to offsets.
 
 Nothing is committed here. Start at `Positions.wanted`.
 """
@@ -28,7 +28,7 @@ Offsets = dict[TopicPartition, int]
 
 
 class Positions:
-    """The scenarios. What had to be moved into a partition's log is told in Kafka's words."""
+    """The scenarios. Offsets outside a partition's log are moved into it, with Kafka's message."""
 
     def __init__(self, admin: Admin, groups: Groups, group_id: str) -> None:
         self._admin = admin
@@ -36,7 +36,7 @@ class Positions:
         self._group_id = group_id
 
     def wanted(self, parsed: Parsed, partitions: list[TopicPartition]) -> Offsets:
-        """Offsets of input topics by the scenario that was asked for: without one, their beginning."""
+        """The offsets of input topics for the requested scenario; by default, their beginning."""
         if parsed.has("to-offset"):
             return self._moved(dict.fromkeys(partitions, parsed.value("to-offset")))
         if parsed.has("shift-by"):
@@ -49,14 +49,14 @@ class Positions:
         return self.latest(partitions) if parsed.has("to-latest") else self._ends(partitions, EARLIEST)
 
     def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
-        """The ends of partitions."""
+        """The end offsets of partitions."""
         return self._ends(partitions, LATEST)
 
     def _ends(self, partitions: Iterable[TopicPartition], which: int) -> Offsets:
         return self._admin.list_offsets(dict.fromkeys(partitions, which))
 
     def _current(self, partitions: list[TopicPartition]) -> Offsets:
-        """What is committed; elsewhere where a consumer without an offset begins."""
+        """The committed offsets; for partitions without one, the offset from `auto.offset.reset`."""
         committed = self._groups.committed(self._group_id)
         fresh = [at for at in partitions if at not in committed]
         begins = self._admin.properties.get("auto.offset.reset", "latest")
@@ -97,7 +97,7 @@ class Positions:
 
 
 def within(offset: int, start: int, end: int) -> tuple[int, str]:
-    """An offset moved into a log, and what Kafka's tool says about it: also where it is at either end already."""
+    """An offset limited to a log's range, and Kafka's message, which is also given at exactly the start or the end."""
     if offset >= end:
         return end, f"New offset ({offset}) is higher than latest offset. Value will be set to {end}"
     if offset <= start:

@@ -1,4 +1,4 @@
-"""An application in the foreground: a line that tells what it is doing, until a signal ends it. Start at `run`."""
+"""Runs an application in the foreground, with a status line, until a signal ends it. Start at `run`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CLEAR_LINE = "\r\x1b[2K"
 
 
 def run(topology: Topology, config: Mapping[str, Any], *, quiet: bool) -> int:
-    """Run until stopped; 0 where that was asked for, 1 after a failure, which is raised."""
+    """Run until stopped and return 0; a failure of the application is raised."""
     from moldau.streams.kafka_streams import KafkaStreams, State
 
     logging.basicConfig(level=logging.WARNING, format=f"{'' if quiet else CLEAR_LINE}%(levelname)s %(message)s")
     logging.getLogger("moldau.streams").setLevel(logging.INFO)
-    # From its start on, the application ends itself in good order; it calls handlers of the program's own as well.
+    # Once started, the application handles signals and shuts down cleanly; it also calls the program's own handlers.
     default_stop_signals()
     streams = KafkaStreams(topology, config)
     began = time.monotonic()
@@ -40,7 +40,7 @@ def run(topology: Topology, config: Mapping[str, Any], *, quiet: bool) -> int:
             has_ended.set()
 
     streams.set_state_listener(tell)
-    # What ends the application is raised here and told by our caller, as the last word.
+    # The failure that ends the application is raised here and printed by our caller: do not log it too.
     logging.getLogger("moldau.streams").addFilter(lambda record: record.getMessage() != f"{name}: {streams.failure}")
     try:
         streams.start()
@@ -73,7 +73,7 @@ def _progress(numbers: MetricsSnapshot, seconds: float) -> None:
         parts.append(f"{numbers.state_records:,} in state")
     if numbers.restarts:
         parts.append(f"{numbers.restarts} restarts")
-    # A line that the terminal breaks in two would not be cleared whole.
+    # A line that the terminal wraps would not be cleared completely.
     line = " · ".join(parts)[: shutil.get_terminal_size().columns - 1]
     sys.stderr.write(CLEAR_LINE + line)
     sys.stderr.flush()

@@ -1,1 +1,1 @@
-"""Topics from the command line: one file per verb, `command` is the door of `kafka-topics`."""
+"""Commands for topics, one file per verb. Start at `command`, which is `kafka-topics`."""

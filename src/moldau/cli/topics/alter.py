@@ -1,4 +1,4 @@
-"""kafka-topics --alter: more partitions, and in the old form also configs."""
+"""kafka-topics --alter: adds partitions, and with the old options also changes configs."""
 
 from __future__ import annotations
 

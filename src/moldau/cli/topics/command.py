@@ -97,7 +97,7 @@ def _topics(parsed: Parsed) -> None:
 
 
 def _check(parsed: Parsed, action: str) -> None:
-    """Kafka's rules of which options go together."""
+    """Check Kafka's rules for which options can be combined."""
     if action in ("create", "delete", "alter"):
         parsed.require("topic")
     if action == "alter" and parsed.has("bootstrap-server") and (parsed.has("config") or parsed.has("delete-config")):
@@ -114,7 +114,7 @@ def _check(parsed: Parsed, action: str) -> None:
 
 
 def _verb(action: str) -> Callable[[Admin, Parsed], None]:
-    """Import only the verb that runs: a tool that lives for a moment should not load the others."""
+    """The function of a verb. Only this verb is imported, to keep the start fast."""
     if action == "create":
         from moldau.cli.topics.create import create
 

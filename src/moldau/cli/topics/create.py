@@ -38,7 +38,7 @@ def create(admin: Admin, parsed: Parsed) -> None:
 
 
 def parse_replica_assignment(text: str) -> list[list[int]]:
-    """Read `0:1:2,1:2:0`: brokers of a partition with colons between, partitions with commas."""
+    """Parse `0:1:2,1:2:0`: brokers of a partition separated by colons, partitions by commas."""
     try:
         partitions = [[int(broker) for broker in part.split(":")] for part in text.split(",")]
     except ValueError:

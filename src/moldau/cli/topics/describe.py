@@ -1,4 +1,4 @@
-"""kafka-topics --describe: the lines people know, and the filters for partitions in trouble."""
+"""kafka-topics --describe: the lines in Kafka's format, and the filters for partitions with problems."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ TOPIC_LEVEL = "DYNAMIC_TOPIC_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A topic with what else its lines show."""
+    """A topic, and the other data its lines show."""
 
     topic: TopicDescription
     overrides: Mapping[str, str]
     min_insync_replicas: int = 1
     reassignments: Mapping[TopicPartition, Reassignment] = field(default_factory=dict)
     eligible: Mapping[TopicPartition, tuple[Sequence[int], Sequence[int]]] | None = None
-    """Eligible leader replicas and the last known ones; `None` where the cluster does not keep them."""
+    """Eligible leader replicas and the last known ones; `None` if the cluster does not track them."""
 
 
 def describe(admin: Admin, parsed: Parsed) -> None:
@@ -100,7 +100,7 @@ def _select_topics(admin: Admin, parsed: Parsed) -> list[TopicDescription]:
 
 
 def _describe_all(admin: Admin, names: Sequence[str]) -> list[TopicDescription]:
-    """Describe in one go; a topic that vanished since it was listed is left out."""
+    """Describe all topics at once; topics deleted since they were listed are left out."""
     try:
         return admin.describe_topics(names)
     except ClientError as error:
@@ -116,7 +116,7 @@ class _Movements(NamedTuple):
 
 
 def _movements(admin: Admin, topics: Sequence[TopicDescription]) -> _Movements:
-    """What librdkafka cannot ask. A cluster of one broker has nothing to move, and need not be asked."""
+    """Reassignments and eligible leaders, which librdkafka cannot request; not needed with a single broker."""
     if all(topic.replication_factor <= 1 for topic in topics) and admin.broker_count() <= 1:
         return _Movements({}, None)
     from moldau.client import wire_admin
@@ -137,7 +137,7 @@ PartitionFilter = Callable[[PartitionDescription, Described], bool]
 
 
 def _partition_filter(parsed: Parsed, live: set[int]) -> PartitionFilter | None:
-    """The union of the filters asked for, or `None` when every partition is to be shown."""
+    """The union of the requested filters, or `None` if all partitions are shown."""
     filters: dict[str, PartitionFilter] = {
         "under-replicated-partitions": lambda p, d: len(p.isr) < len(p.replicas) - _adding_count(d, p),
         "unavailable-partitions": lambda p, d: p.leader is None or p.leader not in live,
@@ -156,7 +156,7 @@ def _adding_count(described: Described, partition: PartitionDescription) -> int:
 
 
 def _replication_factor(described: Described) -> int:
-    """While replicas move, the factor shown is the one it will be."""
+    """The replication factor; during a reassignment, the future one."""
     first = described.topic.partitions[:1]
     return described.topic.replication_factor - (_adding_count(described, first[0]) if first else 0)
 

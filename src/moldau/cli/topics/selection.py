@@ -1,4 +1,4 @@
-"""Which topics a command line means: `--topic` as a pattern, a comma list, or an id."""
+"""Selects the topics of a command line: `--topic` is a pattern, a comma-separated list, or an id."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 
 
 def topic_pattern(text: str) -> re.Pattern[str]:
-    """A pattern as Kafka's topic filters read it: blanks and quotes go, a comma separates alternatives."""
+    """The pattern of a Kafka topic filter: blanks and quotes are removed, a comma separates alternatives."""
     cleaned = text.strip().replace(",", "|").replace(" ", "").strip("\"'")
     try:
         return re.compile(cleaned)
@@ -23,7 +23,7 @@ def topic_pattern(text: str) -> re.Pattern[str]:
 
 
 def matching(names: Iterable[str], pattern: str | None, *, exclude_internal: bool = False) -> list[str]:
-    """The names that a pattern covers whole; without one, all of them."""
+    """The names that a pattern fully matches; without a pattern, all names."""
     compiled = topic_pattern(pattern) if pattern is not None else None
     return [
         name
@@ -33,6 +33,6 @@ def matching(names: Iterable[str], pattern: str | None, *, exclude_internal: boo
 
 
 def must_exist(found: Sequence[object], wanted: str | None, *, is_optional: bool, kind: str = "Topic") -> None:
-    """Raise when a topic was named and nothing matches, unless `--if-exists` said that this is fine."""
+    """Raise an error if a topic was named and nothing matches, unless `--if-exists` is given."""
     if not found and wanted is not None and not is_optional:
         raise ToolError(f"{kind} '{wanted}' does not exist as expected")

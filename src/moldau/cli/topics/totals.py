@@ -1,6 +1,6 @@
-"""How much topics hold: messages and bytes, with a few requests however many partitions there are.
+"""The number of messages and bytes in topics, with few requests for any number of partitions.
 
-Offsets are asked for in one request to each leader, sizes in one to each broker. Start at `topic_totals`.
+Offsets are requested once per leader, sizes once per broker. Start at `topic_totals`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ EARLIEST, LATEST = -2, -1
 @dataclass(frozen=True, slots=True)
 class TopicTotals:
     messages: int | None
-    """Offsets between the first and the next; fewer are left where a topic is compacted. `None` where unknown."""
+    """The next offset minus the first; a compacted topic has fewer messages. `None` if unknown."""
     size_bytes: int | None
-    """On disk, all replicas together; `None` where the brokers do not tell."""
+    """The size of all replicas on disk; `None` if the brokers do not return it."""
 
 
 def topic_totals(admin: Admin, topics: Sequence[TopicDescription]) -> dict[str, TopicTotals]:
@@ -35,13 +35,13 @@ def topic_totals(admin: Admin, topics: Sequence[TopicDescription]) -> dict[str, 
 
 
 def sum_of_known(numbers: Sequence[int | None]) -> int | None:
-    """The sum of what is known; `None` where nothing is."""
+    """The sum of the known numbers; `None` if none is known."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known or not numbers else None
 
 
 def _messages(admin: Admin, topics: Sequence[TopicDescription]) -> dict[str, int | None]:
-    # A partition without a leader would be waited for until the timeout.
+    # A request for a partition without a leader would wait until the timeout.
     led = [TopicPartition(t.name, p.partition) for t in topics for p in t.partitions if p.leader is not None]
     first = admin.try_list_offsets(dict.fromkeys(led, EARLIEST))
     following = admin.try_list_offsets(dict.fromkeys(led, LATEST))
@@ -59,12 +59,12 @@ def _span(
     low, high = first.get(partition), following.get(partition)
     if not isinstance(low, int) or not isinstance(high, int):
         return None
-    # Records may have been deleted between the two questions.
+    # Records may have been deleted between the two requests.
     return max(0, high - low)
 
 
 def _sizes(admin: Admin) -> dict[str, int] | None:
-    """By topic; `None` where one broker does not tell: it may be down, or we may not be allowed to ask."""
+    """The sizes by topic; `None` if a broker fails: it may be down, or may deny the request."""
     sizes: dict[str, int] = {}
     try:
         for node in admin.describe_cluster().nodes:

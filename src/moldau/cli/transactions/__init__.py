@@ -1,1 +1,1 @@
-"""kafka-transactions: who has a transaction open, where it hangs, and how to end it."""
+"""kafka-transactions: shows open and hanging transactions, and aborts them."""

@@ -1,7 +1,7 @@
-"""kafka-transactions find-hanging, abort and forceTerminateTransaction: transactions that nobody ends, and their end.
+"""kafka-transactions find-hanging, abort and forceTerminateTransaction: finds hanging transactions and aborts them.
 
-A transaction hangs where a partition has it open for longer than any may last and no coordinator knows that the
-partition is part of it. Start at `hanging`.
+A transaction hangs if it is open in a partition for longer than the maximum timeout and no coordinator has the
+partition in the transaction. Start at `hanging`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class OpenTransaction(NamedTuple):
 def hanging(
     candidates: Iterable[OpenTransaction], known: Mapping[int, frozenset[TopicPartition]]
 ) -> list[OpenTransaction]:
-    """Those whose producer no coordinator knows, or whose transaction does not reach into the partition.
+    """The transactions whose producer no coordinator has, or whose coordinator does not have the partition.
 
-    `known` has the partitions of the transaction that each producer id is in.
+    `known` maps each producer id to the partitions of its transaction.
     """
     return [one for one in candidates if one.partition not in known.get(one.producer.producer_id, frozenset())]
 
@@ -123,8 +123,8 @@ def force_terminate(admin: Admin, options: argparse.Namespace) -> None:
     with admin.wire() as client:
         coordinator = transaction_coordinator(client, options.transactional_id)
     with admin.wire(coordinator) as client:
-        describe_transaction(client, options.transactional_id)  # an unknown id would be created by what follows
+        describe_transaction(client, options.transactional_id)  # fails for an unknown id, which the next call creates
         code = terminate_transaction(client, options.transactional_id)
-    # Said while the transaction is being aborted, which is what was asked for.
+    # CONCURRENT_TRANSACTIONS means that the transaction is being aborted, as requested.
     if code != ErrorCode.CONCURRENT_TRANSACTIONS:
         raise_for(code, about=options.transactional_id)

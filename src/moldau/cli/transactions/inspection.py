@@ -1,4 +1,4 @@
-"""kafka-transactions list, describe and describe-producers: what coordinators and partitions know."""
+"""kafka-transactions list, describe and describe-producers: the state in coordinators and partitions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def describe_producers(admin: Admin, options: argparse.Namespace) -> None:
 
 
 def producers_of(admin: Admin, partition: TopicPartition, broker_id: int | None = None) -> list[ActiveProducer]:
-    """Asked at a given broker, or at the partition's leader."""
+    """The active producers of a partition, from the given broker or the partition's leader."""
     with admin.wire(leader_of(admin, partition) if broker_id is None else broker_id) as client:
         return active_producers(client, partition)
 

@@ -1,1 +1,1 @@
-"""kafka-verifiable-producer and kafka-verifiable-consumer: everything that happens, as lines of JSON."""
+"""kafka-verifiable-producer and kafka-verifiable-consumer: clients that print each event as a line of JSON."""

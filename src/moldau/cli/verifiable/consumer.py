@@ -1,4 +1,4 @@
-"""kafka-verifiable-consumer: read as a member of a group, and tell of all that happens. Start at `Reader.run`."""
+"""kafka-verifiable-consumer: reads as a member of a group, and prints each event. Start at `Reader.run`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _properties(parsed: Parsed) -> dict[str, str]:
 
 
 class Reader:
-    """A member of a group that reports, until it has enough or is stopped."""
+    """A group member that prints events, until it has read `count` records or is stopped."""
 
     def __init__(self, properties: dict[str, str], topic: str, *, count: int, is_verbose: bool, commits: bool) -> None:
         from confluent_kafka import Consumer
@@ -120,7 +120,7 @@ class Reader:
             emit("shutdown_complete")
 
     def _records(self) -> list[Any]:
-        """The next batch, without more than is still wanted."""
+        """The next batch, limited to the number of records still wanted."""
         wanted = BATCH if self._left is None else min(BATCH, self._left)
         records = []
         for message in self._consumer.consume(wanted, POLL_S):
@@ -170,7 +170,7 @@ class Reader:
 
 
 def summaries(partitions: Sequence[TopicPartition], offsets: Sequence[int]) -> list[dict[str, Any]]:
-    """How many records of each partition, with the first and the last offset."""
+    """The number of records of each partition, with the first and the last offset."""
     found: dict[TopicPartition, list[int]] = {}
     for partition, offset in zip(partitions, offsets, strict=True):
         found.setdefault(partition, []).append(offset)

@@ -1,4 +1,4 @@
-"""What the verifiable clients share: lines of JSON that system tests read, a time, a name, and facts.
+"""Shared code of the verifiable clients: events as lines of JSON (time, name, values) that system tests read.
 
 Start at `emit`.
 """
@@ -26,7 +26,7 @@ def emit(name: str, **facts: Any) -> None:
 
 
 def run_verifiable(parser: Parser, body: Callable[[Parsed], int | None], words: Sequence[str]) -> int:
-    """As `cli.tool.run`, except that asking for help is no mistake with these tools."""
+    """Like `cli.tool.run`, except that the exit code for help is 0."""
     if not words or words[0] in ("--help", "-h"):
         say(parser.usage())
         return 0

@@ -1,4 +1,4 @@
-"""kafka-verifiable-producer: send 0, 1, 2, ... and tell of each whether it was acknowledged. Start at `Numbers.run`."""
+"""kafka-verifiable-producer: sends 0, 1, 2, ... and reports whether each was acknowledged. Start at `Numbers.run`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _run(parsed: Parsed) -> int:
 
 
 class Numbers:
-    """One run, from the first number to the last acknowledgement."""
+    """One run of the producer, from the first number to the last acknowledgement."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Numbers:
         emit("tool_data", sent=self._sent, acked=self._acked, target_throughput=self._rate, avg_throughput=average)
 
     def _give_up(self) -> None:
-        """Stopped while records are on their way; each that is dropped is also told as an event."""
+        """End the producer while records are in flight; each dropped record is also reported as an event."""
         end_producer(self._producer, INTERRUPTED_S)
         for line in self._unsent.drain_lines(self._servers):
             log_line("WARN", line, SOURCE)
@@ -143,7 +143,7 @@ class Numbers:
     def _pace(self, began: float) -> None:
         if self._rate < 0:
             return
-        # A rate of zero is a pause until somebody stops it.
+        # A rate of zero means: wait until stopped.
         while not self._stopped:
             ahead = began + self._sent / self._rate - time.monotonic() if self._rate else POLL_S
             if ahead <= 0:
