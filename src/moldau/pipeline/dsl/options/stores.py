@@ -90,7 +90,10 @@ class Stores(Hinting):
     def persistent_window_store(
         name: str, retention: Duration, window_size: Duration, *, retain_duplicates: bool = False
     ) -> StoreSupplier:
-        """A store of values by key and time, kept for `retention`; with `retain_duplicates`, several per key and time."""
+        """A store of values by key and time, kept for `retention`.
+
+        `retain_duplicates` allows several values with the same key and time.
+        """
         return StoreSupplier(
             name=checked_name(name),
             kind=StoreKind.WINDOW,
