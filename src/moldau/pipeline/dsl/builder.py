@@ -48,7 +48,15 @@ AnyTableSource = TypeVar("AnyTableSource", TableSource, GlobalTableSource, Globa
 
 
 class StreamsBuilder(Hinting):
-    """Builds one topology: read topics, apply operators to the streams and tables, then call `build`."""
+    """Builds one topology from topics, streams and tables.
+
+    Read topics, apply operators to the streams and tables, then call `build`:
+
+        builder = StreamsBuilder()
+        visits = builder.stream("visits", Consumed.with_(Serdes.string(), Serdes.string()))
+        visits.group_by_key().count().to_stream().to("counts", Produced.with_(Serdes.string(), Serdes.long()))
+        topology = builder.build()
+    """
 
     def __init__(self) -> None:
         self._graph = Graph()
@@ -109,7 +117,13 @@ class StreamsBuilder(Hinting):
     ) -> GlobalKTable[K, V]: ...
 
     def global_table(self, topic: str, consumed: Any = None, materialized: Any = None) -> GlobalKTable:
-        """Read a topic as a table of which every task has all rows; joins with it need no repartitioning."""
+        """Read a topic as a table of which every task has all rows.
+
+        A stream can join it by any field, without repartitioning:
+
+            products = builder.global_table("products", Consumed.with_(Serdes.string(), Serdes.json()))
+            orders.join(products, joiner, key_selector=lambda order_id, order: order["product"])
+        """
         if option_of(materialized, Materialized).history_ms is not None:
             raise TopologyError("a global table cannot be versioned", callers_origin())
         options, table = self._table_options(topic, consumed, materialized)

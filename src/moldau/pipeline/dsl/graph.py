@@ -38,7 +38,7 @@ class Part:
 
     @classmethod
     def made_by(cls, function: Function) -> Part:
-        """The part that a function's result has: an expression's type, nothing for a Python function; never a serde."""
+        """The part of a function's result: an expression's type, or nothing for a Python function; never a serde."""
         return cls() if isinstance(function, PythonFunction) else cls(None, function.type)
 
     def or_of(self, serde: Serde | None) -> Part:

@@ -158,6 +158,8 @@ class KTable(RowOperators[K, V]):
         """Inner join of two tables by key: a key needs a row in both.
 
         `joiner` is called with (left value, right value); `with_key(joiner)` also gets the key.
+
+        `users.join(addresses, lambda user, address: {**user, "city": address["city"]})`
         """
         return join_tables(self, other, joiner, JoinKind.INNER, materialized=materialized, name=name_of(named))
 

@@ -16,7 +16,7 @@ __all__ = ["stores_of", "supplier_of"]
 
 
 def supplier_of(given: Any, what: str, method: str) -> PythonFunction:
-    """The supplier of an operator's processors; raises `TopologyError` if they would lack the method `method`."""
+    """The supplier of an operator's processors; refuses an instance, and a class without the method `method`."""
     if not callable(given) and hasattr(given, method):
         name = type(given).__name__
         raise TopologyError(

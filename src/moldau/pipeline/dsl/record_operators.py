@@ -113,7 +113,10 @@ class RecordOperators(StreamBase[K, V]):
         return self._then(node, keys, values, has_new_keys=True)
 
     def map_values(self, mapper: Callable[[V], VR] | Described, named: Named | str | None = None) -> KStream[K, VR]:
-        """Replace the value by the result of `mapper` (value); an expression may also read the key."""
+        """Replace the value by the result of `mapper` (value); an expression may also read the key.
+
+        `orders.map_values(lambda order: order["total"])`, or as an expression, `orders.map_values(value["total"])`
+        """
         return self._mapped(mapper, named, ("value",))
 
     def map_values_with_key(
@@ -131,7 +134,10 @@ class RecordOperators(StreamBase[K, V]):
     def flat_map(
         self, mapper: Callable[[K, V], Iterable[tuple[KR, VR]]] | Described, named: Named | str | None = None
     ) -> KStream[KR, VR]:
-        """Replace each record by zero or more records: `mapper` (key, value) returns pairs (new key, new value)."""
+        """Replace each record by zero or more records: `mapper` (key, value) returns pairs (new key, new value).
+
+        `orders.flat_map(lambda order_id, order: [(item["product"], item) for item in order["items"]])`
+        """
         function = self._function(mapper, "flat_map", "key", "value")
         name = self.graph.names.given_or_next(name_of(named), "KSTREAM-FLATMAP-")
         node = FlatMap(name=name, origin=callers_origin(), input=self.node, mapper=function)
@@ -162,7 +168,10 @@ class RecordOperators(StreamBase[K, V]):
     def select_key(
         self, selector: Callable[[K, V], KR] | Described, named: Named | str | None = None
     ) -> KStream[KR, V]:
-        """Replace the key by the result of `selector` (key, value); a later grouping or join repartitions."""
+        """Replace the key by the result of `selector` (key, value); a later grouping or join by key repartitions.
+
+        `clicks.select_key(lambda session, click: click["user"])`
+        """
         return self._selected(selector, "select_key", name_of(named))
 
     def _selected(self, selector: Given, what: str, name: str | None) -> KStream[Any, V]:

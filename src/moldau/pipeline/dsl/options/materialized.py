@@ -45,7 +45,7 @@ class Materialized(Hinting, Generic[K, V]):
 
     @classmethod
     def as_(cls, store: str | StoreSupplier) -> Self:
-        """A store with this name, by which it can be queried; or a store made by `Stores`."""
+        """A store with this name, by which it can be queried; `store` is a name or a supplier made by `Stores`."""
         if isinstance(store, StoreSupplier):
             return cls(store_name=store.name, retention_ms=store.retention_ms, history_ms=store.history_ms)
         return cls(store_name=store)

@@ -155,7 +155,10 @@ class Branched(NamedOption):
 
     @classmethod
     def with_function(cls, function: Callable[[KStream], KStream | None], name: str | None = None) -> Branched:
-        """Apply `function` to the branch; its result replaces the branch in the dict of branches, None removes it."""
+        """Apply `function` to the branch; its result replaces the branch in the dict of branches, None removes it.
+
+        `orders.split().branch(is_big, Branched.with_function(lambda big: big.map_values(total), "big"))`
+        """
         return cls(function=function, name=name)
 
     @classmethod

@@ -87,7 +87,10 @@ class Suppressed(Hinting):
 
     @classmethod
     def until_time_limit(cls, wait: Duration, buffer: BufferConfig) -> Suppressed:
-        """Emit at most one change per key within `wait`, measured in stream time."""
+        """Emit at most one change per key within `wait`, measured in stream time.
+
+        `Suppressed.until_time_limit(timedelta(seconds=10), BufferConfig.max_records(1000))`
+        """
         return cls(buffer=buffer, wait_ms=milliseconds(wait, "the time limit of a suppression"))
 
     def with_name(self, name: str) -> Suppressed:

@@ -23,7 +23,10 @@ __all__ = ["JoinWindows", "SessionWindows", "SlidingWindows", "TimeWindows", "Un
 
 @dataclass(frozen=True, slots=True)
 class TimeWindows(Hinting):
-    """Windows of fixed size: tumbling, or hopping with `advance_by`. The start is inclusive, the end exclusive."""
+    """Windows of fixed size: tumbling, or hopping with `advance_by`. The start is inclusive, the end exclusive.
+
+    `TimeWindows.of_size_and_grace(timedelta(minutes=5), timedelta(seconds=30)).advance_by(timedelta(minutes=1))`
+    """
 
     size_ms: int
     grace_ms: int
