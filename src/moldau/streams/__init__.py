@@ -1,7 +1,8 @@
-"""Stream processing in Kafka Streams' words: describe a topology, run it on Spark, test it in memory.
+"""Stream processing with the Kafka Streams API: describe a topology, run it on Spark, test it in memory.
 
-This is the public face; the DSL lives in `pipeline.dsl`. Describing and testing need no Spark and no Java: what runs a
-topology is imported when it is asked for. Start at `StreamsBuilder`, then `KafkaStreams` and `TopologyTestDriver`.
+This is the public API; the DSL is implemented in `pipeline.dsl`. Describing and testing a topology need no Spark and no
+Java: the modules that run it are imported on first use. Start at `StreamsBuilder`, then `KafkaStreams` and
+`TopologyTestDriver`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A Streams application as a pipeline: which names, clients and options follow from its settings.
+"""A Streams application as a pipeline: the names, clients and options that follow from its settings.
 
-The names are a promise: an application that is started again under the same `application.id`, in whatever version, must
-find its group, its transactional id, its progress and its folder. Start at `identity_of`.
+The names must stay stable: an application restarted with the same `application.id`, also in another version, must find
+its group, its transactional id, its progress and its folder. Start at `identity_of`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["clients_of", "identity_of", "options_of", "reset_application", "stre
 
 
 def identity_of(settings: StreamsSettings) -> PipelineIdentity:
-    """Everything is called by the `application.id`, as in Kafka Streams."""
+    """The names of a pipeline, all derived from the `application.id`, as in Kafka Streams."""
     own = settings.application_id
     local = local_path(settings.state_dir) or Path(default_state_dir())
     return PipelineIdentity(
@@ -39,7 +39,7 @@ def identity_of(settings: StreamsSettings) -> PipelineIdentity:
 
 
 def clients_of(settings: StreamsSettings) -> KafkaClients:
-    """The cluster, and what the settings say about each kind of client."""
+    """The bootstrap servers, and the properties of each kind of client."""
     return KafkaClients(
         bootstrap_servers=settings.bootstrap_servers,
         admin=settings.client_properties("admin"),
@@ -65,13 +65,13 @@ def options_of(settings: StreamsSettings) -> PipelineOptions:
 
 
 def streams_pipeline(topology: Topology, settings: StreamsSettings, engine: Engine | None = None) -> Pipeline:
-    """The pipeline of an application whose serdes are all named; without an engine, the process's own runs it."""
+    """The pipeline of an application with complete serdes; without `engine`, the engine of the process runs it."""
     engine = engine or shared_engine(settings.spark, settings.threads)
     return kafka_pipeline(topology, identity_of(settings), clients_of(settings), options_of(settings), engine)
 
 
 def reset_application(settings: StreamsSettings, *, force: bool = False, keeps_reset: bool = False) -> list[str]:
-    """Delete an application's state directory, its group and its progress; `reset_pipeline` has the details."""
+    """Delete an application's state directory, group and progress; returns what was removed, see `reset_pipeline`."""
 
     def remote_files() -> Files:
         from moldau.pipeline.spark.driver.hadoop_files import HadoopFiles

@@ -1,4 +1,4 @@
-"""The serdes of a topology under an application's settings: defaults filled in, and each one ready for use.
+"""The serdes of a topology, completed from an application's settings: defaults filled in, each serde configured.
 
 Start at `with_serdes_of`.
 """
@@ -20,9 +20,9 @@ __all__ = ["default_serde", "with_serdes_of"]
 
 
 def with_serdes_of(topology: Topology, config: Mapping[str, Any]) -> Topology:
-    """A topology with the settings' serdes where it names none, and with every serde ready for use.
+    """The topology with the settings' default serdes where it names none, and with every serde configured.
 
-    Raises `MissingSerdeError` where neither names one.
+    Raises `MissingSerdeError` if neither the topology nor the settings name a serde.
     """
     if not isinstance(topology, Topology):
         hint = "; call its build()" if hasattr(topology, "build") else ", which StreamsBuilder.build() makes"
@@ -35,7 +35,7 @@ def with_serdes_of(topology: Topology, config: Mapping[str, Any]) -> Topology:
 
 
 def default_serde(config: Mapping[str, Any], part: Part) -> Serde | None:
-    """What `default.key.serde` or `default.value.serde` means; None where it is not set."""
+    """The serde of the setting `default.key.serde` or `default.value.serde`; None if it is not set."""
     key = f"default.{part}.serde"
     given = config.get(key)
     return None if given is None else serde_from_setting(given, key, config, part)

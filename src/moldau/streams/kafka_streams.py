@@ -1,6 +1,6 @@
-"""Running a topology: `KafkaStreams`, as in Kafka Streams, on Spark.
+"""The class that runs a topology: `KafkaStreams`, with the API of Kafka Streams, on Spark.
 
-The work is done by `pipeline.runtime`; this is the part people program against. Start at `KafkaStreams`.
+This is the public API; `pipeline.runtime` does the work. Start at `KafkaStreams`.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ DEFAULT_CLOSE_S = 60.0
 
 
 class KafkaStreams(Hinting):
-    """An application: a topology, and where and how to run it.
+    """An application: runs a topology on Spark, with the given config.
 
         streams = KafkaStreams(builder.build(), {"application.id": "wordcount", "bootstrap.servers": "localhost:9092"})
         streams.run()
 
-    topology: what to do, from `StreamsBuilder.build`.
+    topology: the topology to run, from `StreamsBuilder.build`.
     config: Kafka's `StreamsConfig` keys, and any `spark.*` setting. `application.id` and `bootstrap.servers` are
-        needed; `processing.guarantee=exactly_once_v2` makes every result count once, whatever is killed when.
-        Keys without effect are logged once.
-    engine: where to run, for programs that keep more than one Spark driver; by default the process has one, which
-        starts with the first application and ends with the process.
+        required; with `processing.guarantee=exactly_once_v2` every result takes effect once, even if processes are
+        killed. Keys without effect are logged once.
+    engine: the Spark driver to use, for programs with more than one; by default all applications of a process share
+        one, which starts with the first application and ends with the process.
 
-    Raises `InvalidConfigError` for settings that make no sense.
+    Raises `InvalidConfigError` for invalid settings.
     """
 
     def __init__(self, topology: Topology, config: Mapping[str, Any], *, engine: Engine | None = None) -> None:
@@ -51,36 +51,36 @@ class KafkaStreams(Hinting):
 
     @property
     def state(self) -> State:
-        """What the application is doing."""
+        """The current state of the application."""
         return self._pipeline.states.state
 
     @property
     def failure(self) -> MoldauError | None:
-        """What ended the application, once its state is ERROR."""
+        """The error that ended the application, if its state is ERROR; otherwise None."""
         return self._pipeline.failure
 
     def set_state_listener(self, listener: StateListener) -> None:
-        """Be told of each change: the new state, then the old. Before `start`."""
+        """Set a function that is called with (new state, old state) at each change. Call this before `start`."""
         self._check_not_started()
         self._pipeline.states.listener = listener
 
     def set_uncaught_exception_handler(self, handler: Handler) -> None:
-        """Decide what follows a failure; gets the error. Before `start`.
+        """Set a function that gets the error of a failure and returns a `Response`. Call this before `start`.
 
-        `Response.REPLACE_THREAD` tries again from the failed batch, after a pause that grows; `SHUTDOWN_CLIENT` and
-        `SHUTDOWN_APPLICATION` end the application in state ERROR. Without a handler it ends. Troubles that pass, such
-        as a cluster that does not answer, are waited out and never come here.
+        `Response.REPLACE_THREAD` retries from the failed batch, after a pause that grows with each failure;
+        `SHUTDOWN_CLIENT` and `SHUTDOWN_APPLICATION` end the application in state ERROR, as does a failure without a
+        handler. Temporary failures, such as an unreachable cluster, are retried without calling the handler.
         """
         self._check_not_started()
         self._pipeline.handler = handler
 
     def start(self) -> None:
-        """Check everything and run in the background; returns when records are being read.
+        """Check topology, topics and state, then run in the background; returns when records are being read.
 
-        The first application of a process waits for Spark, a few seconds. Raises `MoldauError` with what is wrong: a
-        topic that does not exist, inputs of a join with different partition counts, a checkpoint of another topology,
-        another process on the same state, no broker, no Java. In the main thread SIGTERM and SIGINT stop the
-        application in good order from now on.
+        The first application of a process waits a few seconds for Spark. Raises `MoldauError` with the cause: a topic
+        that does not exist, inputs of a join with different partition counts, a checkpoint of another topology, another
+        process that uses the same state, no broker, no Java. If called in the main thread, SIGTERM and SIGINT now shut
+        the application down cleanly.
         """
         self._check_not_started()
         self._pipeline.start()
@@ -92,7 +92,7 @@ class KafkaStreams(Hinting):
             raise
 
     def run(self) -> None:
-        """Start, and wait for the end: a whole program's last line. A failure is raised."""
+        """Start, and wait until the application ends: the last line of a program. Raises the error of a failure."""
         try:
             self.start()
             try:
@@ -100,13 +100,13 @@ class KafkaStreams(Hinting):
             finally:
                 self.close()
         except MoldauError as error:
-            # What is wrong is in the message; those lines of ours that found out would only hide it.
+            # The message states the problem; a traceback of our internal frames would only hide it.
             raise error.with_traceback(None) from error.__cause__
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until the application has ended, by `close`, a signal or a failure; the failure is raised here.
+        """Wait until the application ends, by `close`, a signal or a failure; raises the error of a failure.
 
-        False where it has not ended within `timeout_s`.
+        Returns False if it has not ended within `timeout_s`.
         """
         ended = self._pipeline.states.wait_for(lambda state: state.is_final, timeout_s)
         if ended and self.failure is not None:
@@ -114,47 +114,50 @@ class KafkaStreams(Hinting):
         return ended
 
     def wait_until_running(self, timeout_s: float | None = DEFAULT_CLOSE_S) -> bool:
-        """Wait until records are being read, as after a failure that is waited out; other failures are raised."""
+        """Wait until records are being read, also while a temporary failure is retried; False on timeout.
+
+        Raises the error of any other failure.
+        """
         reached = self._pipeline.states.wait_for(lambda s: s is State.RUNNING or s.is_final, timeout_s)
         if self.failure is not None:
             raise self.failure
         return reached
 
     def close(self, timeout_s: float = DEFAULT_CLOSE_S) -> bool:
-        """Let the batch under way finish and stop; False where that takes longer. May be called again."""
+        """Finish the current batch and stop; False if this takes longer than `timeout_s`. May be called again."""
         ended = self._pipeline.stop(timeout_s)
         self._signals.give_back()
         return ended
 
     def clean_up(self) -> None:
-        """Forget everything: state, checkpoint, committed offsets. The next start begins as if it were the first.
+        """Delete state, checkpoint and committed offsets, so that the next start is like the first.
 
-        State is kept nowhere but in `state.dir`, so it is built anew from the topics and results are written again.
-        Offsets that kafka-streams-application-reset has set stay, and the next start begins there. Only while the
-        application does not run.
+        State is kept only in `state.dir`, so it is rebuilt from the topics, and results are written again. Offsets set
+        by kafka-streams-application-reset are kept, and the next start begins there. Raises `StreamsError` while the
+        application is running.
         """
         if self.state not in (State.CREATED, State.NOT_RUNNING, State.ERROR):
             raise StreamsError(f"application {self.settings.application_id} is {self.state.value}; close it first")
         reset_application(self.settings, keeps_reset=True)
 
     def store(self, name: str) -> Any:
-        """A store with a name of its own, to be read: by key, range or window, as of the last committed batch.
+        """A read-only view of a named store, by key, range or window, as of the last committed batch.
 
-        Raises `UnknownStoreError` where the topology names no such store.
+        Raises `UnknownStoreError` if the topology has no store of this name.
         """
         return self._pipeline.views.store(name)
 
     @property
     def server_port(self) -> int | None:
-        """The port on which stores answer over HTTP, where `application.server` asks for one."""
+        """The port on which stores can be queried over HTTP; None if `application.server` is not set."""
         return self._pipeline.server_port
 
     def metrics(self) -> MetricsSnapshot:
-        """Rates, batch time, size of state and lag."""
+        """Metrics of the application: rates, batch time, state size and lag."""
         return self._pipeline.metrics()
 
     def explain(self) -> str:
-        """Which path each operator takes on Spark, and why; once the application runs."""
+        """A text that shows how each operator is executed on Spark, and why; available once the application runs."""
         return self._pipeline.explain()
 
     def __enter__(self) -> KafkaStreams:

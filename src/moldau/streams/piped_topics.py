@@ -1,4 +1,4 @@
-"""The two ends of a topology under test: topics to pipe records into, and topics to read results from.
+"""Test topics: input topics to pipe records into, and output topics to read results from.
 
 Made by `test_driver.TopologyTestDriver`. Start at `TestInputTopic.pipe_input`.
 """
@@ -22,16 +22,16 @@ __all__ = ["EmptyTopicError", "NoTimestampError", "TestInputTopic", "TestOutputT
 
 
 class NoTimestampError(MoldauError):
-    """A record was piped in with a time that is none."""
+    """A record was piped in with an invalid timestamp."""
 
 
 class EmptyTopicError(MoldauError):
-    """A result was read from a topic that holds none."""
+    """A result was read from a topic without unread records."""
 
 
 @dataclass(frozen=True, slots=True)
 class TestRecord:
-    """A record as tests write and compare it."""
+    """A record for tests: piped into an input topic, or read from an output topic and compared."""
 
     __test__: ClassVar[bool] = False
 
@@ -42,7 +42,10 @@ class TestRecord:
 
 
 class TestInputTopic(Hinting):
-    """A topic to pipe records into; the clock of its timestamps advances by `auto_advance_ms` with each record."""
+    """A topic to pipe records into.
+
+    Records without a timestamp get the topic's time, which then advances by `auto_advance_ms`.
+    """
 
     __test__ = False
 
@@ -70,9 +73,9 @@ class TestInputTopic(Hinting):
         headers: Headers = (),
         partition: int | None = None,
     ) -> None:
-        """Process one record; `timestamp_ms` is when it happened, in whole ms since 1970.
+        """Process one record; `timestamp_ms` is its event time, in whole ms since 1970.
 
-        Without one it gets the topic's time, and that advances.
+        Without a timestamp it gets the topic's time, which then advances by `auto_advance_ms`.
         """
         headers = tuple(headers)
         if timestamp_ms is None:
@@ -96,34 +99,34 @@ class TestInputTopic(Hinting):
         self.pipe_input(None, value, timestamp_ms)
 
     def pipe_record(self, record: TestRecord) -> None:
-        """Process a record given as one."""
+        """Process a record given as a `TestRecord`."""
         self.pipe_input(record.key, record.value, record.timestamp_ms, headers=record.headers)
 
     def pipe_record_list(self, records: Iterable[TestRecord]) -> None:
-        """Process records in order."""
+        """Process several records in order."""
         for record in records:
             self.pipe_record(record)
 
     def pipe_key_value_list(
         self, pairs: Iterable[tuple[Any, Any]], start_timestamp_ms: int | None = None, advance_ms: int = 0
     ) -> None:
-        """Process pairs of key and value; with a start time, each comes `advance_ms` after the one before."""
+        """Process (key, value) pairs; with a start time, each timestamp is `advance_ms` after the previous one."""
         for index, (key, value) in enumerate(pairs):
             self.pipe_input(key, value, None if start_timestamp_ms is None else start_timestamp_ms + index * advance_ms)
 
     def pipe_value_list(
         self, values: Iterable[Any], start_timestamp_ms: int | None = None, advance_ms: int = 0
     ) -> None:
-        """The same without keys."""
+        """Process values without keys; timestamps as in `pipe_key_value_list`."""
         self.pipe_key_value_list(((None, value) for value in values), start_timestamp_ms, advance_ms)
 
     def advance_time(self, advance: Duration) -> None:
-        """Advance the time that records without a timestamp get, by a timedelta or milliseconds."""
+        """Advance the topic's time, which records without a timestamp get, by a timedelta or milliseconds."""
         self._now_ms += milliseconds(advance, "the advance of a topic's time")
 
 
 class TestOutputTopic(Hinting):
-    """A topic to read results from, each once and in order."""
+    """A topic to read results from; each record is returned once, in order."""
 
     __test__ = False
 
@@ -133,7 +136,7 @@ class TestOutputTopic(Hinting):
         self._key_serde, self._value_serde = serdes
 
     def read_record(self) -> TestRecord:
-        """The next record with time and headers; `EmptyTopicError` where there is none."""
+        """The next record with timestamp and headers; raises `EmptyTopicError` if there is none."""
         queue = self._driver.produced(self.name)
         if not queue:
             raise EmptyTopicError(self._driver.why_empty(self.name))
@@ -155,27 +158,27 @@ class TestOutputTopic(Hinting):
         return self.read_record().value
 
     def read_records_to_list(self) -> list[TestRecord]:
-        """Every record not read yet."""
+        """All unread records."""
         return [self.read_record() for _ in range(self.get_queue_size())]
 
     def read_key_values_to_list(self) -> list[tuple[Any, Any]]:
-        """Keys and values of every record not read yet."""
+        """Keys and values of all unread records."""
         return [(record.key, record.value) for record in self.read_records_to_list()]
 
     def read_values_to_list(self) -> list[Any]:
-        """Values of every record not read yet."""
+        """Values of all unread records."""
         return [record.value for record in self.read_records_to_list()]
 
     def read_key_values_to_map(self) -> dict[Any, Any]:
-        """The last value of each key among the records not read yet."""
+        """The last value of each key among the unread records."""
         return dict(self.read_key_values_to_list())
 
     def get_queue_size(self) -> int:
-        """How many records were not read yet."""
+        """The number of unread records."""
         return len(self._driver.produced(self.name))
 
     def is_empty(self) -> bool:
-        """Whether every record was read."""
+        """Whether there are no unread records."""
         return not self.get_queue_size()
 
 

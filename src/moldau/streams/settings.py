@@ -1,7 +1,7 @@
-"""The settings of one application, read and checked once. Keys are Kafka's `StreamsConfig`.
+"""The settings of one application, read and checked once. Keys are those of Kafka's `StreamsConfig`.
 
-What each key does is told in `streams_keys`; those that change what a record becomes are read by
-`pipeline.cores.settings`. Start at `StreamsSettings.of`.
+`settings_keys` describes each key; keys that affect the processing of records are read by `pipeline.cores.settings`.
+Start at `StreamsSettings.of`.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ logger = logging.getLogger("moldau.streams")
 
 
 class Guarantee(Enum):
-    """How often a record has its effect when something fails on the way."""
+    """The processing guarantee: how often a record takes effect if there are failures."""
 
     AT_LEAST_ONCE = "at_least_once"
     EXACTLY_ONCE = "exactly_once_v2"
 
 
 class Latency(Enum):
-    """Micro-batches, or Spark's real-time mode for topologies that allow it."""
+    """The execution mode: micro-batches, or Spark's real-time mode for topologies that support it."""
 
     BATCH = "batch"
     REALTIME = "realtime"
 
 
 def default_state_dir() -> str:
-    """A folder that outlives reboots: state is kept nowhere else."""
+    """The default of `state.dir`: a folder that survives reboots, because state is kept nowhere else."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return str(Path(base) / "moldau" / "streams")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsSettings:
-    """One application's settings; `given` holds everything as it came."""
+    """The settings of one application; `given` is the original config."""
 
     application_id: str
     bootstrap_servers: str
@@ -73,13 +73,13 @@ class StreamsSettings:
     given: Mapping[str, Any]
     spark: Mapping[str, str]
     clients: Mapping[str, str]
-    """Properties of every Kafka client: security, timeouts, and the like."""
+    """Properties of all Kafka clients, such as security and timeouts."""
     prefixed: Mapping[str, Mapping[str, str]]
     """Properties of one kind of client, by prefix without the dot: `consumer`, `producer`, `admin`."""
 
     @classmethod
     def of(cls, config: Mapping[str, Any], warn: Callable[[str], None] = logger.warning) -> StreamsSettings:
-        """Check a configuration; raises `InvalidConfigError`. Keys without effect are told to `warn`."""
+        """The settings of a config; raises `InvalidConfigError`. `warn` is called for each key without effect."""
         if not isinstance(config, Mapping):
             raise InvalidConfigError(
                 "settings are a dict, such as {'application.id': 'visits', 'bootstrap.servers': 'localhost:9092'}, "
@@ -115,7 +115,7 @@ class StreamsSettings:
         return self.guarantee is Guarantee.EXACTLY_ONCE
 
     def client_properties(self, kind: str) -> dict[str, str]:
-        """Java properties of a client of this kind, without the servers and what the runtime itself insists on."""
+        """Java properties of this kind of client, without the servers and the properties that the runtime sets."""
         common = {"client.id": str(self.given.get("client.id") or self.application_id)}
         own: dict[str, str] = {}
         for prefix in ("consumer", "main.consumer") if kind == "consumer" else (kind,):
@@ -156,7 +156,7 @@ def _latency(given: Any) -> Latency:
 
 
 def _check_optimization(config: Mapping[str, Any]) -> None:
-    """The topology is built by now, with the same setting or without: here a wrong one can only be named."""
+    """Raise `InvalidConfigError` for an invalid value; it has no effect here, as the topology is already built."""
     try:
         optimizations(config.get(SETTING))
     except TopologyError as error:

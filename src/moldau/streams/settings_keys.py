@@ -1,7 +1,7 @@
-"""The configuration keys of a Streams application: Kafka's names, and what becomes of each here.
+"""The configuration keys of a Streams application: Kafka's names, and the effect of each in moldau.
 
-Three kinds: keys we act on, keys of Kafka Streams that have nothing to act on here (their reason is told once), and
-keys of Kafka's clients, which pass. Start at `ACTED_ON`.
+There are three kinds: keys with an effect, keys of Kafka Streams without an effect here (the reason is logged once),
+and keys of Kafka's clients, which are passed to the clients. Start at `ACTED_ON`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ACTED_ON: Mapping[str, str] = {
     "use.latest.version": "true writes with the latest schema of the subject, whatever the serde was given",
     "value.subject.name.strategy": "which subject values have, as for keys",
 }
-"""Keys with an effect, and which."""
+"""Keys with an effect, and a description of it."""
 
 _INSIDE_SPARK = "Spark keeps tasks, state and their recovery itself"
 _NO_STANDBY = "state is in Spark's checkpoint, so there are no standby copies"
@@ -89,7 +89,7 @@ IDLE: Mapping[str, str] = {
     "windowed.inner.class.serde": "give it to the serde",
     "windowstore.changelog.additional.retention.ms": "there are no changelog topics",
 }
-"""Keys of Kafka Streams that change nothing here, and why."""
+"""Keys of Kafka Streams without an effect here, and the reason."""
 
 _CLIENT_KEYS = frozenset(
     [
@@ -146,7 +146,7 @@ def is_client_key(key: str) -> bool:
 
 
 def advice_about(key: str) -> str:
-    """What to say about a key that nobody here knows."""
+    """The warning for an unknown key, with the most similar known key if there is one."""
     near = get_close_matches(key, [*ACTED_ON, *IDLE, *_CLIENT_KEYS], n=1)
     hint = f"; did you mean {near[0]}?" if near else "; it is left out"
     return f"{key} is no setting of a Streams application{hint}"

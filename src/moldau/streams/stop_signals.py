@@ -1,8 +1,8 @@
-"""SIGTERM and SIGINT end running applications in good order; before and after, they are the program's own.
+"""Signal handling: SIGTERM and SIGINT stop running applications cleanly; otherwise the program's handlers apply.
 
-All applications of a process share one handler, so that one which has ended does not give a signal back to the program
-while another still ends because of it. An end may take its time, for example while no broker answers; a second signal
-does not wait for it. Start at `StopSignals`.
+All applications of a process share one signal handler, so that an application that has ended does not restore the
+program's handler while another is still stopping. Stopping may take long, for example while no broker answers; a second
+signal ends the process at once. Start at `StopSignals`.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ __all__ = ["StopSignals"]
 
 NUMBERS = (signal.SIGTERM, signal.SIGINT)
 SAME_SIGNAL_S = 1.0
-"""Signals in such a short time are one: a terminal and a wrapper script may both pass Ctrl-C on."""
+"""Signals within this time count as one: a terminal and a wrapper script may both forward Ctrl-C."""
 
 
 class StopSignals:
-    """What signals do to one application."""
+    """The reaction of one application to SIGTERM and SIGINT."""
 
     def __init__(self, stop: Callable[[], object], is_over: Callable[[], bool]) -> None:
-        """`stop` may take its time: it gets a thread. Once all applications are over, signals are the program's."""
+        """`stop` may block: it runs in its own thread. `is_over` returns whether the application has ended."""
         self.stop = stop
         self.is_over = is_over
         self.signalled_s: float | None = None
-        """When the first signal came."""
+        """The monotonic time of the first signal, or None."""
 
     def take(self) -> None:
-        """Stop at the next signal; without effect outside of the main thread, which alone may have signals."""
+        """Stop the application at the next signal; no effect outside the main thread, which alone can set handlers."""
         if threading.current_thread() is threading.main_thread():
             _applications.append(self)
             for number in NUMBERS:
@@ -40,7 +40,7 @@ class StopSignals:
                     _programs_own[number] = signal.signal(number, _on_signal)
 
     def give_back(self) -> None:
-        """Leave signals to the other applications, and where there are none to the program."""
+        """Stop handling signals for this application; restore the program's handlers if no other application runs."""
         if self in _applications:
             _applications.remove(self)
         if threading.current_thread() is threading.main_thread() and not _running():
@@ -65,7 +65,7 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
         if application.signalled_s is not None:
             continue
         application.signalled_s = now_s
-        # Closing waits for threads, which a signal handler must not.
+        # Closing waits for threads, and a signal handler must not block.
         threading.Thread(target=application.stop, name="stop", daemon=True).start()
     if not running:
         _pass_on(own, number, frame)

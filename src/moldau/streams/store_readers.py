@@ -1,4 +1,4 @@
-"""Stores as tests look at them: one view over the partitions of a store, read only.
+"""Read-only views of stores for tests: one view over all partitions of a store.
 
 They have the methods of `KafkaStreams.store`. Start at `KeyValueReader`.
 """
@@ -36,15 +36,15 @@ class TimestampedReader:
         self._stores: list[KeyValueStore] = list(_checked(name, stores, TimestampedStore))
 
     def get(self, key: Any) -> Any:
-        """What a key has, or None."""
+        """The value of a key with its timestamp, or None."""
         return next((found for store in self._stores if (found := store.get(key)) is not None), None)
 
     def all(self) -> Iterator[tuple[Any, Any]]:
-        """Every entry, by key bytes."""
+        """All entries, in the order of key bytes."""
         return iter(self._merged(store.all() for store in self._stores))
 
     def reverse_all(self) -> Iterator[tuple[Any, Any]]:
-        """Every entry from the last key to the first."""
+        """All entries, from the last key to the first."""
         return iter(self._merged(store.all() for store in self._stores)[::-1])
 
     def range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
@@ -52,15 +52,15 @@ class TimestampedReader:
         return iter(self._merged(store.range(first, last) for store in self._stores))
 
     def reverse_range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
-        """The same from `last` down to `first`."""
+        """Entries between two keys, both included, from `last` down to `first`."""
         return iter(self._merged(store.range(first, last) for store in self._stores)[::-1])
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[Any, Any]]:
-        """Entries whose key bytes begin with these."""
+        """Entries whose key bytes start with `prefix`."""
         return iter(self._merged(store.prefix_scan(prefix) for store in self._stores))
 
     def approximate_num_entries(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return sum(store.approximate_num_entries() for store in self._stores)
 
     def _merged(self, entries: Iterator[Iterator[tuple[Any, Any]]]) -> list[tuple[Any, Any]]:
@@ -83,17 +83,17 @@ class KeyValueReader(TimestampedReader):
 
 
 class VersionedReader:
-    """Rows by key as they are and as they were."""
+    """Rows by key, current and past."""
 
     def __init__(self, name: str, stores: Sequence[Store]) -> None:
         self._stores = _checked(name, stores, VersionedStore)
 
     def get(self, key: Any) -> ValueAndTimestamp | None:
-        """The row of a key, or None."""
+        """The current row of a key, or None."""
         return next((found for store in self._stores if (found := store.get(key)) is not None), None)
 
     def get_as_of(self, key: Any, timestamp: int) -> ValueAndTimestamp | None:
-        """The row of a key as it was at a time, or None."""
+        """The row that a key had at `timestamp`, or None."""
         return next((row for store in self._stores if (row := store.get_as_of(key, timestamp)) is not None), None)
 
 
@@ -111,23 +111,23 @@ class WindowReader:
         return next((_bare(found) for store in self._stores if (found := store.fetch_at(key, start)) is not None), None)
 
     def fetch(self, key: Any, first: int = 0, last: int = LAST_TIME) -> Iterator[tuple[int, Any]]:
-        """Start and value of a key's windows that start between two times, both included."""
+        """(Window start, value) of a key's windows that start between two times, both included."""
         return iter(self._of_key(key, first, last))
 
     def backward_fetch(self, key: Any, first: int = 0, last: int = LAST_TIME) -> Iterator[tuple[int, Any]]:
-        """The same from the latest to the earliest."""
+        """As `fetch`, from the latest window to the earliest."""
         return iter(self._of_key(key, first, last)[::-1])
 
     def fetch_key_range(self, low: Any, high: Any, first: int, last: int) -> Iterator[tuple[Windowed, Any]]:
-        """Entries of keys between two, both included (None leaves an end open), that start between two times."""
+        """Entries with keys from `low` to `high` (None leaves an end open) and window starts from `first` to `last`."""
         return self._merged(store.fetch_key_range(low, high, first, last) for store in self._stores)
 
     def fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Any]]:
-        """Entries whose windows start between two times, by window start, then key bytes."""
+        """Entries with window starts from `first` to `last`, ordered by window start, then key bytes."""
         return self._merged(store.fetch_all(first, last) for store in self._stores)
 
     def all(self) -> Iterator[tuple[Windowed, Any]]:
-        """Every entry, by window start, then key bytes."""
+        """All entries, ordered by window start, then key bytes."""
         return self._merged(store.all() for store in self._stores)
 
     def _of_key(self, key: Any, first: int, last: int) -> list[tuple[int, Any]]:
@@ -143,7 +143,7 @@ class WindowReader:
 
 
 class SessionReader:
-    """Values by session."""
+    """Values by key and session."""
 
     def __init__(self, name: str, stores: Sequence[Store]) -> None:
         self._stores = _checked(name, stores, SessionStore)
@@ -153,7 +153,7 @@ class SessionReader:
         return chain.from_iterable(store.fetch(key) for store in self._stores)
 
     def find_sessions(self, key: Any, earliest_end: int, latest_start: int) -> Iterator[tuple[Windowed, Any]]:
-        """Sessions of a key that end at or after one time and start at or before another, by end."""
+        """Sessions of a key that end at or after `earliest_end` and start at or before `latest_start`, by end."""
         return chain.from_iterable(store.find_sessions(key, earliest_end, latest_start) for store in self._stores)
 
     def fetch_session(self, key: Any, start: int, end: int) -> Any:
@@ -161,7 +161,7 @@ class SessionReader:
         return next((v for store in self._stores if (v := store.fetch_session(key, start, end)) is not None), None)
 
     def all(self) -> Iterator[tuple[Windowed, Any]]:
-        """Every session, by key bytes."""
+        """All sessions, in the order of key bytes."""
         encode_key = self._stores[0].encode_key
         found = chain.from_iterable(store.all() for store in self._stores)
         return iter(sorted(found, key=lambda entry: (encode_key(entry[0].key), entry[0].window)))

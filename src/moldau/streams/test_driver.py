@@ -1,7 +1,7 @@
-"""Topologies under test: piped input, results at once, no broker and no Spark.
+"""The test driver: runs a topology on piped input, with results at once, without broker and without Spark.
 
-The same tasks that Spark runs are run in memory; `engine="spark"`, or MOLDAU_TEST_ENGINE=spark in the environment, runs
-the same test on Spark instead. Start at `TopologyTestDriver`.
+It runs the same tasks as Spark, but in memory; `engine="spark"`, or MOLDAU_TEST_ENGINE=spark in the environment, runs
+the same test on Spark. Start at `TopologyTestDriver`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class UnknownPartitionError(MoldauError):
 
 
 class Run(Protocol):
-    """A topology at work, as the driver sees it: records in, records out, state to look at."""
+    """A running topology, as the driver uses it: records in, records out, state to inspect."""
 
     def pipe(
         self,
@@ -73,12 +73,12 @@ Engine = Callable[[Topology, TaskSettings, int, int], Run]
 
 
 def in_memory(topology: Topology, settings: TaskSettings, partitions: int, wall_clock_ms: int) -> Run:
-    """The engine that tests want: everything happens at once."""
+    """The default engine of tests: each record is processed at once."""
     return InMemoryRun(topology, settings, partitions=partitions, wall_clock_ms=wall_clock_ms)
 
 
 def on_spark(topology: Topology, settings: TaskSettings, partitions: int, wall_clock_ms: int) -> Run:
-    """The engine that pipelines run on; results appear when they are read."""
+    """The engine that pipelines run on; results are computed when they are read."""
     from moldau.pipeline.spark.spark_run import SparkRun
 
     run: Run = SparkRun(topology, settings, partitions=partitions, wall_clock_ms=wall_clock_ms)
@@ -130,7 +130,7 @@ class TopologyTestDriver(Hinting):
         start_timestamp_ms: int | None = None,
         auto_advance_ms: int = 0,
     ) -> TestInputTopic:
-        """A topic to pipe records into; its time starts with the driver's wall clock."""
+        """A topic to pipe records into; its time starts at `start_timestamp_ms`, by default the driver's wall clock."""
         return TestInputTopic(
             self,
             name,
@@ -157,7 +157,7 @@ class TopologyTestDriver(Hinting):
         headers: Headers = (),
         partition: int | None = None,
     ) -> None:
-        """Process a record given as bytes; without a partition, its key decides."""
+        """Process a record given as bytes; without `partition`, its key determines the partition."""
         if partition is not None and not 0 <= partition < self._partitions:
             raise UnknownPartitionError(
                 f"topic {topic} has partitions 0 to {self._partitions - 1} here, and no partition {partition}; "
@@ -166,18 +166,18 @@ class TopologyTestDriver(Hinting):
         self._run.pipe(topic, key, value, timestamp_ms, headers=headers, partition=partition)
 
     def produced(self, topic: str) -> deque[OutputRecord]:
-        """Records that were written to a topic and not read yet."""
+        """The unread records that were written to a topic."""
         self._collect()
         return self._produced.get(topic) or deque()
 
     def why_empty(self, topic: str) -> str:
-        """What to tell whoever reads a topic that holds nothing: its name may be a slip."""
+        """The error message for reading an empty topic; it lists the known topics, as the name may be a typo."""
         named = {sink.topic for sink in self._topology.sinks if sink.topic is not None} | set(self._produced)
         slip = "" if topic in named else f"; this topology writes to {', '.join(sorted(named)) or 'no topic by name'}"
         return f"topic {topic} holds no record that was not read yet{slip}"
 
     def produced_topic_names(self) -> set[str]:
-        """The topics that anything was written to, read since then or not."""
+        """The topics to which records were written, whether read or not."""
         self._collect()
         return set(self._produced)
 
@@ -188,51 +188,51 @@ class TopologyTestDriver(Hinting):
     # --- time
 
     def advance_wall_clock_time(self, advance: Duration) -> None:
-        """Let time pass (a timedelta, or milliseconds), and call what is scheduled by it."""
+        """Advance the wall clock by a timedelta or milliseconds, and call the punctuators that are due."""
         self._wall_clock_ms += milliseconds(advance, "the advance of the wall clock")
         self._run.advance_wall_clock(self._wall_clock_ms)
 
     @property
     def wall_clock_ms(self) -> int:
-        """The time of day as the topology sees it."""
+        """The wall-clock time of the topology, in ms since 1970."""
         return self._wall_clock_ms
 
     # --- state
 
     def get_all_state_stores(self) -> dict[str, list[Store]]:
-        """Every store by name, one for each partition."""
+        """All stores by name, each a list with one store per partition."""
         return {name: self.get_state_store(name) for name in sorted(self._run.store_names())}
 
     def get_state_store(self, name: str) -> list[Store]:
-        """The stores of a name, one for each partition; one in all where every task has the same rows."""
+        """The stores of this name, one per partition; only one for a global table."""
         stores = self._run.stores(name)
         global_stores = {node.table.store for node in self._topology.nodes if isinstance(node, GlobalTableSource)}
         return stores[:1] if name in global_stores else stores
 
     def get_key_value_store(self, name: str) -> KeyValueReader:
-        """A key-value store over all partitions; of timestamped ones, values only."""
+        """A view of a key-value store over all partitions; values without timestamps."""
         return KeyValueReader(name, self.get_state_store(name))
 
     def get_timestamped_key_value_store(self, name: str) -> TimestampedReader:
-        """The same with timestamps."""
+        """A view of a key-value store over all partitions; values with timestamps."""
         return TimestampedReader(name, self.get_state_store(name))
 
     def get_versioned_key_value_store(self, name: str) -> VersionedReader:
-        """A table with its past, over all partitions."""
+        """A view of a versioned store, with past rows, over all partitions."""
         return VersionedReader(name, self.get_state_store(name))
 
     def get_window_store(self, name: str) -> WindowReader:
-        """A window store over all partitions; of timestamped ones, values only."""
+        """A view of a window store over all partitions; values without timestamps."""
         return WindowReader(name, self.get_state_store(name))
 
     def get_session_store(self, name: str) -> SessionReader:
-        """A session store over all partitions."""
+        """A view of a session store over all partitions."""
         return SessionReader(name, self.get_state_store(name))
 
     # --- end
 
     def close(self) -> None:
-        """End the topology's processors."""
+        """Close the topology's processors."""
         self._run.close()
 
     def __enter__(self) -> Self:

@@ -1,5 +1,5 @@
-"""The Streams DSL: people write what should happen to records, `ir` nodes come out.
+"""The Streams DSL: user code describes what happens to records, and the DSL builds `ir` nodes from it.
 
-Words and meaning are Kafka Streams', in Python spelling. Nothing runs here; the public name is `moldau.streams`. Start
-at `builder.StreamsBuilder`, then `kstream.KStream`.
+Names and semantics are those of Kafka Streams, in Python spelling. Nothing runs here; users import `moldau.streams`.
+Start at `builder.StreamsBuilder`, then `kstream.KStream`.
 """

@@ -1,4 +1,4 @@
-"""A stream that is split into branches, each record going to the first that wants it. Start at `BranchedKStream`."""
+"""A stream split into branches: a record goes to the first whose predicate is true. Start at `BranchedKStream`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["BranchedKStream"]
 
 
 class BranchedKStream(Generic[K, V]):
-    """Branches of a stream; `default_branch` or `no_default_branch` ends them and returns them by name.
+    """The branches of a stream; `default_branch` or `no_default_branch` comes last and returns them by name.
 
-    A branch is called as the split with the branch's own name, or its number, behind it: `split("big-").branch(...,
-    Branched.as_("orders"))` is `big-orders`, and 0 is the default branch.
+    The name of a branch is the name of the split plus the branch's own name or number: `split("big-").branch(...,
+    Branched.as_("orders"))` makes `big-orders`. The default branch has number 0.
     """
 
     def __init__(self, source: KStream[K, V], name: str | None) -> None:
@@ -40,7 +40,7 @@ class BranchedKStream(Generic[K, V]):
     def branch(
         self, predicate: Callable[[K, V], object] | Described, branched: Branched | None = None
     ) -> BranchedKStream[K, V]:
-        """Add a branch of the records for which `predicate` (key, value) is true and was so for none before."""
+        """Add a branch: the records for which `predicate` (key, value) is true and all earlier predicates false."""
         self._check_open()
         function = self._source.with_types(function_of(predicate, "branch", "key", "value"))
         self._predicates.append(function)
@@ -50,7 +50,7 @@ class BranchedKStream(Generic[K, V]):
         return self
 
     def default_branch(self, branched: Branched | None = None) -> dict[str, KStream[K, V]]:
-        """Add a branch of all other records, and return the branches."""
+        """Add a branch for all other records, and return the branches by name."""
         self._check_open()
         self._is_open = False
         self._source.graph.default_branches.add(self._name)
@@ -58,7 +58,7 @@ class BranchedKStream(Generic[K, V]):
         return self._branches
 
     def no_default_branch(self) -> dict[str, KStream[K, V]]:
-        """Drop all other records, and return the branches."""
+        """Drop all other records, and return the branches by name."""
         self._check_open()
         self._is_open = False
         return self._branches

@@ -1,4 +1,4 @@
-"""Where a topology begins: topics become streams and tables, and in the end all of it a `Topology`.
+"""The builder of a topology: it reads topics as streams and tables, and builds a `Topology` from them.
 
 Start at `StreamsBuilder`.
 """
@@ -48,7 +48,15 @@ AnyTableSource = TypeVar("AnyTableSource", TableSource, GlobalTableSource, Globa
 
 
 class StreamsBuilder(Hinting):
-    """Describes one topology, from its topics on."""
+    """Builds one topology from topics, streams and tables.
+
+    Read topics, apply operators to the streams and tables, then call `build`:
+
+        builder = StreamsBuilder()
+        visits = builder.stream("visits", Consumed.with_(Serdes.string(), Serdes.string()))
+        visits.group_by_key().count().to_stream().to("counts", Produced.with_(Serdes.string(), Serdes.long()))
+        topology = builder.build()
+    """
 
     def __init__(self) -> None:
         self._graph = Graph()
@@ -56,9 +64,9 @@ class StreamsBuilder(Hinting):
     def stream(
         self, topics: str | Iterable[str] | re.Pattern[str], consumed: Consumed[K, V] | None = None
     ) -> KStream[K, V]:
-        """Read a topic, several, or all whose name a pattern matches, as one stream.
+        """Read a topic, several topics, or all topics whose name matches a pattern, as one stream.
 
-        Reading the same topic twice is reading it once, with two uses.
+        A second call for the same topics reuses the first source: the topics are read only once.
 
             builder.stream("orders", Consumed.with_(Serdes.string(), Serdes.json()))
             builder.stream(re.compile(r"orders-.*"))
@@ -90,7 +98,7 @@ class StreamsBuilder(Hinting):
     ) -> KTable[K, V]: ...
 
     def table(self, topic: str, consumed: Any = None, materialized: Any = None) -> KTable:
-        """Read a topic as a table: a record replaces the one before of its key, a null value deletes it."""
+        """Read a topic as a table: each record replaces the row of its key, a null value deletes the row."""
         options, table = self._table_options(topic, consumed, materialized)
         serdes = table.key_serde, table.value_serde
         node = self._table_source(TableSource, topic, options, table, serdes=serdes)
@@ -109,7 +117,13 @@ class StreamsBuilder(Hinting):
     ) -> GlobalKTable[K, V]: ...
 
     def global_table(self, topic: str, consumed: Any = None, materialized: Any = None) -> GlobalKTable:
-        """Read a topic as a table of which every task knows every row."""
+        """Read a topic as a table of which every task has all rows.
+
+        A stream can join it by any field, without repartitioning:
+
+            products = builder.global_table("products", Consumed.with_(Serdes.string(), Serdes.json()))
+            orders.join(products, joiner, key_selector=lambda order_id, order: order["product"])
+        """
         if option_of(materialized, Materialized).history_ms is not None:
             raise TopologyError("a global table cannot be versioned", callers_origin())
         options, table = self._table_options(topic, consumed, materialized)
@@ -118,7 +132,7 @@ class StreamsBuilder(Hinting):
         return GlobalKTable(self._graph, node, Part.of(options.key_serde), Part.of(options.value_serde))
 
     def add_state_store(self, store: StoreBuilder) -> StreamsBuilder:
-        """Make a store that processors name to use it; `Stores` builds it. The same builder may be added again."""
+        """Add a store, built with `Stores`, that processors use by its name; the same builder may be added again."""
         if not isinstance(store, StoreBuilder):
             raise TopologyError(f"add_state_store takes what Stores builds, not {store!r}", callers_origin())
         if self._graph.state_stores.get(store.name) is not store.store:
@@ -128,11 +142,11 @@ class StreamsBuilder(Hinting):
     def add_global_store(
         self, store: StoreBuilder, topic: str, consumed: Consumed | None, supplier: Callable[[], Any]
     ) -> StreamsBuilder:
-        """Make a store that every task has whole, filled from a topic by a processor of your own.
+        """Add a store of which every task has all entries, filled from a topic by your own processor.
 
-        `supplier` () returns an object with process(record), and perhaps init(context) and close(): it writes what it
-        gets with context.get_state_store(name), and forwards nothing. All processors of the topology may read the
-        store without naming it.
+        `supplier` () returns a processor with process(record), and optionally init(context) and close(). It writes the
+        records to the store, which it gets with context.get_state_store(name), and forwards nothing. All processors of
+        the topology may read the store without listing its name.
         """
         if not isinstance(store, StoreBuilder):
             raise TopologyError(f"add_global_store takes what Stores builds, not {store!r}", callers_origin())
@@ -152,10 +166,10 @@ class StreamsBuilder(Hinting):
         return self
 
     def build(self, config: Mapping[str, Any] | None = None) -> Topology:
-        """The topology as it was described so far; `config` is the application's, for `topology.optimization`.
+        """The topology described so far; `config` is the application's config, read for `topology.optimization`.
 
-        With a `config` that is the whole application's (it has an `application.id`), an operator without a serde is
-        refused here; otherwise where the settings are known, by `KafkaStreams` or `TopologyTestDriver`.
+        If `config` is the complete config (it has an `application.id`), an operator without a serde is refused here;
+        otherwise `KafkaStreams` or `TopologyTestDriver` refuse it, where the settings are known.
         """
         wanted = optimizations((config or {}).get(SETTING))
         if not self._graph.nodes:
@@ -183,7 +197,7 @@ class StreamsBuilder(Hinting):
         serdes: tuple[Serde, Serde],
         **more: Any,
     ) -> AnyTableSource:
-        """A node that keeps what it reads, which is written with these serdes."""
+        """Add a source node that stores the records it reads; `serdes` are those of the topic's keys and values."""
         source = self._graph.names.suffixed_or_next(options.name, "-source", "KSTREAM-SOURCE-")
         name = self._graph.names.given_or_next(options.name, "KTABLE-SOURCE-")
         node = node_class(
@@ -228,9 +242,9 @@ def _timestamps(options: Consumed) -> PythonFunction | None:
 
 
 def reader_of(node: Source, nodes: Iterable[Node]) -> StreamSource | None:
-    """The stream among these nodes that reads the same topics already.
+    """The stream source among `nodes` that already reads the same topics, or None.
 
-    Raises `TopologyError` where anything else reads one of them, or reads them in another way.
+    Raises `TopologyError` if another kind of source reads one of them, or if a stream reads them with other options.
     """
     for other in nodes:
         if not isinstance(other, Source) or not _overlap(node, other):
@@ -256,7 +270,7 @@ def _overlap(node: Source, other: Source) -> bool:
 
 
 def _check_alike(node: StreamSource, other: StreamSource) -> None:
-    """Refuse to read one topic in two ways."""
+    """Raise `TopologyError` if two sources read the same topic with different options."""
     if set(node.topics) != set(other.topics) or node.topic_pattern != other.topic_pattern:
         raise TopologyError(
             f"{_named(other)} ({other.origin}) and {_named(node)} overlap; read each topic in one place only",

@@ -1,4 +1,4 @@
-"""Several grouped streams folded into one table, each with its own function. Start at `CogroupedKStream`."""
+"""Several grouped streams aggregated into one table, each with its own function. Start at `CogroupedKStream`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AGGREGATE = "COGROUPKSTREAM-AGGREGATE-"
 
 
 class CogroupedKStream(Generic[K, V]):
-    """Grouped streams with the functions that fold them into values of type `V`."""
+    """Several grouped streams, each with the function that adds its records to an aggregate of type `V`."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -37,7 +37,7 @@ class CogroupedKStream(Generic[K, V]):
     def cogroup(
         self, grouped: KGroupedStream[K, VO], aggregator: Callable[[K, VO, V], V] | Described
     ) -> CogroupedKStream[K, V]:
-        """Add a stream: `aggregator` (key, value, aggregate) folds its records."""
+        """Add a stream; `aggregator` (key, value, aggregate) returns the new aggregate for one of its records."""
         if not isinstance(grouped, KGroupedStream) or grouped.graph is not self._graph:
             raise TopologyError("cogroup takes a grouped stream of the same StreamsBuilder", callers_origin())
         self._groups[grouped] = grouped.with_types(function_of(aggregator, "cogroup", "key", "value", "aggregate"))
@@ -49,7 +49,7 @@ class CogroupedKStream(Generic[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[K, V]:
-        """Fold all the streams by key, starting with `initializer` ()."""
+        """Aggregate all the streams by key; `initializer` () returns the first aggregate."""
         return self.fold(initializer, None, materialized, named, windows=None)
 
     @overload
@@ -63,7 +63,7 @@ class CogroupedKStream(Generic[K, V]):
     def windowed_by(
         self, windows: Windows
     ) -> TimeWindowedCogroupedKStream[K, V] | SessionWindowedCogroupedKStream[K, V]:
-        """Fold per key and window."""
+        """Aggregate per key and window."""
         windows = checked_windows(windows)
         if isinstance(windows, SessionWindows):
             return SessionWindowedCogroupedKStream(self, windows)
@@ -78,7 +78,7 @@ class CogroupedKStream(Generic[K, V]):
         *,
         windows: Windows | None,
     ) -> KTable:
-        """The table that the aggregation makes."""
+        """Add the aggregation to the graph and return its table."""
         graph, name = self._graph, name_of(named)
         options = option_of(materialized, Materialized).or_serdes(self._key_serde(), None)
         if windows is not None:
@@ -116,7 +116,7 @@ class CogroupedKStream(Generic[K, V]):
 
 
 class TimeWindowedCogroupedKStream(Generic[K, V]):
-    """Several grouped streams by time window."""
+    """Several grouped streams, to be aggregated by time window."""
 
     def __init__(self, cogrouped: CogroupedKStream[K, V], windows: Windows) -> None:
         self._cogrouped = cogrouped
@@ -128,12 +128,12 @@ class TimeWindowedCogroupedKStream(Generic[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[Windowed[K], V]:
-        """Fold all the streams by key and window, starting with `initializer` ()."""
+        """Aggregate all the streams by key and window; `initializer` () returns the first aggregate."""
         return self._cogrouped.fold(initializer, None, materialized, named, windows=self._windows)
 
 
 class SessionWindowedCogroupedKStream(Generic[K, V]):
-    """Several grouped streams by session."""
+    """Several grouped streams, to be aggregated by session."""
 
     def __init__(self, cogrouped: CogroupedKStream[K, V], windows: SessionWindows) -> None:
         self._cogrouped = cogrouped
@@ -146,5 +146,8 @@ class SessionWindowedCogroupedKStream(Generic[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[Windowed[K], V]:
-        """Fold all the streams by key and session; `session_merger` (key, one, other) joins two that grew together."""
+        """Aggregate all the streams by key and session; `initializer` () returns the first aggregate.
+
+        `session_merger` (key, one, other) merges the aggregates of two sessions when a record connects them.
+        """
         return self._cogrouped.fold(initializer, session_merger, materialized, named, windows=self._windows)

@@ -1,4 +1,4 @@
-"""What counts of grouped streams and tables have in common: their serde, and Kafka Streams' numbering of them."""
+"""Helpers for `count` of grouped streams and tables: the default serde, and Kafka Streams' numbering of stores."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["burn_number_of_count", "counting"]
 
 
 def counting(materialized: Materialized | None) -> Materialized:
-    """How a count is stored: as whole numbers of 8 bytes, unless it says otherwise."""
+    """The options of a count's store, with a serde of 8-byte integers unless they name another."""
     options = option_of(materialized, Materialized)
     return options if options.value_serde is not None else replace(options, value_serde=LongSerde())
 
 
 def burn_number_of_count(graph: Graph, materialized: Materialized | None) -> None:
-    """Kafka Streams' `count` takes one number too many when it is told of a store without a name."""
+    """Consume one store number, as Kafka Streams' `count` does when its `Materialized` has no store name."""
     if materialized is not None and option_of(materialized, Materialized).store_name is None:
         graph.names.store("KSTREAM-AGGREGATE-")

@@ -1,6 +1,7 @@
-"""Functions for expressions: `from moldau.streams import functions as f`. Null in, null out, unless it says otherwise.
+"""Functions for expressions: `from moldau.streams import functions as f`.
 
-What each means is in `ir.expressions.FUNCTIONS`.
+A null argument gives a null result, unless the function's description says otherwise. `ir.expressions.FUNCTIONS`
+defines each function.
 """
 
 from __future__ import annotations
@@ -32,87 +33,87 @@ __all__ = [
 
 
 def when(condition: Any, then: Any, otherwise: Any = None) -> Term:
-    """One of two, by a condition; null counts as false."""
+    """`then` if the condition is true, else `otherwise`; a null condition counts as false."""
     return call("IF", condition, then, otherwise)
 
 
 def coalesce(*arguments: Any) -> Term:
-    """The first that is not null."""
+    """The first argument that is not null."""
     return call("COALESCE", *arguments)
 
 
 def least(*arguments: Any) -> Term:
-    """The smallest, nulls left out."""
+    """The smallest argument; nulls are ignored."""
     return call("LEAST", *arguments)
 
 
 def greatest(*arguments: Any) -> Term:
-    """The largest, nulls left out."""
+    """The largest argument; nulls are ignored."""
     return call("GREATEST", *arguments)
 
 
 def absolute(number: Any) -> Term:
-    """The number without its sign."""
+    """The absolute value of the number."""
     return call("ABS", number)
 
 
 def rounded(number: Any, digits: int = 0) -> Term:
-    """To so many digits behind the point; halves go away from zero."""
+    """The number rounded to `digits` decimal places; halves are rounded away from zero."""
     return call("ROUND", number, digits)
 
 
 def floor(number: Any) -> Term:
-    """The largest whole number that is not above it."""
+    """The number rounded down to a whole number."""
     return call("FLOOR", number)
 
 
 def ceil(number: Any) -> Term:
-    """The smallest whole number that is not below it."""
+    """The number rounded up to a whole number."""
     return call("CEIL", number)
 
 
 def upper(text: Any) -> Term:
-    """The text in capital letters."""
+    """The text in upper case."""
     return call("UPPER", text)
 
 
 def lower(text: Any) -> Term:
-    """The text in small letters."""
+    """The text in lower case."""
     return call("LOWER", text)
 
 
 def trim(text: Any) -> Term:
-    """The text without spaces at its ends."""
+    """The text without leading and trailing spaces."""
     return call("TRIM", text)
 
 
 def length(text: Any) -> Term:
-    """How many characters a text has."""
+    """The number of characters of the text."""
     return call("LENGTH", text)
 
 
 def substring(text: Any, start: Any, size: Any) -> Term:
-    """`size` characters from the one at `start`, the first being 1."""
+    """`size` characters of the text, beginning at position `start`; the first character has position 1."""
     return call("SUBSTRING", text, start, size)
 
 
 def concat(*texts: Any) -> Term:
-    """The texts one after the other."""
+    """The texts concatenated."""
     return call("CONCAT", *texts)
 
 
 def replace(text: Any, old: Any, new: Any) -> Term:
-    """The text with every `old` replaced by `new`; both are plain text, no patterns."""
+    """The text with every `old` replaced by `new`; both are plain text, not patterns."""
     return call("REPLACE", text, old, new)
 
 
 def split(text: Any, separator: Any) -> Term:
-    """The pieces of a text as an array; the separator is plain text, no pattern."""
+    """The parts of the text between separators, as an array; the separator is plain text, not a pattern."""
     return call("SPLIT", text, separator)
 
 
 def struct(**fields: Any) -> Term:
-    """A struct of these fields."""
+    """A struct with these fields: `struct(user=key, likes=value["likes"])`."""
     return call("STRUCT", *(part for name, each in fields.items() for part in (name, each)))
 
 

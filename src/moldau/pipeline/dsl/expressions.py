@@ -1,7 +1,7 @@
-"""Expressions in Python's own operators, for whoever wants the engine to look into a function.
+"""Expressions written with Python's operators, which the engine can analyse and run without Python.
 
-`stream.filter(value["likes"] > 10)` says the same as a lambda but can run inside the engine, without Python. What is
-built here are `ir.expressions`; functions are in `expression_functions`. Start at `key`, `value` and `lit`.
+`stream.filter(value["likes"] > 10)` means the same as a lambda but can run inside the engine. The operators build
+`ir.expressions`; functions are in `expression_functions`. Start at `key`, `value` and `lit`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ __all__ = ["Term", "aggregate", "call", "col", "expression_of", "key", "left", "
 
 
 class Term:
-    """An expression that Python's operators work on; null in, null out."""
+    """An expression that supports Python's operators; as in SQL, an operator with a null operand returns null.
+
+    Write `&`, `|` and `~` for and, or and not, with comparisons in parentheses: `(value["a"] > 1) & (key != "x")`.
+    """
 
     __slots__ = ("expression",)
     __hash__ = None  # type: ignore[assignment]  # == builds an expression, so equal terms cannot be found in a set
@@ -27,7 +30,7 @@ class Term:
         self.expression = expression
 
     def __getitem__(self, item: str | int | Term) -> Term:
-        """A field of a struct by its name, an element of an array by its index from 0."""
+        """A field of a struct by its name, or an element of an array by its index, which starts at 0."""
         if isinstance(item, str):
             return Term(FieldOf(None, self.expression, item))
         return call("ELEMENT", self, item)
@@ -35,28 +38,28 @@ class Term:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Called only for what was not found: a field is no attribute, for it may be called like a method."""
+            """Raise `AttributeError` with a hint: a field is not an attribute, as its name may be that of a method."""
             hint = "" if name.startswith("_") or name in self.__slots__ else f"; a field is reached as [{name!r}]"
             raise AttributeError(f"an expression has no {name}{hint}", name=None, obj=self)
 
     def cast(self, data_type: DataType) -> Term:
-        """The value as another type; text that is no such value becomes null."""
+        """The value converted to another type; null if text cannot be converted."""
         return Term(Cast(data_type, self.expression))
 
     def is_null(self) -> Term:
-        """Whether there is no value."""
+        """Whether the value is null."""
         return call("IS NULL", self)
 
     def is_not_null(self) -> Term:
-        """Whether there is a value."""
+        """Whether the value is not null."""
         return call("IS NOT NULL", self)
 
     def is_in(self, *values: Any) -> Term:
-        """Whether it equals one of these."""
+        """Whether the value equals one of these values."""
         return call("IN", self, *values)
 
     def contains(self, part: Any) -> Term:
-        """Whether a text has this part, or an array this element."""
+        """Whether a text contains this part, or an array this element."""
         return call("CONTAINS", self, part)
 
     def starts_with(self, part: Any) -> Term:
@@ -158,7 +161,7 @@ key = Term(Column(None, "key"))
 value = Term(Column(None, "value"))
 """The value of a record."""
 aggregate = Term(Column(None, "aggregate"))
-"""The aggregate so far, in a reduce or an aggregate."""
+"""The current aggregate, in `reduce` or `aggregate`."""
 left = Term(Column(None, "left"))
 """The left value of a join."""
 right = Term(Column(None, "right"))
@@ -166,22 +169,22 @@ right = Term(Column(None, "right"))
 
 
 def col(name: str) -> Term:
-    """A field of the value, by its name."""
+    """A field of the record's value: `col("likes")` is `value["likes"]`."""
     return value[name]
 
 
 def lit(constant: Any) -> Term:
-    """A constant, where Python would not take a plain one for an expression."""
+    """A constant as an expression, where a plain Python constant would not be accepted as one."""
     return Term(expression_of(constant))
 
 
 def call(function: str, *arguments: Any) -> Term:
-    """A function of `ir.expressions.FUNCTIONS`, arguments being terms or constants."""
+    """A call of a function of `ir.expressions.FUNCTIONS`; the arguments are terms or constants."""
     return Term(Call(None, function, tuple(expression_of(argument) for argument in arguments)))
 
 
 def expression_of(given: Any) -> Expression:
-    """A term, or a constant, tuple or dict of them, as an expression: a pair of key and value, a struct, an array."""
+    """A term or constant as an expression; a tuple becomes a pair (key, value), a dict a struct, a list an array."""
     match given:
         case Term():
             return given.expression

@@ -1,7 +1,7 @@
-"""What people hand to an operator, as a function of a node: a Python callable or an expression.
+"""Conversion of an operator's argument, a Python callable or an expression, to the function of a node.
 
-A callable is asked how many arguments it takes, so that a wrong one is refused where it was written and not at the
-first record. Start at `function_of`.
+The signature of a callable is checked, so that a wrong number of parameters is refused when the topology is described
+and not at the first record. Start at `function_of`.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from moldau.pipeline.ir.type_variables import VR
 __all__ = ["Described", "Given", "WithKey", "callable_of", "function_of", "keyed_function_of", "with_key"]
 
 HAVE_A_KEY = ("map_values", "flat_map_values")
-"""Operators with a variant whose function gets the key too."""
+"""Operators with a variant, ending in `_with_key`, whose function also gets the key."""
 
 Described = Term | tuple[Any, ...] | dict[str, Any]
-"""What an engine can look into: an expression, or a tuple or dict with expressions in it."""
+"""A function that the engine can analyse: an expression, or a tuple or dict with expressions in it."""
 
 Given = Callable[..., Any] | Described
-"""What an operator takes for its function, whatever the types."""
+"""Every form in which an operator accepts its function: a Python callable or an expression."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithKey(Generic[VR]):
-    """A joiner or extractor that wants the key as its first argument."""
+    """A joiner or foreign-key extractor that gets the key as its first argument; made by `with_key`."""
 
     call: Callable[..., VR]
 
 
 def with_key(call: Callable[..., VR]) -> WithKey[VR]:
-    """Let a joiner or a foreign-key extractor have the key as its first argument.
+    """Pass the key as the first argument to a joiner or a foreign-key extractor.
 
     `orders.join(customers, with_key(lambda key, order, customer: ...))`
     """
@@ -46,7 +46,7 @@ def with_key(call: Callable[..., VR]) -> WithKey[VR]:
 
 
 def function_of(given: Given, what: str, *parameters: str) -> Function:
-    """The function of a node that is called with `parameters`; `what` names the operator in a refusal."""
+    """The function of a node that is called with `parameters`; `what` names the operator in error messages."""
     if isinstance(given, WithKey):
         raise TopologyError(f"{what} takes no with_key(...): it calls its function with {_listed(parameters)} anyway")
     if isinstance(given, Term | Expression | tuple | dict):
@@ -62,7 +62,7 @@ def function_of(given: Given, what: str, *parameters: str) -> Function:
 
 
 def keyed_function_of(given: Given | WithKey, what: str, *parameters: str) -> tuple[Function, bool]:
-    """As `function_of` for parameters without the key, and whether the key comes first after all."""
+    """As `function_of` for parameters without the key, and whether the function also gets the key, as the first."""
     if isinstance(given, WithKey):
         return callable_of(given.call, what, "key", *parameters), True
     if isinstance(given, Term | Expression | tuple | dict):
@@ -73,7 +73,7 @@ def keyed_function_of(given: Given | WithKey, what: str, *parameters: str) -> tu
 
 
 def callable_of(given: Any, what: str, *parameters: str) -> PythonFunction:
-    """The function of a node where only a Python callable will do."""
+    """The function of a node where only a Python callable is accepted."""
     origin = _origin_of(given)
     if not callable(given):
         raise TopologyError(f"{what} needs a function of {_listed(parameters)}, not {given!r}", origin)
@@ -96,7 +96,7 @@ def _takes(call: Callable[..., Any], count: int) -> bool:
     try:
         signature = inspect.signature(call)
     except (TypeError, ValueError):
-        return True  # built-ins without a signature: only calling them tells
+        return True  # a built-in without a signature: it can only be checked by calling it
     try:
         signature.bind(*range(count))
     except TypeError:

@@ -1,6 +1,6 @@
-"""The nodes of a topology that is being written, and what is known of the records between them.
+"""The nodes of a topology that is being built, and the serdes and types of the records between them.
 
-`StreamsBuilder` and all streams and tables that come from it share one `Graph`. Start there.
+A `StreamsBuilder` and all its streams and tables share one `Graph`. Start at `Graph`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REPARTITION_SUFFIX = "-repartition"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is known of the keys, or of the values, of a stream or table."""
+    """The serde and the data type of the keys, or of the values, of a stream or table; None where unknown."""
 
     serde: Serde | None = None
     type: DataType | None = None
@@ -38,11 +38,11 @@ class Part:
 
     @classmethod
     def made_by(cls, function: Function) -> Part:
-        """What a function's result is known to be: a type where it is an expression, never a serde."""
+        """The part of a function's result: an expression's type, or nothing for a Python function; never a serde."""
         return cls() if isinstance(function, PythonFunction) else cls(None, function.type)
 
     def or_of(self, serde: Serde | None) -> Part:
-        """The same where nothing else is given."""
+        """The part of `serde`, or this part if `serde` is None."""
         return self if serde is None else Part.of(serde)
 
     def key_serde(self) -> Serde:
@@ -53,20 +53,20 @@ class Part:
 
 
 class Graph:
-    """Nodes in the order of their creation, names, and stores that have one."""
+    """The nodes of a topology in the order of their creation, and the names of its operators and stores."""
 
     def __init__(self) -> None:
         self.names = Names()
         self.nodes: list[Node] = []
         self.state_stores: dict[str, StateStore] = {}
         self.branches: dict[str, list[Function]] = {}
-        """Per `Split` the predicates so far: branches may be added after what follows the first one."""
+        """The predicates per `Split`, by its name: a branch may be added after the operators of an earlier branch."""
         self.default_branches: set[str] = set()
         self._owners: dict[str, Origin] = {}
         self._node_names: set[str] = set()
 
     def add(self, node: AnyNode) -> AnyNode:
-        """Take a node in."""
+        """Add a node and return it; raises `TopologyError` if its name is taken."""
         if node.name in self._node_names:
             way_out = "name one of them with Grouped.as_" if isinstance(node, Repartition) else "choose another"
             raise TopologyError(f"the name {node.name} is taken by another operator; {way_out}", node.origin)
@@ -75,7 +75,7 @@ class Graph:
         return node
 
     def claim_store(self, name: str) -> str:
-        """Reserve the name of a store."""
+        """Reserve the name of a store and return it; raises `TopologyError` if it is taken."""
         if name in self._owners:
             raise TopologyError(
                 f"a store called {name} exists already ({self._owners[name]}); choose another name", callers_origin()
@@ -84,7 +84,7 @@ class Graph:
         return name
 
     def has_store(self, name: str) -> bool:
-        """Whether some operator or `add_state_store` has a store of this name."""
+        """Whether an operator or `add_state_store` has a store of this name."""
         return name in self._owners
 
 
@@ -99,7 +99,7 @@ def repartitioned(
     partitioner: PythonFunction | None = None,
     is_automatic: bool = True,
 ) -> Repartition:
-    """A repartition node after `source`, not yet in the graph: some callers need only the numbers it takes."""
+    """A repartition node after `source`, not yet in the graph: some callers only need to consume its numbers."""
     topic = prefix if prefix.endswith(REPARTITION_SUFFIX) else prefix + REPARTITION_SUFFIX
     generated = (
         graph.names.processor("KSTREAM-SINK-"),

@@ -1,7 +1,7 @@
-"""Streams grouped by key, and folded: count, reduce, aggregate.
+"""Aggregations of streams grouped by key: count, reduce, aggregate.
 
-Grouping itself does nothing; if keys may lie in the wrong partition, each fold first repartitions, as in Kafka Streams.
-`windowed` does the same per window; several grouped streams fold into one table with `cogroup` (`cogrouped`). Start at
+Grouping alone moves no records. If the key may have changed, each aggregation first repartitions them, as in Kafka
+Streams. `windowed` does the same per window; `cogrouped` aggregates several grouped streams into one table. Start at
 `KGroupedStream`.
 """
 
@@ -47,7 +47,7 @@ __all__ = ["KGroupedStream"]
 
 
 class KGroupedStream(Hinting, Generic[K, V]):
-    """Records by key, ready to be folded."""
+    """A stream grouped by key; call `count`, `reduce` or `aggregate` on it, also per window (`windowed_by`)."""
 
     hints: ClassVar[dict[str, str]] = dict.fromkeys(("to", "to_stream", "filter", "map_values", "join"), FOLD_FIRST)
 
@@ -63,7 +63,7 @@ class KGroupedStream(Hinting, Generic[K, V]):
         self._repartition: Repartition | None = None
 
     def count(self, materialized: Materialized | None = None, named: Named | str | None = None) -> KTable[K, int]:
-        """How many records each key has; those with a null value do not count."""
+        """Count the records of each key; records with a null value are not counted."""
         burn_number_of_count(self.graph, materialized)
         return self._fold(Count(), "KSTREAM-AGGREGATE-", counting(materialized), named)
 
@@ -73,9 +73,9 @@ class KGroupedStream(Hinting, Generic[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[K, V]:
-        """Combine the values of each key: `reducer` (aggregate, value) returns the next aggregate.
+        """Combine the values of each key: `reducer` (aggregate, value) returns the new aggregate.
 
-        The first value is the first aggregate, so both are of one type.
+        The first value of a key is its first aggregate, so values and aggregates have the same type.
 
         `readings.group_by_key().reduce(max)`
         """
@@ -89,7 +89,9 @@ class KGroupedStream(Hinting, Generic[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[K, VR]:
-        """Fold the values of each key: `aggregator` (key, value, aggregate), starting with `initializer` ().
+        """Aggregate the values of each key: `aggregator` (key, value, aggregate) returns the new aggregate.
+
+        `initializer` () returns the first aggregate, which may have another type than the values.
 
         `amounts.group_by_key().aggregate(float, lambda key, amount, total: total + amount)`
         """
@@ -97,7 +99,7 @@ class KGroupedStream(Hinting, Generic[K, V]):
         return self._fold(fold, "KSTREAM-AGGREGATE-", option_of(materialized, Materialized), named)
 
     def cogroup(self, aggregator: Callable[[K, V, VR], VR] | Described) -> CogroupedKStream[K, VR]:
-        """Fold this stream together with others: `aggregator` (key, value, aggregate) is for this one.
+        """Aggregate this stream and others into one table; `aggregator` (key, value, aggregate) is for this stream.
 
         `carts.cogroup(add_to_cart).cogroup(orders, place_order).aggregate(dict)`
         """
@@ -112,7 +114,7 @@ class KGroupedStream(Hinting, Generic[K, V]):
     def windowed_by(self, windows: TimeWindows | SlidingWindows | UnlimitedWindows) -> TimeWindowedKStream[K, V]: ...
 
     def windowed_by(self, windows: Windows) -> TimeWindowedKStream[K, V] | SessionWindowedKStream[K, V]:
-        """Fold per key and window.
+        """Aggregate per key and window instead of per key.
 
         `visits.group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(timedelta(minutes=1))).count()`
         """
@@ -122,11 +124,11 @@ class KGroupedStream(Hinting, Generic[K, V]):
         return TimeWindowedKStream(self, windows)
 
     def reducing(self, reducer: Given) -> Reduce:
-        """What `reduce` does, in windows or not."""
+        """The aggregator of `reduce`, with windows or without."""
         return Reduce(self.with_types(function_of(reducer, "reduce", "aggregate", "value")))
 
     def folding(self, initializer: Callable[[], Any], aggregator: Given, merger: Given | None) -> Fold:
-        """What `aggregate` does, in windows or not."""
+        """The aggregator of `aggregate`, with windows or without."""
         return Fold(
             callable_of(initializer, "the initializer of aggregate"),
             self.with_types(function_of(aggregator, "aggregate", "key", "value", "aggregate")),
@@ -134,7 +136,7 @@ class KGroupedStream(Hinting, Generic[K, V]):
         )
 
     def with_types(self, function: Function) -> Function:
-        """A function's types, where it is an expression."""
+        """The function with its types filled in if it is an expression; a Python function is returned unchanged."""
         if isinstance(function, PythonFunction):
             return function
         return with_types(function, {"key": self.keys.type, "value": self.values.type})
@@ -154,7 +156,7 @@ class KGroupedStream(Hinting, Generic[K, V]):
         windows: Windows | None,
         emit: EmitStrategy,
     ) -> KTable:
-        """The table that an aggregation makes; what all methods of grouped streams come to."""
+        """Add an aggregation to the graph and return its table; all methods of grouped streams call this."""
         graph = self.graph
         options = options.or_serdes(self.keys.serde, None)
         if windows is not None:
@@ -177,7 +179,10 @@ class KGroupedStream(Hinting, Generic[K, V]):
         return KTable(graph, node, keys, values, store=store if table.is_queryable else None)
 
     def where_keys_belong(self, store: str) -> Node:
-        """This stream, repartitioned if it must be; a repartition topic that the user named serves several folds."""
+        """This stream's node, repartitioned if its key may have changed.
+
+        Several aggregations share one repartition node if the user has named it.
+        """
         if not self.has_new_keys:
             return self.node
         node = self.repartition_for(store)
@@ -186,6 +191,6 @@ class KGroupedStream(Hinting, Generic[K, V]):
         return self._repartition
 
     def repartition_for(self, store: str) -> Repartition:
-        """A repartitioning of this stream on its way to a store, not yet in the graph."""
+        """A repartition node for this stream, named by the user or after `store`, and not yet in the graph."""
         prefix = self.repartition_name or store
         return repartitioned(self.graph, self.node, prefix, keys=self.keys, values=self.values)

@@ -1,4 +1,4 @@
-"""A table grouped by another key, and folded: each change takes the old row out and puts the new one in."""
+"""Aggregations of a table grouped by another key: each change subtracts the old row and adds the new one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["KGroupedTable"]
 
 
 class KGroupedTable(Generic[K, V]):
-    """Rows by group, ready to be folded."""
+    """A table grouped by another key; call `count`, `reduce` or `aggregate` on it."""
 
     def __init__(self, graph: Graph, node: Node, keys: Part, values: Part, *, name: str | None) -> None:
         self._graph = graph
@@ -31,7 +31,7 @@ class KGroupedTable(Generic[K, V]):
         self._repartition: Repartition | None = None
 
     def count(self, materialized: Materialized | None = None, named: Named | str | None = None) -> KTable[K, int]:
-        """How many rows each group has."""
+        """Count the rows of each group."""
         return self._fold(Count(), "KTABLE-AGGREGATE-", counting(materialized), named)
 
     def reduce(
@@ -41,7 +41,10 @@ class KGroupedTable(Generic[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[K, V]:
-        """Combine the rows of each group: `adder` (aggregate, new value), and `subtractor` (aggregate, old value)."""
+        """Combine the rows of each group with `adder` (aggregate, new value) and `subtractor` (aggregate, old value).
+
+        Each returns the new aggregate.
+        """
         options = option_of(materialized, Materialized).or_serdes(None, self._values.serde)
         reduce = Reduce(
             function_of(adder, "the adder of reduce", "aggregate", "value"),
@@ -57,9 +60,10 @@ class KGroupedTable(Generic[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[K, VR]:
-        """Fold the rows of each group: `adder` and `subtractor` (key, value, aggregate), starting with `initializer`.
+        """Aggregate the rows of each group with `adder` and `subtractor` (key, value, aggregate).
 
-        A row that changes its group is subtracted from the old one and added to the new one.
+        `initializer` () returns the first aggregate. A row that moves to another group is subtracted from the old group
+        and added to the new one.
 
             accounts.group_by(by_branch, grouped).aggregate(int, lambda key, balance, total: total + balance,
                                                             lambda key, balance, total: total - balance)

@@ -1,8 +1,8 @@
-"""A stream of records, and what can be done with it.
+"""A stream of records, and its operators.
 
-Operators that may change the key mark the stream: before records are grouped or joined by key they go to the partition
-of the new one. What is done to one record at a time is in `record_operators`, joins are in `stream_joins`, grouping
-leads to `grouped`. Start at `KStream`.
+Operators that may change the key mark the stream: its records are repartitioned by the new key before they are grouped
+or joined by key. Operators on single records are in `record_operators`, joins in `stream_joins`, aggregations of
+grouped streams in `grouped`. Start at `KStream`.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ GROUP_FIRST = "group the records first, with group_by_key() or group_by(...)"
 
 
 class KStream(RecordOperators[K, V]):
-    """Records of one or more topics, each of them an event of its own.
+    """A stream of records from one or more topics; each record is an independent event.
 
-    To a type checker it is a `KStream[K, V]`, with the types of its serdes and functions.
+    For a type checker it is a `KStream[K, V]`; the types come from its serdes and functions.
     """
 
     hints: ClassVar[dict[str, str]] = {
@@ -54,10 +54,10 @@ class KStream(RecordOperators[K, V]):
         super().__init__(graph, node, keys, values, has_new_keys=has_new_keys)
         self._repartition: Repartition | None = None
 
-    # --- several streams, other partitions -------------------------------------------------------------------
+    # --- merge, split, repartition ---------------------------------------------------------------------------
 
     def merge(self, other: KStream[K, V], named: Named | str | None = None) -> KStream[K, V]:
-        """The records of both streams, as they come."""
+        """The records of both streams as one stream, in the order in which they arrive."""
         self._same_builder(other)
         name = self.graph.names.given_or_next(name_of(named), "KSTREAM-MERGE-")
         node = Merge(name=name, origin=callers_origin(), inputs=(self.node, other.node))
@@ -66,15 +66,15 @@ class KStream(RecordOperators[K, V]):
         return self._then(node, keys, values, has_new_keys=self.has_new_keys or other.has_new_keys)
 
     def split(self, named: Named | str | None = None) -> BranchedKStream[K, V]:
-        """Give each record to the first branch whose predicate holds; `branch` adds one.
+        """Split the stream into branches; each record goes to the first branch whose predicate is true.
 
-        `orders.split("orders-").branch(is_big, Branched.as_("big")).default_branch()` is a dict of two streams, called
+        `orders.split("orders-").branch(is_big, Branched.as_("big")).default_branch()` returns a dict of two streams,
         `orders-big` and `orders-0`.
         """
         return BranchedKStream(self, name_of(named))
 
     def repartition(self, repartitioned_by: Repartitioned | None = None) -> KStream[K, V]:
-        """Send each record to the partition of its key, here and now.
+        """Repartition the stream by key at this point, through an explicit repartition step.
 
         `clicks.select_key(by_user).repartition(Repartitioned.as_("by-user").with_number_of_partitions(8))`
         """
@@ -94,16 +94,16 @@ class KStream(RecordOperators[K, V]):
         return KStream(self.graph, self.graph.add(node), keys, values, has_new_keys=False)
 
     def repartitioned_for_join(self, prefix: str, keys: Part, values: Part) -> KStream[K, V]:
-        """This stream where its keys belong; joining it twice under its own name repartitions it once."""
+        """This stream repartitioned by key; two joins that use the stream's own name share one repartition node."""
         node = repartitioned(self.graph, self.node, prefix, keys=keys, values=values)
         if self._repartition is None or prefix != self.name:
             self._repartition = self.graph.add(node)
         return KStream(self.graph, self._repartition, keys, values, has_new_keys=False)
 
-    # --- out -------------------------------------------------------------------------------------------------
+    # --- output ----------------------------------------------------------------------------------------------
 
     def to(self, topic: str | Callable[[K, V, Any], str], produced: Produced | None = None) -> None:
-        """Write to a topic, or to the one that a function (key, value, record context) names for each record.
+        """Write the records to a topic; a function (key, value, record context) may choose the topic per record.
 
         `counts.to_stream().to("counts", Produced.with_(Serdes.string(), Serdes.long()))`
         """
@@ -124,7 +124,7 @@ class KStream(RecordOperators[K, V]):
         )
 
     def to_table(self, materialized: Materialized | None = None, named: Named | str | None = None) -> KTable[K, V]:
-        """Read the stream as a table: a record replaces the one before of its key, a null value deletes it."""
+        """Convert the stream to a table: each record replaces the row of its key, a null value deletes the row."""
         graph = self.graph
         name = graph.names.given_or_next(name_of(named), "KSTREAM-TOTABLE-")
         options = option_of(materialized, Materialized).or_serdes(self.keys.serde, self.values.serde)
@@ -140,7 +140,7 @@ class KStream(RecordOperators[K, V]):
     # --- by key ----------------------------------------------------------------------------------------------
 
     def group_by_key(self, grouped: Grouped | None = None) -> KGroupedStream[K, V]:
-        """Group records by their key."""
+        """Group records by their key, to count, reduce or aggregate them."""
         options = option_of(grouped, Grouped)
         return KGroupedStream(
             self.graph,
@@ -154,7 +154,7 @@ class KStream(RecordOperators[K, V]):
     def group_by(
         self, selector: Callable[[K, V], KR] | Described, grouped: Grouped | None = None
     ) -> KGroupedStream[KR, V]:
-        """Group records by what `selector` (key, value) returns.
+        """Group records by the new key that `selector` (key, value) returns.
 
         `words.group_by(lambda key, word: word, Grouped.with_(Serdes.string(), Serdes.string())).count()`
         """
@@ -170,10 +170,11 @@ class KStream(RecordOperators[K, V]):
         key_selector: Callable[[K, V], object] | Described | None = None,
         joined: StreamJoined | Joined | Named | str | None = None,
     ) -> KStream[K, VR]:
-        """Join with records of another stream near in time, or with the row of a table, where there is one.
+        """Inner join with a stream, a table or a global table; a record without a match gives no result.
 
-        `joiner` is (left value, right value); `with_key(joiner)` also gets the key. A stream needs `windows`, a global
-        table a `key_selector` (key, value) that finds its key.
+        `joiner` is called with (left value, right value); `with_key(joiner)` also gets the key. A stream needs
+        `windows`, which limit the time difference of two records. A global table needs `key_selector` (key, value),
+        which returns the key of the table's row.
 
             windows = JoinWindows.of_time_difference_and_grace(timedelta(minutes=5), timedelta(seconds=30))
             clicks.join(views, lambda click, view: {**view, **click}, windows)
@@ -191,7 +192,7 @@ class KStream(RecordOperators[K, V]):
         key_selector: Callable[[K, V], object] | Described | None = None,
         joined: StreamJoined | Joined | Named | str | None = None,
     ) -> KStream[K, VR]:
-        """As `join`; a record without a partner is joined with None."""
+        """Like `join`, but a left record without a match is joined with None."""
         join = StreamJoin(kind=JoinKind.LEFT, joiner=joiner, windows=windows, key_selector=key_selector, joined=joined)
         return self._joined(other, join)
 
@@ -203,7 +204,7 @@ class KStream(RecordOperators[K, V]):
         *,
         joined: StreamJoined | Named | str | None = None,
     ) -> KStream[K, VR]:
-        """As `join`; a record of either stream without a partner is joined with None."""
+        """Like `join` of two streams, but a record of either stream without a match is joined with None."""
         return self._joined(other, StreamJoin(kind=JoinKind.OUTER, joiner=joiner, windows=windows, joined=joined))
 
     def _joined(self, other: KStream | KTable | GlobalKTable, join: StreamJoin) -> KStream[K, Any]:
@@ -223,10 +224,10 @@ class KStream(RecordOperators[K, V]):
     # --- processors ------------------------------------------------------------------------------------------
 
     def process(self, supplier: Callable[[], Any], *stores: str, named: Named | str | None = None) -> KStream:
-        """Give records to a processor of your own: `supplier` () returns one per partition.
+        """Process records with your own processor; `supplier` () is called to create one per partition.
 
-        A processor has process(record), and may have init(context) and close(). `stores` names those it uses, made by
-        `add_state_store` or by the supplier's own `stores()`.
+        A processor has process(record), and may have init(context) and close(). `stores` are the names of the stores it
+        uses, created by `add_state_store` or by the supplier's own `stores()`.
 
             class Deduplicating:
                 def init(self, context: ProcessorContext) -> None:
@@ -244,7 +245,7 @@ class KStream(RecordOperators[K, V]):
     def process_values(
         self, supplier: Callable[[], Any], *stores: str, named: Named | str | None = None
     ) -> KStream[K, Any]:
-        """As `process`, for a processor that leaves keys alone; so nothing needs to be repartitioned."""
+        """Like `process`, for a processor that does not change keys, so that no repartitioning is needed."""
         node = self._process(supplier, stores, named, "KSTREAM-PROCESSVALUES-", keeps_key=True)
         return self._then(node, self.keys, Part())
 

@@ -1,8 +1,8 @@
-"""A table, and what can be done with it.
+"""A table, and its operators.
 
-A table is the changes of its rows: a new value replaces the one of its key, a null value deletes it. Operators without
-a store of their own compute rows when they are asked for one; a store with a name can be queried. What is done row by
-row is in `row_operators`, joins by key and by foreign key are in `table_joins`, grouping leads to `grouped_table`.
+A table is a stream of row changes: a new value replaces the row of its key, a null value deletes it. Operators without
+a store of their own compute a row when it is read; a store with a name can be queried. Operators on single rows are in
+`row_operators`, joins by key and by foreign key in `table_joins`, aggregations of grouped tables in `grouped_table`.
 Start at `KTable`.
 """
 
@@ -36,7 +36,7 @@ __all__ = ["GlobalKTable", "KTable"]
 
 
 class GlobalKTable(Generic[K, V]):
-    """A table of which every task knows every row; made to be joined with, by any field."""
+    """A table of which every task has all rows; a stream can join it by any field, without repartitioning."""
 
     def __init__(self, graph: Graph, node: GlobalTableSource, keys: Part, values: Part) -> None:
         self.graph = graph
@@ -46,7 +46,7 @@ class GlobalKTable(Generic[K, V]):
 
     @property
     def queryable_store_name(self) -> str | None:
-        """The store that can be queried for its rows, where it has one."""
+        """The name of the store in which the rows can be queried, or None."""
         return self.node.table.store if self.node.table.is_queryable else None
 
 
@@ -54,9 +54,9 @@ STREAM_FIRST = "make it a stream first, with to_stream()"
 
 
 class KTable(RowOperators[K, V]):
-    """Rows by key, and their changes.
+    """A table: the latest value of each key, updated by a stream of changes.
 
-    To a type checker it is a `KTable[K, V]`, with the types of its serdes and functions.
+    For a type checker it is a `KTable[K, V]`; the types come from its serdes and functions.
     """
 
     hints: ClassVar[dict[str, str]] = {
@@ -69,7 +69,7 @@ class KTable(RowOperators[K, V]):
     }
 
     def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
-        """Hold changes back, until their window has closed or for some time.
+        """Hold changes back until their window closes, or for a time limit, so that fewer updates are emitted.
 
         `per_minute.count().suppress(Suppressed.until_window_closes(BufferConfig.unbounded()))`
         """
@@ -115,7 +115,7 @@ class KTable(RowOperators[K, V]):
     ) -> KStream[KR, V]: ...
 
     def to_stream(self, selector: Given | None = None, named: Named | str | None = None) -> KStream[Any, V]:
-        """The changes as a stream of new values, null where a row was deleted; `selector` (key, value) re-keys it."""
+        """The changes as a stream of new values, null for a deleted row; `selector` (key, value) returns a new key."""
         from moldau.pipeline.dsl.kstream import KStream
 
         name = self.graph.names.given_or_next(name_of(named), "KTABLE-TOSTREAM-")
@@ -123,12 +123,12 @@ class KTable(RowOperators[K, V]):
         stream = KStream[Any, V](self.graph, node, self.keys, self.values, has_new_keys=False)
         return stream if selector is None else stream.select_key(selector)
 
-    # --- by another key --------------------------------------------------------------------------------------
+    # --- grouping --------------------------------------------------------------------------------------------
 
     def group_by(
         self, selector: Callable[[K, V], tuple[KR, VR]] | Described, grouped: Grouped | None = None
     ) -> KGroupedTable[KR, VR]:
-        """Group rows by another key: `selector` (key, value) returns a pair of group and value.
+        """Group rows by another key: `selector` (key, value) returns a pair (new key, new value).
 
         `users.group_by(lambda user, city: (city, user), Grouped.with_(Serdes.string(), Serdes.string())).count()`
         """
@@ -155,7 +155,12 @@ class KTable(RowOperators[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[K, VR]:
-        """Rows with one key in both tables: `joiner` (left value, right value); `with_key(joiner)` gets the key too."""
+        """Inner join of two tables by key: a key needs a row in both.
+
+        `joiner` is called with (left value, right value); `with_key(joiner)` also gets the key.
+
+        `users.join(addresses, lambda user, address: {**user, "city": address["city"]})`
+        """
         return join_tables(self, other, joiner, JoinKind.INNER, materialized=materialized, name=name_of(named))
 
     def left_join(
@@ -165,7 +170,7 @@ class KTable(RowOperators[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[K, VR]:
-        """As `join`; a row of this table without a partner is joined with None."""
+        """Like `join`, but a row of this table without a match is joined with None."""
         return join_tables(self, other, joiner, JoinKind.LEFT, materialized=materialized, name=name_of(named))
 
     def outer_join(
@@ -175,7 +180,7 @@ class KTable(RowOperators[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[K, VR]:
-        """As `join`; a row of either table without a partner is joined with None."""
+        """Like `join`, but a row of either table without a match is joined with None."""
         return join_tables(self, other, joiner, JoinKind.OUTER, materialized=materialized, name=name_of(named))
 
     def foreign_key_join(
@@ -186,9 +191,9 @@ class KTable(RowOperators[K, V]):
         table_joined: TableJoined | None = None,
         materialized: Materialized | None = None,
     ) -> KTable[K, VR]:
-        """Each row with the row of `other` whose key `extractor` (value) finds in it, where there is one.
+        """Inner join by a foreign key: `extractor` (value) returns the key of the row in `other`.
 
-        Many rows may find the same; a change of the other row changes them all.
+        Many rows may refer to the same row of `other`; a change of that row updates all their results.
 
         `orders.foreign_key_join(customers, lambda order: order["customer"], lambda order, customer: ...)`
         """
@@ -204,7 +209,7 @@ class KTable(RowOperators[K, V]):
         table_joined: TableJoined | None = None,
         materialized: Materialized | None = None,
     ) -> KTable[K, VR]:
-        """As `foreign_key_join`; a row that finds none is joined with None."""
+        """Like `foreign_key_join`, but a row without a match in `other` is joined with None."""
         return join_on_foreign_key(
             self, other, extractor, joiner, kind=JoinKind.LEFT, table_joined=table_joined, materialized=materialized
         )

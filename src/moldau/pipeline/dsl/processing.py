@@ -1,4 +1,4 @@
-"""What makes a user's processors, and which stores they get."""
+"""The suppliers of user-defined processors, and the stores that these processors use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["stores_of", "supplier_of"]
 
 
 def supplier_of(given: Any, what: str, method: str) -> PythonFunction:
-    """What makes the processors of an operator, each with a method of this name."""
+    """The supplier of an operator's processors; refuses an instance, and a class without the method `method`."""
     if not callable(given) and hasattr(given, method):
         name = type(given).__name__
         raise TopologyError(
@@ -32,7 +32,7 @@ def supplier_of(given: Any, what: str, method: str) -> PythonFunction:
 
 
 def stores_of(graph: Graph, supplier: Any, names: tuple[str, ...]) -> tuple[tuple[StateStore, ...], tuple[str, ...]]:
-    """The stores made for processors, and the names of those that other operators own."""
+    """The state stores that a processor uses, and the names of the stores it uses that other operators own."""
     owned: dict[str, StateStore] = {}
     for builder in _own_stores(supplier):
         if builder.name not in graph.state_stores:

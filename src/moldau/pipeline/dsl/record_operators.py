@@ -1,8 +1,8 @@
-"""What can be done with the records of a stream one at a time: filters, maps, and looking at them.
+"""The operators of a stream that handle one record at a time: filter, map, select_key, peek, for_each, print.
 
-Wherever a function is taken, an expression will do (`expressions`). A function gets key and value, unless its operator
-changes values only, where it gets the value (and the variant ending in `_with_key` gives it both). Start at
-`RecordOperators`, which every `KStream` is.
+An expression (`expressions`) can replace a function, except in `peek` and `for_each`. A function is called with key and
+value; that of an operator which only changes values gets the value, and in the variant ending in `_with_key` both.
+Start at `RecordOperators`, the base class of `KStream`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class StreamBase(Hinting, Generic[K, V]):
-    """A node of a graph, and what is known of the records that come out of it."""
+    """A node of a graph, with the serdes and types of the records that it emits."""
 
     def __init__(self, graph: Graph, node: Node, keys: Part, values: Part, *, has_new_keys: bool) -> None:
         self.graph = graph
@@ -38,7 +38,7 @@ class StreamBase(Hinting, Generic[K, V]):
         self.keys = keys
         self.values = values
         self.has_new_keys = has_new_keys
-        """Whether records may lie in another partition than the one of their key."""
+        """Whether the key may have changed, so that records may not be in the partition of their key."""
 
     @property
     def name(self) -> str:
@@ -46,20 +46,20 @@ class StreamBase(Hinting, Generic[K, V]):
         return self.node.name
 
     def with_types(self, function: Function) -> Function:
-        """A function's types, where it is an expression, from what is known of keys and values."""
+        """The function with its types filled in if it is an expression, from the types of keys and values."""
         if isinstance(function, PythonFunction):
             return function
         return with_types(function, {"key": self.keys.type, "value": self.values.type})
 
     def branch_of(self, node: Node) -> KStream[K, V]:
-        """The stream of a node that passes records of this one on as they are."""
+        """The stream of a node that forwards records of this one unchanged."""
         return _stream(self.graph, node, self.keys, self.values, has_new_keys=self.has_new_keys)
 
     def _function(self, given: Given, what: str, *parameters: str) -> Function:
         return self.with_types(function_of(given, what, *parameters))
 
     def _then(self, node: Node, keys: Part, values: Part, *, has_new_keys: bool = False) -> KStream:
-        """The stream of a node that follows this one's; new keys stay new until records are repartitioned."""
+        """Add a node after this one and return its stream; `has_new_keys` stays true until a repartitioning."""
         self.graph.add(node)
         return _stream(self.graph, node, keys, values, has_new_keys=self.has_new_keys or has_new_keys)
 
@@ -71,7 +71,7 @@ def _stream(graph: Graph, node: Node, keys: Part, values: Part, *, has_new_keys:
 
 
 class RecordOperators(StreamBase[K, V]):
-    """The operators of a stream that know of no other record."""
+    """The operators of a stream that handle one record at a time, without state."""
 
     def filter(
         self, predicate: Callable[[K, V], object] | Described, named: Named | str | None = None
@@ -100,9 +100,9 @@ class RecordOperators(StreamBase[K, V]):
     def map(
         self, mapper: Callable[[K, V], tuple[KR, VR]] | Described, named: Named | str | None = None
     ) -> KStream[KR, VR]:
-        """Replace key and value by what `mapper` (key, value) returns, a pair of both.
+        """Replace key and value by the pair (new key, new value) that `mapper` (key, value) returns.
 
-        If the key stays, `map_values` says so and saves a repartitioning.
+        If the key does not change, use `map_values`: it avoids a repartitioning before a later grouping or join.
 
         `orders.map(lambda order_id, order: (order["customer"], order["total"]))`
         """
@@ -113,13 +113,16 @@ class RecordOperators(StreamBase[K, V]):
         return self._then(node, keys, values, has_new_keys=True)
 
     def map_values(self, mapper: Callable[[V], VR] | Described, named: Named | str | None = None) -> KStream[K, VR]:
-        """Replace the value by what `mapper` (value) returns; an expression may read the key as well."""
+        """Replace the value by the result of `mapper` (value); an expression may also read the key.
+
+        `orders.map_values(lambda order: order["total"])`, or as an expression, `orders.map_values(value["total"])`
+        """
         return self._mapped(mapper, named, ("value",))
 
     def map_values_with_key(
         self, mapper: Callable[[K, V], VR] | Described, named: Named | str | None = None
     ) -> KStream[K, VR]:
-        """Replace the value by what `mapper` (key, value) returns."""
+        """Replace the value by the result of `mapper` (key, value)."""
         return self._mapped(mapper, named, ("key", "value"))
 
     def _mapped(self, mapper: Given, named: Named | str | None, parameters: tuple[str, ...]) -> KStream[K, Any]:
@@ -131,7 +134,10 @@ class RecordOperators(StreamBase[K, V]):
     def flat_map(
         self, mapper: Callable[[K, V], Iterable[tuple[KR, VR]]] | Described, named: Named | str | None = None
     ) -> KStream[KR, VR]:
-        """Replace each record by any number: `mapper` (key, value) returns pairs of key and value."""
+        """Replace each record by zero or more records: `mapper` (key, value) returns pairs (new key, new value).
+
+        `orders.flat_map(lambda order_id, order: [(item["product"], item) for item in order["items"]])`
+        """
         function = self._function(mapper, "flat_map", "key", "value")
         name = self.graph.names.given_or_next(name_of(named), "KSTREAM-FLATMAP-")
         node = FlatMap(name=name, origin=callers_origin(), input=self.node, mapper=function)
@@ -140,7 +146,7 @@ class RecordOperators(StreamBase[K, V]):
     def flat_map_values(
         self, mapper: Callable[[V], Iterable[VR]] | Described, named: Named | str | None = None
     ) -> KStream[K, VR]:
-        """Replace each record by one for each value that `mapper` (value) returns.
+        """Replace each record by one record per value that `mapper` (value) returns; the key stays the same.
 
         `lines.flat_map_values(str.split)`
         """
@@ -149,7 +155,7 @@ class RecordOperators(StreamBase[K, V]):
     def flat_map_values_with_key(
         self, mapper: Callable[[K, V], Iterable[VR]] | Described, named: Named | str | None = None
     ) -> KStream[K, VR]:
-        """Replace each record by one for each value that `mapper` (key, value) returns."""
+        """Replace each record by one record per value that `mapper` (key, value) returns; the key stays the same."""
         return self._flat_mapped(mapper, named, ("key", "value"))
 
     def _flat_mapped(self, mapper: Given, named: Named | str | None, parameters: tuple[str, ...]) -> KStream[K, Any]:
@@ -162,7 +168,10 @@ class RecordOperators(StreamBase[K, V]):
     def select_key(
         self, selector: Callable[[K, V], KR] | Described, named: Named | str | None = None
     ) -> KStream[KR, V]:
-        """Replace the key by what `selector` (key, value) returns."""
+        """Replace the key by the result of `selector` (key, value); a later grouping or join by key repartitions.
+
+        `clicks.select_key(lambda session, click: click["user"])`
+        """
         return self._selected(selector, "select_key", name_of(named))
 
     def _selected(self, selector: Given, what: str, name: str | None) -> KStream[Any, V]:
@@ -172,9 +181,9 @@ class RecordOperators(StreamBase[K, V]):
         return self._then(node, Part.made_by(function), self.values, has_new_keys=True)
 
     def peek(self, action: Callable[[K, V], object], named: Named | str | None = None) -> KStream[K, V]:
-        """Call `action` (key, value) for each record and pass the record on.
+        """Call `action` (key, value) for each record, for example to log it, and forward the record unchanged.
 
-        A record may be seen again after a failure, whatever the processing guarantee.
+        After a failure `action` may be called again for the same record, whatever the processing guarantee.
         """
         name = self.graph.names.given_or_next(name_of(named), "KSTREAM-PEEK-")
         function = callable_of(action, "peek", "key", "value")
@@ -182,11 +191,11 @@ class RecordOperators(StreamBase[K, V]):
         return self._then(node, self.keys, self.values)
 
     def for_each(self, action: Callable[[K, V], object], named: Named | str | None = None) -> None:
-        """Call `action` (key, value) for each record, and be done with it."""
+        """Call `action` (key, value) for each record; nothing follows this operator."""
         self._end(callable_of(action, "for_each", "key", "value"), name_of(named), "KSTREAM-FOREACH-")
 
     def print(self, label: str | None = None, named: Named | str | None = None) -> None:
-        """Write each record to standard output, of whichever process it is in."""
+        """Write each record to the standard output of the process that handles it."""
         shown = self.name if label is None else label
 
         def write(key: Any, value: Any) -> None:

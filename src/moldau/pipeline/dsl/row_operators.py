@@ -1,6 +1,6 @@
-"""What can be done with the rows of a table one at a time: filters, and other values.
+"""The operators of a table that handle one row at a time: filter, map_values, transform_values.
 
-A table without a store of its own is computed when it is read. Start at `RowOperators`, which every `KTable` is.
+A table without a store of its own is computed when it is read. Start at `RowOperators`, the base class of `KTable`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["RowOperators"]
 
 
 class RowOperators(Hinting, Generic[K, V]):
-    """A node of a graph that gives a table, and the operators that know of no other row."""
+    """A node of a graph that emits a table, and the operators that handle one row at a time."""
 
     def __init__(self, graph: Graph, node: Node, keys: Part, values: Part, *, store: str | None) -> None:
         self.graph = graph
@@ -44,7 +44,7 @@ class RowOperators(Hinting, Generic[K, V]):
 
     @property
     def queryable_store_name(self) -> str | None:
-        """The store that can be queried for its rows, where it has one."""
+        """The name of the store in which the rows can be queried, or None."""
         return self._store
 
     def filter(
@@ -53,7 +53,7 @@ class RowOperators(Hinting, Generic[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[K, V]:
-        """Keep the rows for which `predicate` (key, value) is true; a row that stops being so is deleted.
+        """Keep the rows for which `predicate` (key, value) is true; a row for which it becomes false is deleted.
 
         `accounts.filter(lambda owner, balance: balance < 0, Materialized.as_("overdrawn"))`
         """
@@ -65,7 +65,7 @@ class RowOperators(Hinting, Generic[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[K, V]:
-        """Drop the rows for which `predicate` (key, value) is true."""
+        """Drop the rows for which `predicate` (key, value) is true; the opposite of `filter`."""
         return self._filtered(predicate, materialized, named, is_negated=True)
 
     def _filtered(
@@ -91,7 +91,7 @@ class RowOperators(Hinting, Generic[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[K, VR]:
-        """Replace each row's value by what `mapper` (value) returns; an expression may read the key as well."""
+        """Replace each row's value by the result of `mapper` (value); an expression may also read the key."""
         return self._mapped(mapper, ("value",), materialized, named)
 
     def map_values_with_key(
@@ -100,7 +100,7 @@ class RowOperators(Hinting, Generic[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[K, VR]:
-        """Replace each row's value by what `mapper` (key, value) returns."""
+        """Replace each row's value by the result of `mapper` (key, value)."""
         return self._mapped(mapper, ("key", "value"), materialized, named)
 
     def _mapped(
@@ -129,9 +129,9 @@ class RowOperators(Hinting, Generic[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[K, Any]:
-        """Replace each row's value with a transformer of your own: `supplier` () returns one per partition.
+        """Replace each row's value with your own transformer; `supplier` () is called to create one per partition.
 
-        A transformer has transform(key, value), and may have init(context) and close().
+        A transformer has transform(key, value), which returns the new value, and may have init(context) and close().
         """
         owned, connected = stores_of(self.graph, supplier, stores)
         table = self._stored(materialized, Part(), burn=None)
@@ -153,7 +153,7 @@ class RowOperators(Hinting, Generic[K, V]):
         return with_types(function, {"key": self.keys.type, "value": self.values.type})
 
     def _stored(self, materialized: Materialized | None, values: Part, *, burn: str | None) -> Materialization | None:
-        """The store that was asked for; without a name there is none, though a number may go."""
+        """The requested store; None if it has no name, but then `burn` consumes a number, as in Kafka Streams."""
         if materialized is None:
             return None
         options = option_of(materialized, Materialized)
@@ -176,5 +176,5 @@ class RowOperators(Hinting, Generic[K, V]):
 
 
 def _forgets_history(materialized: Materialized | None) -> bool:
-    """Whether a table was asked to be another kind than a versioned one before it, be it kept under a name or not."""
+    """Whether the table was given a `Materialized` that is not versioned, with a store name or without."""
     return materialized is not None and materialized.history_ms is None

@@ -1,4 +1,4 @@
-"""Serdes by Kafka's names: `Serdes.string()`, `Serdes.long()`. They are the classes of `moldau.serdes`; use either."""
+"""Serdes by Kafka's names, such as `Serdes.string()`; they return the classes of `moldau.serdes`. Use either."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["Serdes"]
 
 
 class Serdes(Hinting):
-    """The serdes that come with the library."""
+    """The built-in serdes, each by its name in Kafka Streams."""
 
     hints: ClassVar[dict[str, str]] = dict.fromkeys(("byte_array", "byte_buffer"), "use bytes()")
 
@@ -44,52 +44,52 @@ class Serdes(Hinting):
 
     @staticmethod
     def bytes() -> BytesSerde:
-        """Bytes as they are."""
+        """Bytes, unchanged."""
         return BytesSerde()
 
     @staticmethod
     def short() -> ShortSerde:
-        """Whole numbers of 2 bytes."""
+        """2-byte integers."""
         return ShortSerde()
 
     @staticmethod
     def integer() -> IntegerSerde:
-        """Whole numbers of 4 bytes."""
+        """4-byte integers."""
         return IntegerSerde()
 
     @staticmethod
     def long() -> LongSerde:
-        """Whole numbers of 8 bytes."""
+        """8-byte integers."""
         return LongSerde()
 
     @staticmethod
     def float() -> FloatSerde:
-        """Numbers of 4 bytes."""
+        """4-byte floating-point numbers."""
         return FloatSerde()
 
     @staticmethod
     def double() -> DoubleSerde:
-        """Numbers of 8 bytes, what Python calls a float."""
+        """8-byte floating-point numbers, the same as Python's float."""
         return DoubleSerde()
 
     @staticmethod
     def boolean() -> BooleanSerde:
-        """One byte, 1 or 0."""
+        """Booleans as one byte, 1 or 0."""
         return BooleanSerde()
 
     @staticmethod
     def uuid() -> UuidSerde:
-        """UUIDs as their 36 characters."""
+        """UUIDs as text of 36 characters."""
         return UuidSerde()
 
     @staticmethod
     def void() -> VoidSerde:
-        """Nothing but nulls."""
+        """Null only: any other value is an error."""
         return VoidSerde()
 
     @staticmethod
     def json(data_type: DataType | None = None) -> JsonSerde:
-        """JSON in UTF-8; the type of the documents lets expressions over them run inside the engine.
+        """JSON in UTF-8; with `data_type`, the type of the documents, expressions on them can run inside the engine.
 
         `Serdes.json(types.Struct((("text", types.Primitive.STRING), ("likes", types.Primitive.BIGINT))))`
         """
@@ -99,7 +99,7 @@ class Serdes(Hinting):
     def serde_from(
         serializer: Callable[[V], builtins.bytes], deserializer: Callable[[builtins.bytes], V]
     ) -> FunctionSerde[V]:
-        """What two functions write and read: (value) -> bytes, and (bytes) -> value.
+        """A serde made of two functions: (value) -> bytes, and (bytes) -> value.
 
         `Serdes.serde_from(lambda point: f"{point.x},{point.y}".encode(), Point.parsed)`
         """
@@ -110,15 +110,15 @@ class Serdes(Hinting):
 
     @staticmethod
     def list(inner: Serde[V]) -> ListSerde[V]:
-        """Lists of what `inner` writes."""
+        """Lists whose elements are written by `inner`."""
         return ListSerde(inner)
 
     @staticmethod
     def time_windowed(inner: Serde[K], window_size: Duration) -> TimeWindowedSerde[K]:
-        """Keys of a table with time windows; the size finds the end of a window again."""
+        """Keys of a table with time windows; only a window's start is written, so the size is needed to get its end."""
         return TimeWindowedSerde(inner, milliseconds(window_size, "the size of a window", at_least=1))
 
     @staticmethod
     def session_windowed(inner: Serde[K]) -> SessionWindowedSerde[K]:
-        """Keys of a table with sessions."""
+        """Keys of a table with session windows."""
         return SessionWindowedSerde(inner)

@@ -1,6 +1,6 @@
 """The joins of a stream: with another stream, with a table, with a global table.
 
-`KStream.join` and its siblings choose between them. Start at `join_streams`.
+`KStream.join`, `left_join` and `outer_join` call them. Start at `join_streams`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["StreamJoin", "join_global_table", "join_streams", "join_table", "typ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamJoin:
-    """A join as it was asked for; which of it makes sense depends on what the other side is."""
+    """The arguments of a join call; which of them are allowed depends on the type of the other side."""
 
     kind: JoinKind
     joiner: Given | WithKey
@@ -51,7 +51,7 @@ class StreamJoin:
         return METHOD[self.kind]
 
     def options(self, wanted: type[Options], what: str) -> Options:
-        """The options in the form that fits this join; a plain name is one of them."""
+        """The options of this join as `wanted`; a plain name, or `Named`, becomes options with this name."""
         match self.joined:
             case None:
                 return wanted()
@@ -67,7 +67,7 @@ class StreamJoin:
                 )
 
     def without_windows(self, what: str) -> None:
-        """Refuse windows, and a join that would have to know when a row is missing for good."""
+        """Raise `TopologyError` for windows and for an outer join, which joins with a table do not support."""
         if self.windows is not None:
             raise TopologyError(f"the join of {what} has no windows", callers_origin())
         if self.kind is JoinKind.OUTER:
@@ -78,7 +78,7 @@ METHOD = {JoinKind.INNER: "join", JoinKind.LEFT: "left_join", JoinKind.OUTER: "o
 
 
 def join_streams(left: KStream, right: KStream, join: StreamJoin) -> KStream:
-    """Pairs of records with one key that are near in time."""
+    """Join two streams: pairs of records with the same key whose timestamps are within the join window."""
     if not isinstance(join.windows, JoinWindows):
         raise TopologyError(
             f"{join.method} of two streams needs JoinWindows, such as "
@@ -135,7 +135,7 @@ def _stream_join_node(
 
 @dataclass(frozen=True, slots=True)
 class _StreamJoinNames:
-    """What Kafka Streams calls the five processors of a stream-stream join, and its stores."""
+    """The names that Kafka Streams gives the five processors of a stream-stream join, and its stores."""
 
     parts: tuple[str, ...]
     left_store: str
@@ -165,7 +165,7 @@ class _StreamJoinNames:
 
 
 def join_table(stream: KStream, table: KTable, join: StreamJoin) -> KStream:
-    """Each record of the stream with the row that its key has at that moment."""
+    """Join each record of the stream with the row that its key has in the table at that time."""
     join.without_windows("a stream and a table")
     options = join.options(Joined, "a stream and a table")
     _same_graph(stream, table)
@@ -199,7 +199,7 @@ def join_table(stream: KStream, table: KTable, join: StreamJoin) -> KStream:
 
 
 def join_global_table(stream: KStream, table: GlobalKTable, join: StreamJoin) -> KStream:
-    """Each record of the stream with the row of the key that the join's selector finds in it."""
+    """Join each record of the stream with the global table's row whose key `join.key_selector` returns."""
     join.without_windows("a stream and a global table")
     options = join.options(Joined, "a stream and a global table")
     if join.key_selector is None:
@@ -226,7 +226,7 @@ def join_global_table(stream: KStream, table: GlobalKTable, join: StreamJoin) ->
 
 
 def typed_joiner(joiner: Given | WithKey, what: str, keys: Part, left: Part, right: Part) -> tuple[Function, bool]:
-    """The function of a join, and whether it gets the key."""
+    """The joiner as a node's function with its types, and whether it also gets the key."""
     function, has_key = keyed_function_of(joiner, what, "left", "right")
     if isinstance(function, PythonFunction):
         return function, has_key

@@ -1,4 +1,4 @@
-"""The joins of a table: with another by their common key, or by a key found in its rows.
+"""The joins of a table with another table: by key, or by a foreign key in its rows.
 
 `KTable` has the methods. Start at `join_tables`.
 """
@@ -37,7 +37,7 @@ def join_tables(
     materialized: Materialized | None,
     name: str | None,
 ) -> KTable:
-    """Rows of two tables with one key."""
+    """Join the rows of two tables that have the same key."""
     _check_other(left, right, METHOD[kind])
     graph = left.graph
     function, has_key = typed_joiner(joiner, METHOD[kind], left.keys, left.values, right.values)
@@ -72,7 +72,7 @@ def join_on_foreign_key(
     table_joined: TableJoined | None,
     materialized: Materialized | None,
 ) -> KTable:
-    """Rows of the left table with the right row whose key they hold."""
+    """Join each row of the left table with the row of the right table whose key it contains."""
     what = "foreign_key_join" if kind is JoinKind.INNER else "foreign_key_left_join"
     _check_other(left, right, what)
     graph, joined = left.graph, option_of(table_joined, TableJoined)
@@ -111,7 +111,7 @@ _PARTS = ("send", "subscription sink", "subscription source", "receive", "lookup
 
 
 def _foreign_key_names(left: KTable, name: str | None) -> dict[str, str]:
-    """The names of all that a foreign-key join is made of, in the order in which Kafka Streams numbers them."""
+    """The names of all parts of a foreign-key join, in the order in which Kafka Streams numbers them."""
     order = (
         ("registration", "-subscription-registration", f"{FOREIGN_KEY}SUBSCRIPTION-REGISTRATION-"),
         ("send", "-subscription-registration-processor", f"{FOREIGN_KEY}SUBSCRIPTION-REGISTRATION-"),
@@ -131,7 +131,7 @@ def _foreign_key_names(left: KTable, name: str | None) -> dict[str, str]:
 
 
 def _written(table: KTable, store: str) -> Materialization:
-    """How a table's keys and values are written where they travel."""
+    """The serdes of a table's keys and values when they are sent to another partition."""
     return Materialization(
         store=store, key_serde=table.keys.key_serde(), value_serde=table.values.value_serde(), is_caching=False
     )

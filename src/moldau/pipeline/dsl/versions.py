@@ -1,4 +1,4 @@
-"""Versioned tables know what their rows were; some operators need that, others cannot have it."""
+"""Checks for versioned tables, which keep the history of their rows: some operators need it, others refuse it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["check_history", "is_versioned"]
 
 
 def is_versioned(node: Node) -> bool:
-    """Whether the rows of this table, or of all the tables it is computed from, are kept with their history."""
+    """Whether this table, or every table it is computed from, keeps the history of its rows."""
     return all(history is not None for _, history in _histories(node))
 
 
 def check_history(node: Node, grace_ms: int) -> None:
-    """Refuse a join with grace on a table that does not know its rows of so long ago."""
+    """Raise `TopologyError` for a join with grace if the table keeps no history, or less than the grace period."""
     for name, history_ms in _histories(node):
         if history_ms is None:
             raise TopologyError(

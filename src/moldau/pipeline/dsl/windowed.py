@@ -1,4 +1,4 @@
-"""Grouped streams in windows, folded: count, reduce, aggregate per key and window.
+"""Windowed aggregations of grouped streams: count, reduce and aggregate per key and window.
 
 Made by `KGroupedStream.windowed_by`. Start at `TimeWindowedKStream`.
 """
@@ -31,7 +31,7 @@ __all__ = ["SessionWindowedKStream", "TimeWindowedKStream", "checked_windows", "
 
 
 class _Windowed(Hinting, Generic[K, V]):
-    """What time windows and sessions have in common."""
+    """Common base class of streams grouped by time window and by session."""
 
     hints: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("to", "to_stream", "filter", "map_values", "join"), FOLD_FIRST),
@@ -46,7 +46,7 @@ class _Windowed(Hinting, Generic[K, V]):
     def count(
         self, materialized: Materialized | None = None, named: Named | str | None = None
     ) -> KTable[Windowed[K], int]:
-        """How many records each key has in each window; those with a null value do not count."""
+        """Count the records of each key in each window; records with a null value are not counted."""
         if not isinstance(self._windows, SlidingWindows):
             burn_number_of_count(self._grouped.graph, materialized)
         return self._fold(Count(), "KSTREAM-AGGREGATE-", counting(materialized), named)
@@ -57,7 +57,7 @@ class _Windowed(Hinting, Generic[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[Windowed[K], V]:
-        """Combine the values of each key and window: `reducer` (aggregate, value) returns the next aggregate."""
+        """Combine the values of each key and window: `reducer` (aggregate, value) returns the new aggregate."""
         options = option_of(materialized, Materialized).or_serdes(None, self._grouped.values.serde)
         return self._fold(self._grouped.reducing(reducer), "KSTREAM-REDUCE-", options, named)
 
@@ -68,7 +68,7 @@ class _Windowed(Hinting, Generic[K, V]):
 
 
 class TimeWindowedKStream(_Windowed[K, V]):
-    """Records by key and time window, ready to be folded."""
+    """A stream grouped by key and time window; call `count`, `reduce` or `aggregate` on it."""
 
     def __init__(
         self, grouped: KGroupedStream[K, V], windows: Windows, emit: EmitStrategy = EmitStrategy.ON_UPDATE
@@ -76,7 +76,7 @@ class TimeWindowedKStream(_Windowed[K, V]):
         super().__init__(grouped, windows, emit)
 
     def emit_strategy(self, emit: EmitStrategy) -> TimeWindowedKStream[K, V]:
-        """Tell every update of a window, or only its final result when it closes.
+        """Choose whether to emit every update of a window, or only its final result when it closes.
 
         `per_minute.emit_strategy(EmitStrategy.ON_WINDOW_CLOSE).count()`
         """
@@ -91,13 +91,16 @@ class TimeWindowedKStream(_Windowed[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[Windowed[K], VR]:
-        """Fold each key's values per window: `aggregator` (key, value, aggregate), starting with `initializer` ()."""
+        """Aggregate the values of each key and window.
+
+        `initializer` () returns the first aggregate; `aggregator` (key, value, aggregate) returns the new one.
+        """
         fold = self._grouped.folding(initializer, aggregator, None)
         return self._fold(fold, "KSTREAM-AGGREGATE-", option_of(materialized, Materialized), named)
 
 
 class SessionWindowedKStream(_Windowed[K, V]):
-    """Records by key and session, ready to be folded."""
+    """A stream grouped by key and session; call `count`, `reduce` or `aggregate` on it."""
 
     def __init__(
         self, grouped: KGroupedStream[K, V], windows: SessionWindows, emit: EmitStrategy = EmitStrategy.ON_UPDATE
@@ -106,7 +109,7 @@ class SessionWindowedKStream(_Windowed[K, V]):
         self._sessions = windows
 
     def emit_strategy(self, emit: EmitStrategy) -> SessionWindowedKStream[K, V]:
-        """Tell every update of a session, or only its final result when it closes."""
+        """Choose whether to emit every update of a session, or only its final result when it closes."""
         return SessionWindowedKStream(self._grouped, self._sessions, _checked(emit))
 
     def aggregate(
@@ -117,7 +120,11 @@ class SessionWindowedKStream(_Windowed[K, V]):
         materialized: Materialized | None = None,
         named: Named | str | None = None,
     ) -> KTable[Windowed[K], VR]:
-        """Fold each key's values per session; `session_merger` (key, one, other) joins two that grew together."""
+        """Aggregate the values of each key and session.
+
+        `initializer` () returns the first aggregate; `aggregator` (key, value, aggregate) returns the new one.
+        `session_merger` (key, one, other) merges the aggregates of two sessions when a record connects them.
+        """
         fold = self._grouped.folding(initializer, aggregator, session_merger)
         return self._fold(fold, "KSTREAM-AGGREGATE-", option_of(materialized, Materialized), named)
 
@@ -132,7 +139,7 @@ def _checked(emit: EmitStrategy) -> EmitStrategy:
 
 
 def checked_windows(windows: Windows) -> Windows:
-    """The windows, if they are some that records can be folded in."""
+    """Return `windows`; raise `TopologyError` if they are not windows for an aggregation."""
     if not isinstance(windows, Windows):
         raise TopologyError(
             f"windowed_by takes TimeWindows, SlidingWindows, SessionWindows or UnlimitedWindows, not {windows!r}",
@@ -142,7 +149,7 @@ def checked_windows(windows: Windows) -> Windows:
 
 
 def windowed_keys(serde: Serde | None, windows: Windows | None) -> Serde | None:
-    """The serde of a windowed table's keys, from that of the keys themselves."""
+    """The serde of a windowed table's keys, made from the serde of the plain keys."""
     match windows:
         case None:
             return serde

@@ -1,1 +1,1 @@
-"""What may be said about an operator beside its function: names, serdes, stores, windows. Start at `named`."""
+"""The options of operators: names, serdes, stores, windows. Start at `named`."""

@@ -1,4 +1,4 @@
-"""What an operator was given beside its function: its option or the default one, and lengths of time.
+"""Checks of an operator's arguments: its options, serdes and durations.
 
 Start at `option_of`.
 """
@@ -20,9 +20,9 @@ Option = TypeVar("Option")
 
 
 def option_of(given: Option | None, kind: type[Option]) -> Option:
-    """The option that was given, or one that says nothing.
+    """The given option, or an empty one (`kind()`) if it is None.
 
-    Raises `TopologyError` where something else was given, such as a serde in place of `Consumed`.
+    Raises `TopologyError` if it has another type, such as a serde in place of `Consumed`.
     """
     if given is None:
         return kind()
@@ -34,7 +34,7 @@ def option_of(given: Option | None, kind: type[Option]) -> Option:
 
 
 def check_serdes(*serdes: Any) -> None:
-    """Refuse what is no serde, or the class of one."""
+    """Raise `TopologyError` for an argument that is not a serde, or is a serde's class instead of an instance."""
     for serde in serdes:
         if serde is not None and (isinstance(serde, type) or not hasattr(serde, "serialize")):
             hint = f"; call it: {serde.__name__}()" if isinstance(serde, type) else ""
@@ -60,7 +60,7 @@ Duration = timedelta | int
 
 
 def milliseconds(duration: Duration, what: str, *, at_least: int = 0) -> int:
-    """The duration in ms; `what` names it in the refusal of one that is too short or no duration at all."""
+    """The duration in ms; raises `TopologyError`, which names it as `what`, if it is too short or no duration."""
     if isinstance(duration, timedelta):
         result = duration // timedelta(milliseconds=1)
     elif isinstance(duration, int) and not isinstance(duration, bool):

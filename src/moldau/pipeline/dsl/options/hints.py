@@ -1,4 +1,4 @@
-"""Help for whoever calls a method that is not there: Java's spelling, a slip, or the right one on the wrong thing."""
+"""Hints in the error for an unknown method: Java's spelling, a typo, or a method of another class."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 __all__ = ["FOLD_FIRST", "Hinting"]
 
 FOLD_FIRST = "fold the groups first, with count(), reduce(...) or aggregate(...)"
-"""What grouped streams say, with windows or without, to whom they are no stream and no table."""
+"""The hint of grouped streams, with or without windows, for methods that only streams or tables have."""
 
 HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 RESERVED = {"foreach": "for_each", "as": "as_", "with": "with_"}
 CLOSE = 0.75
-"""How alike two names must be for one to be a slip of the other."""
+"""The minimum similarity of two names at which one is taken for a typo of the other."""
 
 
 class _HintingType(type):
-    """The same for what is called on the class itself, such as `Stores.inMemoryKeyValueStore`."""
+    """Adds hints for attributes of the class itself, such as `Stores.inMemoryKeyValueStore`."""
 
     if not TYPE_CHECKING:
 
@@ -27,16 +27,16 @@ class _HintingType(type):
 
 
 class Hinting(metaclass=_HintingType):
-    """Says what to call instead of an attribute that does not exist."""
+    """Base class whose `AttributeError` for an unknown attribute names the method to call instead."""
 
     __slots__ = ()
     hints: ClassVar[dict[str, str]] = {}
-    """Methods that belong to something else, and how to get there."""
+    """Names of methods that other classes have, each with the hint to show for it."""
 
-    if not TYPE_CHECKING:  # a type checker should go on to say that the attribute does not exist
+    if not TYPE_CHECKING:  # hidden from type checkers, so that they still report unknown attributes
 
         def __getattr__(self, name: str) -> NoReturn:
-            """Called only for what was not found."""
+            """Raise `AttributeError` with a hint; Python calls this only for attributes that do not exist."""
             raise _no_attribute(type(self), self, name)
 
 
@@ -44,7 +44,7 @@ def _no_attribute(kind: type[Any], owner: object, name: str) -> AttributeError:
     advice = None if name.startswith("__") else _advice(kind, name)
     if advice is None:
         return AttributeError(f"{kind.__name__!r} object has no attribute {name!r}", name=name, obj=owner)
-    # Without the name, or Python adds a guess of its own behind ours.
+    # name=None: otherwise Python appends its own suggestion to our hint.
     return AttributeError(f"{kind.__name__} has no {name}; {advice}", name=None, obj=owner)
 
 

@@ -1,7 +1,7 @@
-"""How the state of a table is kept: under which name, with which serdes, cached or not, for how long.
+"""The options of a table's store: name, serdes, caching, retention.
 
-A store that has a name can be queried. Where it is kept is the engine's business: persistent and in-memory stores of
-Kafka Streams are the same here. Stores for processors are in `stores`. Start at `Materialized`.
+A store with a name can be queried. The engine decides where it is kept: persistent and in-memory stores of Kafka
+Streams are the same here. Stores for processors are in `stores`. Start at `Materialized`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Materialized"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Materialized(Hinting, Generic[K, V]):
-    """How a table is stored: under which name, with which serdes, cached or not, for how long.
+    """How a table is stored: the store's name, serdes, caching and retention.
 
     `grouped.count(Materialized.as_("visits").with_value_serde(Serdes.long()).with_caching_disabled())`
     """
@@ -45,50 +45,50 @@ class Materialized(Hinting, Generic[K, V]):
 
     @classmethod
     def as_(cls, store: str | StoreSupplier) -> Self:
-        """A store with a name, which can be queried by it."""
+        """A store with this name, by which it can be queried; `store` is a name or a supplier made by `Stores`."""
         if isinstance(store, StoreSupplier):
             return cls(store_name=store.name, retention_ms=store.retention_ms, history_ms=store.history_ms)
         return cls(store_name=store)
 
     @classmethod
     def with_(cls, key_serde: Serde[K] | None, value_serde: Serde[V] | None) -> Self:
-        """Only serdes."""
+        """Options with only serdes; the store has no name and cannot be queried."""
         return cls(key_serde=key_serde, value_serde=value_serde)
 
     def with_key_serde(self, key_serde: Serde[K]) -> Self:
-        """The same with another serde for keys."""
+        """These options with another serde for keys."""
         return replace(self, key_serde=key_serde)
 
     def with_value_serde(self, value_serde: Serde[V]) -> Self:
-        """The same with another serde for values."""
+        """These options with another serde for values."""
         return replace(self, value_serde=value_serde)
 
     def with_caching_enabled(self) -> Self:
-        """Changes of one key between two commits may become one, the default."""
+        """Several changes of one key between two commits may be emitted as one; this is the default."""
         return replace(self, is_caching=True)
 
     def with_caching_disabled(self) -> Self:
-        """Every change goes on, whatever the cache of the application."""
+        """Emit every change, whatever the application's cache setting."""
         return replace(self, is_caching=False)
 
     def with_logging_enabled(self) -> Self:
-        """As in Kafka Streams, and without effect: all state is kept in the checkpoint."""
+        """Accepted for compatibility with Kafka Streams; no effect: all state is kept in the checkpoint."""
         return replace(self, is_logging=True)
 
     def with_logging_disabled(self) -> Self:
-        """As in Kafka Streams, and without effect, as `with_logging_enabled`."""
+        """Accepted for compatibility with Kafka Streams; no effect, see `with_logging_enabled`."""
         return replace(self, is_logging=False)
 
     def with_retention(self, retention: Duration) -> Self:
-        """Keep windows for this long, which must be at least their size and grace."""
+        """Keep windows for `retention`, which must be at least their size plus grace."""
         return replace(self, retention_ms=milliseconds(retention, "the retention of a store"))
 
     def or_serdes(self, key_serde: Serde | None, value_serde: Serde | None) -> Materialized[Any, Any]:
-        """The same with these serdes where it names none."""
+        """These options, with the given serdes where they have none."""
         return replace(self, key_serde=self.key_serde or key_serde, value_serde=self.value_serde or value_serde)
 
     def under(self, store: str) -> Materialization:
-        """The state of a node, under the user's name or, where there is none, under `store`."""
+        """The node's materialization, with the user's store name, or `store` if there is none."""
         return Materialization(
             store=self.store_name or store,
             key_serde=self.key_serde or DefaultSerde("key"),
@@ -101,7 +101,7 @@ class Materialized(Hinting, Generic[K, V]):
         )
 
     def retained(self, least_ms: int) -> Self:
-        """The same with a retention, which cannot be less than what its windows need."""
+        """These options with a retention, `least_ms` by default; raises `TopologyError` if theirs is shorter."""
         if self.retention_ms is not None and self.retention_ms < least_ms:
             raise TopologyError(
                 f"a retention of {self.retention_ms} ms is too short: these windows need {least_ms} ms",

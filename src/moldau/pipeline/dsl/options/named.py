@@ -1,4 +1,4 @@
-"""Names of operators, and what all options share that may have one. Start at `Named`."""
+"""Names of operators, and the base classes of options with a name or with serdes. Start at `Named`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Named", "NamedOption", "SerdesOption", "name_of"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedOption(Hinting):
-    """An option that may name its operator."""
+    """Base class of options that may name their operator."""
 
     name: str | None = None
 
@@ -26,21 +26,21 @@ class NamedOption(Hinting):
 
     @classmethod
     def as_(cls, name: str) -> Self:
-        """Only a name, for the operator's node and what belongs to it."""
+        """Options with only a name, which is given to the operator's node and its other parts."""
         return cls(name=name)
 
     def with_name(self, name: str) -> Self:
-        """The same with another name."""
+        """These options with another name."""
         return replace(self, name=name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named(NamedOption):
-    """The name of one operator; wherever one is taken, a plain string will do."""
+    """The name of one operator; every `named` parameter also accepts a plain string."""
 
 
 def name_of(named: Named | str | None) -> str | None:
-    """The name in either form."""
+    """The name that was given as `Named` or as a string, or None."""
     if isinstance(named, str):
         return named
     return option_of(named, Named).name
@@ -48,7 +48,7 @@ def name_of(named: Named | str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SerdesOption(NamedOption, Generic[K, V]):
-    """An option that may also say how keys and values are written."""
+    """Base class of options that may also have serdes for keys and values."""
 
     key_serde: Serde[K] | None = None
     value_serde: Serde[V] | None = None
@@ -59,13 +59,13 @@ class SerdesOption(NamedOption, Generic[K, V]):
 
     @classmethod
     def with_(cls, key_serde: Serde[K] | None, value_serde: Serde[V] | None) -> Self:
-        """Only serdes; None where the one known from upstream, or the default, is right."""
+        """Options with only serdes; None means the serde known from upstream, or else the default serde."""
         return cls(key_serde=key_serde, value_serde=value_serde)
 
     def with_key_serde(self, key_serde: Serde[K]) -> Self:
-        """The same with another serde for keys."""
+        """These options with another serde for keys."""
         return replace(self, key_serde=key_serde)
 
     def with_value_serde(self, value_serde: Serde[V]) -> Self:
-        """The same with another serde for values."""
+        """These options with another serde for values."""
         return replace(self, value_serde=value_serde)

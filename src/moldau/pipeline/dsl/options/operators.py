@@ -1,9 +1,9 @@
-"""What may be said about an operator beside its function: serdes, names, timestamps, partitions.
+"""The options of sources, sinks, grouping, repartitioning and branches: serdes, names, timestamps, partitions.
 
-Each is a frozen object with Kafka Streams' constructors (`with_`, `as_`, since `with` and `as` are Python's) and
-methods; plain keyword arguments do as well: `Consumed(key_serde=..., value_serde=...)`. A serde left out is the one
-known from upstream, else the default of the settings. `join_options`, `materialized` and `suppressed` have the others.
-Start at `Consumed`.
+Each is an immutable object with Kafka Streams' constructors and methods (`with_` and `as_`, because `with` and `as` are
+Python keywords); keyword arguments also work: `Consumed(key_serde=..., value_serde=...)`. Without a serde, the one
+known from upstream is used, or else the default serde of the settings. Other options are in `joins`, `materialized`
+and `suppressed`. Start at `Consumed`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ Extractor = Callable[[Any, int], int]
 """(record, previous timestamp) -> ms since the epoch."""
 
 Partitioner = Callable[[str, Any, Any, int], int | Collection[int] | None]
-"""(topic, key, value, partition count) -> partition, or several; none drops the record, None leaves it to the hash."""
+"""(topic, key, value, partition count) -> one partition, several (an empty collection drops the record), or None,
+which means the hash of the key."""
 
 
 def partitioner_of(given: Partitioner | None) -> PythonFunction | None:
@@ -40,10 +41,10 @@ def partitioner_of(given: Partitioner | None) -> PythonFunction | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consumed(SerdesOption[K, V]):
-    """How a topic is read.
+    """How a topic is read: serdes, timestamps, and where to start.
 
-    `timestamp_extractor` is (record, previous timestamp) -> ms since the epoch and replaces the record's own time;
-    `offset_reset` says where to start without a committed position ("earliest" or "latest"; else the setting).
+    `timestamp_extractor` is (record, previous timestamp) -> ms since the epoch and replaces the record's timestamp;
+    `offset_reset` is where to start without a committed offset: "earliest" or "latest", by default as in the settings.
 
         Consumed.with_(Serdes.string(), Serdes.json(), lambda record, previous: record.value["at_ms"])
     """
@@ -66,7 +67,7 @@ class Consumed(SerdesOption[K, V]):
         timestamp_extractor: Extractor | None = None,
         offset_reset: OffsetReset | str | None = None,
     ) -> Self:
-        """Serdes, and what else is to be said; None where the defaults are right."""
+        """Options with serdes, and optionally a timestamp extractor and an offset reset; None means the default."""
         return cls(
             key_serde=key_serde,
             value_serde=value_serde,
@@ -75,16 +76,16 @@ class Consumed(SerdesOption[K, V]):
         )
 
     def with_timestamp_extractor(self, timestamp_extractor: Extractor) -> Self:
-        """The same with times that a function (record, previous timestamp) reads from the records."""
+        """These options with a function (record, previous timestamp) that returns each record's timestamp in ms."""
         return replace(self, timestamp_extractor=timestamp_extractor)
 
     def with_offset_reset_policy(self, offset_reset: OffsetReset | str) -> Self:
-        """The same, starting at "earliest" or "latest" where no position is committed."""
+        """These options with "earliest" or "latest" as the start position if no offset is committed."""
         return replace(self, offset_reset=offset_reset)
 
     @property
     def reset(self) -> OffsetReset | None:
-        """Where to start, None where the settings decide."""
+        """Where to start without a committed offset; None means as in the settings."""
         return None if self.offset_reset is None else OffsetReset(self.offset_reset)
 
 
@@ -97,7 +98,7 @@ def _offset_reset(word: str) -> OffsetReset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Produced(SerdesOption[K, V]):
-    """How a topic is written."""
+    """How a topic is written: serdes and partitioner."""
 
     partitioner: Partitioner | None = None
 
@@ -105,14 +106,14 @@ class Produced(SerdesOption[K, V]):
     def with_(
         cls, key_serde: Serde[K] | None, value_serde: Serde[V] | None, partitioner: Partitioner | None = None
     ) -> Self:
-        """Serdes, and perhaps a partitioner; None where the defaults are right."""
+        """Options with these serdes, and optionally a partitioner; None means the default."""
         return cls(key_serde=key_serde, value_serde=value_serde, partitioner=partitioner)
 
     def with_stream_partitioner(self, partitioner: Partitioner) -> Self:
-        """The same, to partitions that a function (topic, key, value, partition count) chooses.
+        """These options with a function (topic, key, value, partition count) that chooses the partition.
 
-        It returns a partition, several (the record is written to each of them, or to none where there are none), or
-        None, which leaves it to the hash of the key.
+        It returns one partition, a collection of partitions (the record is written to each; an empty one drops it), or
+        None, which means the hash of the key.
 
         `Produced.with_(text, text).with_stream_partitioner(lambda topic, key, value, count: range(count))`
         """
@@ -121,12 +122,12 @@ class Produced(SerdesOption[K, V]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouped(SerdesOption[K, V]):
-    """How grouped records travel to their partition; the name also names the repartition topic."""
+    """How records are grouped: serdes for repartitioning, and a name, which also names the repartition topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repartitioned(SerdesOption[K, V]):
-    """How a stream is repartitioned, and into how many partitions."""
+    """How a stream is repartitioned: serdes, number of partitions, partitioner."""
 
     number_of_partitions: int | None = None
     partitioner: Partitioner | None = None
@@ -137,27 +138,30 @@ class Repartitioned(SerdesOption[K, V]):
             raise TopologyError(f"{self.number_of_partitions} partitions hold nothing", callers_origin())
 
     def with_number_of_partitions(self, count: int) -> Self:
-        """The same with so many partitions."""
+        """These options with `count` partitions."""
         return replace(self, number_of_partitions=count)
 
     def with_stream_partitioner(self, partitioner: Partitioner) -> Self:
-        """The same, to partitions that a function (topic, key, value, partition count) chooses."""
+        """These options with a function (topic, key, value, partition count) that chooses the partition."""
         return replace(self, partitioner=partitioner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branched(NamedOption):
-    """What to do with one branch of a split: give it a name, go on with it, or use it up."""
+    """The options of one branch of a split: a name, and a function that continues or consumes the branch."""
 
     function: Callable[[KStream], KStream | None] | None = None
     consumer: Callable[[KStream], object] | None = None
 
     @classmethod
     def with_function(cls, function: Callable[[KStream], KStream | None], name: str | None = None) -> Branched:
-        """Go on with the branch; what comes back takes its place in the dictionary of branches."""
+        """Apply `function` to the branch; its result replaces the branch in the dict of branches, None removes it.
+
+        `orders.split().branch(is_big, Branched.with_function(lambda big: big.map_values(total), "big"))`
+        """
         return cls(function=function, name=name)
 
     @classmethod
     def with_consumer(cls, consumer: Callable[[KStream], object], name: str | None = None) -> Branched:
-        """Use the branch up; the dictionary of branches does not have it."""
+        """Pass the branch to `consumer`; the dict of branches does not contain it."""
         return cls(consumer=consumer, name=name)

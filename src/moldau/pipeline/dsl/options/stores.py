@@ -1,6 +1,6 @@
-"""Stores for processors, and for tables that want one of their own: what they are called and what they keep.
+"""State stores for processors, and for tables with a store of their own: their names, kinds and serdes.
 
-Where they are kept is the engine's business: persistent and in-memory stores are the same here. Start at `Stores`.
+The engine decides where they are kept: persistent and in-memory stores are the same here. Start at `Stores`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["StoreBuilder", "StoreSupplier", "Stores"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSupplier:
-    """A store's name and kind, without serdes; made by `Stores`."""
+    """The name and kind of a store, without serdes; created by `Stores`."""
 
     name: str
     kind: StoreKind
@@ -32,29 +32,29 @@ class StoreSupplier:
 
 @dataclass(frozen=True, slots=True)
 class StoreBuilder(Hinting):
-    """A store for processors: give it to `StreamsBuilder.add_state_store`, or let a supplier's `stores()` return it."""
+    """A store for processors: pass it to `StreamsBuilder.add_state_store`, or return it in a supplier's `stores()`."""
 
     store: StateStore
 
     @property
     def name(self) -> str:
-        """What processors ask for it by."""
+        """The name by which processors get the store."""
         return self.store.table.store
 
     def with_caching_enabled(self) -> StoreBuilder:
-        """As in Kafka Streams, and without effect: what a batch writes is always kept in memory until its end."""
+        """Accepted for compatibility with Kafka Streams; no effect: a batch's writes stay in memory until its end."""
         return self._with(is_caching=True)
 
     def with_caching_disabled(self) -> StoreBuilder:
-        """As in Kafka Streams, and without effect, as `with_caching_enabled`."""
+        """Accepted for compatibility with Kafka Streams; no effect, see `with_caching_enabled`."""
         return self._with(is_caching=False)
 
     def with_logging_enabled(self) -> StoreBuilder:
-        """As in Kafka Streams, and without effect: all state is kept in the checkpoint."""
+        """Accepted for compatibility with Kafka Streams; no effect: all state is kept in the checkpoint."""
         return self._with(is_logging=True)
 
     def with_logging_disabled(self) -> StoreBuilder:
-        """As in Kafka Streams, and without effect, as `with_logging_enabled`."""
+        """Accepted for compatibility with Kafka Streams; no effect, see `with_logging_enabled`."""
         return self._with(is_logging=False)
 
     def _with(self, **changes: bool) -> StoreBuilder:
@@ -62,26 +62,26 @@ class StoreBuilder(Hinting):
 
 
 class Stores(Hinting):
-    """Makes stores for processors and for `Materialized.as_`.
+    """Creates stores for processors and for `Materialized.as_`.
 
     `Stores.key_value_store_builder(Stores.persistent_key_value_store("seen"), Serdes.string(), Serdes.long())`
     """
 
     @staticmethod
     def persistent_key_value_store(name: str) -> StoreSupplier:
-        """One value by key."""
+        """A store with one value per key."""
         return StoreSupplier(name=checked_name(name), kind=StoreKind.KEY_VALUE)
 
     @staticmethod
     def persistent_timestamped_key_value_store(name: str) -> StoreSupplier:
-        """The same store; whether values have timestamps is decided by the builder or the table that it is given to."""
+        """The same store as without timestamps: its builder or table decides whether values have timestamps."""
         return Stores.persistent_key_value_store(name)
 
     @staticmethod
     def persistent_versioned_key_value_store(name: str, history_retention: Duration) -> StoreSupplier:
-        """A table that also knows what its rows were, for as long as `history_retention`.
+        """A store that also keeps older values of each key, for as long as `history_retention`.
 
-        Joins with it look a row up as of the time of the stream's record, and may have a grace period.
+        A stream that joins such a table gets the row as of the record's timestamp; the join may have a grace period.
         """
         history_ms = milliseconds(history_retention, "the history retention of a versioned store")
         return StoreSupplier(name=checked_name(name), kind=StoreKind.VERSIONED_KEY_VALUE, history_ms=history_ms)
@@ -90,7 +90,10 @@ class Stores(Hinting):
     def persistent_window_store(
         name: str, retention: Duration, window_size: Duration, *, retain_duplicates: bool = False
     ) -> StoreSupplier:
-        """Values by key and time, kept for `retention`; with duplicates, several per key and time."""
+        """A store of values by key and time, kept for `retention`.
+
+        `retain_duplicates` allows several values with the same key and time.
+        """
         return StoreSupplier(
             name=checked_name(name),
             kind=StoreKind.WINDOW,
@@ -103,12 +106,12 @@ class Stores(Hinting):
     def persistent_timestamped_window_store(
         name: str, retention: Duration, window_size: Duration, *, retain_duplicates: bool = False
     ) -> StoreSupplier:
-        """The same store; whether values have timestamps is decided by the builder or the table that it is given to."""
+        """The same store as without timestamps: its builder or table decides whether values have timestamps."""
         return Stores.persistent_window_store(name, retention, window_size, retain_duplicates=retain_duplicates)
 
     @staticmethod
     def persistent_session_store(name: str, retention: Duration) -> StoreSupplier:
-        """Values by key and session, kept for `retention`."""
+        """A store of values by key and session, kept for `retention`."""
         retention_ms = milliseconds(retention, "the retention of a store")
         return StoreSupplier(name=checked_name(name), kind=StoreKind.SESSION, retention_ms=retention_ms)
 
@@ -118,37 +121,37 @@ class Stores(Hinting):
 
     @staticmethod
     def key_value_store_builder(supplier: StoreSupplier, key_serde: Serde, value_serde: Serde) -> StoreBuilder:
-        """Values by key."""
+        """A builder for a store of values by key."""
         return _store_builder(supplier, StoreKind.KEY_VALUE, StoreKind.KEY_VALUE, key_serde, value_serde)
 
     @staticmethod
     def timestamped_key_value_store_builder(
         supplier: StoreSupplier, key_serde: Serde, value_serde: Serde
     ) -> StoreBuilder:
-        """Values by key, each with the time of its record."""
+        """A builder for a store of values by key, each with the timestamp of its record."""
         return _store_builder(supplier, StoreKind.KEY_VALUE, StoreKind.TIMESTAMPED_KEY_VALUE, key_serde, value_serde)
 
     @staticmethod
     def versioned_key_value_store_builder(
         supplier: StoreSupplier, key_serde: Serde, value_serde: Serde
     ) -> StoreBuilder:
-        """Values by key and time: `put(key, value, timestamp)`, `get(key)`, `get_as_of(key, timestamp)`."""
+        """A builder for a store with `put(key, value, timestamp)`, `get(key)` and `get_as_of(key, timestamp)`."""
         kind = StoreKind.VERSIONED_KEY_VALUE
         return _store_builder(supplier, kind, kind, key_serde, value_serde)
 
     @staticmethod
     def window_store_builder(supplier: StoreSupplier, key_serde: Serde, value_serde: Serde) -> StoreBuilder:
-        """Values by key and the start of a window."""
+        """A builder for a store of values by key and window start."""
         return _store_builder(supplier, StoreKind.WINDOW, StoreKind.WINDOW, key_serde, value_serde)
 
     @staticmethod
     def timestamped_window_store_builder(supplier: StoreSupplier, key_serde: Serde, value_serde: Serde) -> StoreBuilder:
-        """Values by key and the start of a window, each with the time of its record."""
+        """A builder for a store of values by key and window start, each with the timestamp of its record."""
         return _store_builder(supplier, StoreKind.WINDOW, StoreKind.TIMESTAMPED_WINDOW, key_serde, value_serde)
 
     @staticmethod
     def session_store_builder(supplier: StoreSupplier, key_serde: Serde, value_serde: Serde) -> StoreBuilder:
-        """Values by key and session."""
+        """A builder for a store of values by key and session."""
         return _store_builder(supplier, StoreKind.SESSION, StoreKind.SESSION, key_serde, value_serde)
 
 
@@ -166,7 +169,7 @@ def _store_builder(
             callers_origin(),
         )
     check_serdes(key_serde, value_serde)
-    # Kafka Streams caches the stores of processors only on demand.
+    # As in Kafka Streams, caching is off by default for the stores of processors.
     table = Materialization(
         store=supplier.name,
         key_serde=key_serde,

@@ -1,4 +1,4 @@
-"""When a table's changes are held back, and how much may be held. Start at `Suppressed`."""
+"""The options of `KTable.suppress`: how long changes are held back, and how many. Start at `Suppressed`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["BufferConfig", "Suppressed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BufferConfig(Hinting):
-    """How much a suppression may hold, and what happens when that is not enough."""
+    """The size limit of a suppression's buffer, and what happens when the buffer is full."""
 
     records: int | None = None
     bytes: int | None = None
@@ -24,60 +24,60 @@ class BufferConfig(Hinting):
 
     @classmethod
     def unbounded(cls) -> BufferConfig:
-        """Hold as much as comes; nothing is ever told early."""
+        """A buffer without a limit; nothing is emitted early."""
         return cls(is_strict=True)
 
     @classmethod
     def max_records(cls, count: int) -> BufferConfig:
-        """Hold at most so many keys; tell the oldest early when there are more."""
+        """A buffer of at most `count` keys; when it is full, the oldest change is emitted early."""
         return cls(records=count)
 
     @classmethod
     def max_bytes(cls, count: int) -> BufferConfig:
-        """Hold at most so many bytes; tell the oldest early when there are more."""
+        """A buffer of at most `count` bytes; when it is full, the oldest change is emitted early."""
         return cls(bytes=count)
 
     def with_max_records(self, count: int) -> BufferConfig:
-        """The same with room for so many keys."""
+        """These options with a limit of `count` keys."""
         return replace(self, records=count)
 
     def with_max_bytes(self, count: int) -> BufferConfig:
-        """The same with room for so many bytes."""
+        """These options with a limit of `count` bytes."""
         return replace(self, bytes=count)
 
     def with_no_bound(self) -> BufferConfig:
-        """Hold as much as comes, as `unbounded`."""
+        """These options without a limit, as with `unbounded`."""
         return replace(self, records=None, bytes=None, is_strict=True)
 
     def shut_down_when_full(self) -> BufferConfig:
-        """Stop the pipeline rather than tell anything early."""
+        """When the buffer is full, stop the pipeline instead of emitting a change early."""
         return replace(self, is_strict=True)
 
     def emit_early_when_full(self) -> BufferConfig:
-        """Tell the oldest early rather than stop the pipeline."""
+        """When the buffer is full, emit the oldest change early instead of stopping the pipeline."""
         return replace(self, is_strict=False)
 
     def with_logging_enabled(self) -> BufferConfig:
-        """As in Kafka Streams, and without effect: all state is kept in the checkpoint."""
+        """Accepted for compatibility with Kafka Streams; no effect: all state is kept in the checkpoint."""
         return replace(self, is_logging=True)
 
     def with_logging_disabled(self) -> BufferConfig:
-        """As in Kafka Streams, and without effect, as `with_logging_enabled`."""
+        """Accepted for compatibility with Kafka Streams; no effect, see `with_logging_enabled`."""
         return replace(self, is_logging=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suppressed(Hinting):
-    """Until when the changes of a table are held back."""
+    """How long the changes of a table are held back."""
 
     buffer: BufferConfig
     wait_ms: int | None = None
-    """None waits for the window to close."""
+    """None means: until the window closes."""
     name: str | None = None
 
     @classmethod
     def until_window_closes(cls, buffer: BufferConfig) -> Suppressed:
-        """One result per window and key, once nothing can change it any more."""
+        """Emit one final result per window and key, when the window has closed and its result cannot change."""
         if not buffer.is_strict:
             raise TopologyError(
                 "a window's final result cannot be told early: use BufferConfig.unbounded() or shut_down_when_full()",
@@ -87,9 +87,12 @@ class Suppressed(Hinting):
 
     @classmethod
     def until_time_limit(cls, wait: Duration, buffer: BufferConfig) -> Suppressed:
-        """At most one change per key in this time, which is stream time."""
+        """Emit at most one change per key within `wait`, measured in stream time.
+
+        `Suppressed.until_time_limit(timedelta(seconds=10), BufferConfig.max_records(1000))`
+        """
         return cls(buffer=buffer, wait_ms=milliseconds(wait, "the time limit of a suppression"))
 
     def with_name(self, name: str) -> Suppressed:
-        """The same with a name for the operator and its store."""
+        """These options with a name for the operator and its store."""
         return replace(self, name=checked_name(name))

@@ -1,7 +1,7 @@
-"""Windows as people declare them, with Kafka Streams' constructors. Each knows the `ir` window it stands for.
+"""Windows for aggregations and joins, with Kafka Streams' constructors; `declared` returns the `ir` window.
 
-Grace is how long a window still takes late records after its end; it has no default, because either choice surprises
-somebody: say it, or say that there is none. Start at `TimeWindows`.
+Grace is how long after its end a window still accepts late records. It has no default: any default would surprise some
+users, so each constructor either takes a grace period or has `with_no_grace` in its name. Start at `TimeWindows`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ __all__ = ["JoinWindows", "SessionWindows", "SlidingWindows", "TimeWindows", "Un
 
 @dataclass(frozen=True, slots=True)
 class TimeWindows(Hinting):
-    """Windows of one size: tumbling, or hopping after `advance_by`. A window holds its start but not its end."""
+    """Windows of fixed size: tumbling, or hopping with `advance_by`. The start is inclusive, the end exclusive.
+
+    `TimeWindows.of_size_and_grace(timedelta(minutes=5), timedelta(seconds=30)).advance_by(timedelta(minutes=1))`
+    """
 
     size_ms: int
     grace_ms: int
@@ -31,22 +34,22 @@ class TimeWindows(Hinting):
 
     @classmethod
     def of(cls, size: Duration) -> NoReturn:
-        """Not any more: it left open how late a record may be."""
+        """Not supported: raises `TopologyError`, because the grace period would be unspecified."""
         _say_the_grace("TimeWindows", "of_size")
 
     @classmethod
     def of_size_with_no_grace(cls, size: Duration) -> TimeWindows:
-        """Tumbling windows that close with their end: a record that comes later is dropped."""
+        """Tumbling windows that close at their end: a record that arrives later is dropped."""
         return cls.of_size_and_grace(size, 0)
 
     @classmethod
     def of_size_and_grace(cls, size: Duration, grace: Duration) -> TimeWindows:
-        """Tumbling windows that take late records for as long as `grace` after their end."""
+        """Tumbling windows that accept late records until `grace` after their end."""
         size_ms = milliseconds(size, "the size of a window", at_least=1)
         return cls(size_ms, milliseconds(grace, "the grace of a window"), size_ms)
 
     def advance_by(self, advance: Duration) -> TimeWindows:
-        """Hopping windows: a new one begins every `advance`, so a record is in several."""
+        """Hopping windows: a new window starts every `advance`, so a record is in several windows."""
         advance_ms = milliseconds(advance, "the advance of a window", at_least=1)
         if advance_ms > self.size_ms:
             raise TopologyError(
@@ -57,122 +60,122 @@ class TimeWindows(Hinting):
 
     @property
     def declared(self) -> ir.TimeWindow:
-        """The same for nodes."""
+        """The `ir` window that nodes use."""
         return ir.TimeWindow(size_ms=self.size_ms, advance_ms=self.advance_ms, grace_ms=self.grace_ms)
 
     @property
     def window_size_ms(self) -> int:
-        """How long each window is."""
+        """The size of each window."""
         return self.size_ms
 
     @property
     def least_retention_ms(self) -> int:
-        """How long a store must keep a window at least."""
+        """The minimum time that a store must keep a window."""
         return self.size_ms + self.grace_ms
 
 
 @dataclass(frozen=True, slots=True)
 class SlidingWindows(Hinting):
-    """Windows that begin or end at a record; two records share one when they are at most the difference apart."""
+    """Windows that start or end at a record; two records share one if they are at most the time difference apart."""
 
     time_difference_ms: int
     grace_ms: int
 
     @classmethod
     def of_time_difference_with_no_grace(cls, difference: Duration) -> SlidingWindows:
-        """Windows that close with their end."""
+        """Windows that close at their end: a record that arrives later is dropped."""
         return cls.of_time_difference_and_grace(difference, 0)
 
     @classmethod
     def of_time_difference_and_grace(cls, difference: Duration, grace: Duration) -> SlidingWindows:
-        """Windows that take late records for as long as `grace` after their end."""
+        """Windows that accept late records until `grace` after their end."""
         difference_ms = milliseconds(difference, "the time difference of sliding windows")
         return cls(difference_ms, milliseconds(grace, "the grace of a window"))
 
     @property
     def declared(self) -> ir.SlidingWindow:
-        """The same for nodes."""
+        """The `ir` window that nodes use."""
         return ir.SlidingWindow(difference_ms=self.time_difference_ms, grace_ms=self.grace_ms)
 
     @property
     def window_size_ms(self) -> int:
-        """How long each window is."""
+        """The size of each window."""
         return self.time_difference_ms
 
     @property
     def least_retention_ms(self) -> int:
-        """How long a store must keep a window at least."""
-        # A new window may begin right after the oldest record of a neighbour, which must still be there.
+        """The minimum time that a store must keep a window."""
+        # A new window may start right after the oldest record of a neighbouring window, which must still be stored.
         return 2 * self.time_difference_ms + self.grace_ms
 
 
 @dataclass(frozen=True, slots=True)
 class SessionWindows(Hinting):
-    """Windows of activity, closed by a gap without any; they grow with each record, and may merge."""
+    """Sessions: windows of activity that end after a gap without records. A record extends or merges sessions."""
 
     inactivity_gap_ms: int
     grace_ms: int
 
     @classmethod
     def with_(cls, gap: Duration) -> NoReturn:
-        """Not any more: it left open how late a record may be."""
+        """Not supported: raises `TopologyError`, because the grace period would be unspecified."""
         _say_the_grace("SessionWindows", "of_inactivity_gap")
 
     @classmethod
     def of_inactivity_gap_with_no_grace(cls, gap: Duration) -> SessionWindows:
-        """Sessions that close once the gap has passed."""
+        """Sessions that close when the inactivity gap has passed."""
         return cls.of_inactivity_gap_and_grace(gap, 0)
 
     @classmethod
     def of_inactivity_gap_and_grace(cls, gap: Duration, grace: Duration) -> SessionWindows:
-        """Sessions that take late records for as long as `grace` after the gap."""
+        """Sessions that accept late records until `grace` after the inactivity gap."""
         gap_ms = milliseconds(gap, "the inactivity gap of sessions", at_least=1)
         return cls(gap_ms, milliseconds(grace, "the grace of a window"))
 
     @property
     def declared(self) -> ir.SessionWindow:
-        """The same for nodes."""
+        """The `ir` window that nodes use."""
         return ir.SessionWindow(gap_ms=self.inactivity_gap_ms, grace_ms=self.grace_ms)
 
     @property
     def least_retention_ms(self) -> int:
-        """How long a store must keep a window at least."""
+        """The minimum time that a store must keep a window."""
         return self.inactivity_gap_ms + self.grace_ms
 
 
 @dataclass(frozen=True, slots=True)
 class UnlimitedWindows(Hinting):
-    """One window for all time from a start on; it never closes."""
+    """One window that begins at a start time and never closes."""
 
     start_ms: int = 0
 
     @classmethod
     def of(cls) -> UnlimitedWindows:
-        """The window that begins with the epoch."""
+        """The window that begins at the epoch (1970)."""
         return cls()
 
     def start_on(self, start_ms: int) -> UnlimitedWindows:
-        """The window that begins at this time, in ms since the epoch; older records are dropped."""
+        """The window that begins at `start_ms`, in ms since the epoch; older records are dropped."""
         return UnlimitedWindows(milliseconds(start_ms, "the start of an unlimited window"))
 
     @property
     def declared(self) -> ir.UnlimitedWindow:
-        """The same for nodes."""
+        """The `ir` window that nodes use."""
         return ir.UnlimitedWindow(start_ms=self.start_ms)
 
     @property
     def grace_ms(self) -> int:
-        """None: the window never ends."""
+        """Always 0: the window never ends."""
         return 0
 
     @property
     def window_size_ms(self) -> int:
-        """How long each window is."""
+        """The size of each window."""
         return MAX_TIME_MS
 
     @property
     def least_retention_ms(self) -> int:
-        """How long a store must keep a window at least."""
+        """The minimum time that a store must keep a window."""
         return MAX_TIME_MS
 
 
@@ -181,7 +184,7 @@ Windows = TimeWindows | SlidingWindows | SessionWindows | UnlimitedWindows
 
 @dataclass(frozen=True, slots=True)
 class JoinWindows(Hinting):
-    """How far apart in time two records may be to join: the right one `before_ms` earlier to `after_ms` later."""
+    """The time difference within which two records join: the right one `before_ms` earlier to `after_ms` later."""
 
     before_ms: int
     after_ms: int
@@ -190,8 +193,9 @@ class JoinWindows(Hinting):
 
     @classmethod
     def of(cls, difference: Duration) -> JoinWindows:
-        """The old form, without a word about grace: records are taken for a day, and a left or outer join tells a
-        record without a partner at once, though one may still come.
+        """The deprecated form, without an explicit grace: window and grace together are at least a day.
+
+        A left or outer join emits a record without a match at once, although a match may still arrive.
         """
         difference_ms = milliseconds(difference, "the time difference of a join")
         grace_ms = max(DAY_MS - 2 * difference_ms, 0)
@@ -199,21 +203,21 @@ class JoinWindows(Hinting):
 
     @classmethod
     def of_time_difference_with_no_grace(cls, difference: Duration) -> JoinWindows:
-        """Records at most `difference` apart; late ones are dropped."""
+        """Join records at most `difference` apart; late records are dropped."""
         return cls.of_time_difference_and_grace(difference, 0)
 
     @classmethod
     def of_time_difference_and_grace(cls, difference: Duration, grace: Duration) -> JoinWindows:
-        """Records at most `difference` apart, taken for as long as `grace` after their window has ended."""
+        """Join records at most `difference` apart; late records are accepted until `grace` after the window's end."""
         difference_ms = milliseconds(difference, "the time difference of a join")
         return cls(difference_ms, difference_ms, milliseconds(grace, "the grace of a window"))
 
     def before(self, difference: Duration) -> JoinWindows:
-        """Take right records up to `difference` earlier than the left one; negative means only later ones."""
+        """Join right records up to `difference` earlier than the left one; if negative, only later ones."""
         return self._checked(replace(self, before_ms=_signed(difference, "the time before")))
 
     def after(self, difference: Duration) -> JoinWindows:
-        """Take right records up to `difference` later than the left one; negative means only earlier ones."""
+        """Join right records up to `difference` later than the left one; if negative, only earlier ones."""
         return self._checked(replace(self, after_ms=_signed(difference, "the time after")))
 
     def _checked(self, changed: JoinWindows) -> JoinWindows:
@@ -226,12 +230,12 @@ class JoinWindows(Hinting):
 
     @property
     def size_ms(self) -> int:
-        """How far apart in time the first and the last partner of a record may be."""
+        """The time between the earliest and the latest possible match of a record."""
         return self.before_ms + self.after_ms
 
     @property
     def declared(self) -> ir.JoinWindow:
-        """The same for nodes."""
+        """The `ir` window that nodes use."""
         return ir.JoinWindow(
             before_ms=self.before_ms,
             after_ms=self.after_ms,
