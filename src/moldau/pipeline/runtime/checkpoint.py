@@ -63,7 +63,7 @@ def source_lines(entry: str) -> list[str]:
 
 
 def as_entry(lines: Iterable[str]) -> str:
-    """Joins source lines into an entry, for sources that Spark reports in another form."""
+    """Source lines as an entry, for use when Spark reports them in another form."""
     return "\n" * METADATA_LINES + "\n".join(lines)
 
 

@@ -66,7 +66,7 @@ class Engine:
         return spark is not None and is_submitted() and not is_alive(spark)
 
     def close(self) -> None:
-        """Stop Spark, if it was started here."""
+        """Stop Spark, if this engine started it."""
         with self._lock:
             spark, self._spark = self._spark, None
             if spark is not None and self._is_ours:

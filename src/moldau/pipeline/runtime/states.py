@@ -47,7 +47,7 @@ _NEXT = {
 
 
 class StateMachine:
-    """One pipeline's state; allows the same transitions as Kafka Streams."""
+    """One pipeline's state; allows only transitions that Kafka Streams allows."""
 
     def __init__(self) -> None:
         self._state = State.CREATED

@@ -20,7 +20,7 @@ __all__ = ["PipelineFailedError", "WorkerError", "WorkerSetupError", "cause_of",
 _FOUND = re.compile(r"<moldau-failure>(.*?)</moldau-failure>", re.DOTALL)
 
 _TOLD_BY_SPARK = re.compile(r"topic \S+, partition \d+, offset \d+: ")
-"""The message that an expression raised; the expression itself is printed with every failed plan."""
+"""Matches a message that an expression raised, not the expression itself, which every failed plan prints."""
 
 
 class WorkerError(Exception):

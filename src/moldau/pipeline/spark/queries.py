@@ -111,7 +111,7 @@ def start_query(
 def _arriving(batch: DataFrame) -> Generator[pa.RecordBatch]:
     """A batch's rows, those of a task as soon as it has ended; always at least one record batch, maybe empty.
 
-    `toArrow` would wait for all tasks, ask Java for the schema, parse it and cast to it, 3 ms a batch.
+    `toArrow` would wait for all tasks, ask Java for the schema, parse it and cast to it: 3 ms per batch.
     """
     import pyarrow as pa
     from pyspark.errors.exceptions.captured import unwrap_spark_exception

@@ -1,4 +1,4 @@
-"""The rows that travel between the stages of a query, and those that leave it.
+"""The rows that are passed between the stages of a query, and those that leave it.
 
 Rows from topics are records, one column per field. The output of Python stages is *bundled*: one row holds hundreds of
 records, for one task or for outside the topology, serialized by Arrow. Otherwise Spark would convert every record from

@@ -97,7 +97,7 @@ class KeyValueView(View):
         return self._entries("DESC", None, None)
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[Any, Any]]:
-        """Entries whose key bytes begin with these."""
+        """Entries whose key bytes begin with `prefix`."""
         rows = self._rows("SELECT key, value FROM entries WHERE store = ? AND key >= ? ORDER BY key", prefix)
         for key, value in rows:
             if not key.startswith(prefix):

@@ -49,7 +49,7 @@ class LaunchOutput:
 
     @contextmanager
     def captured(self) -> Iterator[None]:
-        """Child processes started in this block get a pipe to us as standard error."""
+        """Child processes started in this block get a pipe to this process as standard error."""
         sys.stderr.flush()
         original = os.dup(STDERR)
         reading, writing = os.pipe()

@@ -31,7 +31,7 @@ def is_local_master(master: str | None) -> bool:
 def check_master(master: str) -> None:
     """Raise `MasterUnreachableError` if nothing listens at a standalone master's address.
 
-    Spark itself retries three times, and gives up after a minute. Other cluster managers are not checked.
+    Spark itself tries three times, and gives up after a minute. Other cluster managers are not checked.
     """
     if not master.startswith(_STANDALONE):
         return

@@ -52,7 +52,7 @@ class Backend:
         self._changes: dict[bytes, bytes | None] = {}
 
     def attach(self, group: GroupState) -> None:
-        """Begin a batch."""
+        """Begin a batch with this group's state."""
         self._group = group
         self._read_ahead.clear()
         self._unread = None

@@ -137,7 +137,7 @@ class _Lowering:
         assert flow.key.data is not None
         return flow.key.data, _refusing_as(node, lambda: flow.value.written(node.table.value_serde))
 
-    # --- what comes in
+    # --- input
 
     def _source(self, reader: Reader) -> DataFrame:
         from pyspark.sql import functions as f
@@ -316,7 +316,7 @@ class _Lowering:
         key = Part(_decoded_or(data, node.table.key_serde), type_of(node.table.key_serde), data, node.table.key_serde)
         return Flow(key, Part(f.col("value"), fold.result))
 
-    # --- what goes out
+    # --- output
 
     def _sink_outputs(self, sink: ir.Sink) -> list[tuple[tuple[Column, ...], list[Column]]]:
         outputs = []
