@@ -1,7 +1,7 @@
-"""Spark's checkpoint of a pipeline, as far as we read it: which batches were planned, and how far each one goes.
+"""Reads Spark's checkpoint of a pipeline: which batches were planned, and the offsets at which each one ends.
 
-Before a batch runs, Spark writes the offsets at which it ends; after it, that it is done. Whatever happens in between,
-the same batch comes again with the same ends. Start at `Checkpoint`.
+Spark writes a batch's end offsets before it runs the batch, and a commit entry after it. If the batch fails in between,
+Spark runs the same batch again with the same end offsets. Start at `Checkpoint`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from moldau.pipeline.runtime.files import Files
 __all__ = ["Checkpoint", "as_entry", "kafka_offsets", "source_lines"]
 
 METADATA_LINES = 2
-"""The version and the batch's settings come before a line for each source."""
+"""Each entry has two lines, the version and the batch's settings, before one line per source."""
 
 
 class Checkpoint:
-    """The log of a query's batches, at a path or URI."""
+    """The offset log of a query's batches, at a path or URI."""
 
     def __init__(self, location: str, files: Files) -> None:
         self.location = location
@@ -28,7 +28,7 @@ class Checkpoint:
 
     @property
     def identity(self) -> str | None:
-        """The query's id, given when it first started; None where it never did."""
+        """The query's id, assigned at its first start; None if it was never started."""
         text = self._files.read(f"{self.location}/metadata")
         return None if not text else str(json.loads(text)["id"])
 
@@ -41,11 +41,11 @@ class Checkpoint:
         return self._last("commits")
 
     def entry(self, batch: int) -> str | None:
-        """What Spark wrote down before the batch ran."""
+        """The entry that Spark wrote before the batch ran."""
         return self._files.read(f"{self.location}/offsets/{batch}")
 
     def restore_entry(self, batch: int, entry: str) -> None:
-        """Plan a batch again as it was planned before."""
+        """Write a batch's earlier entry again, so that Spark plans the same batch."""
         self._files.write(f"{self.location}/offsets/{batch}", entry)
 
     def delete(self) -> None:
@@ -58,23 +58,23 @@ class Checkpoint:
 
 
 def source_lines(entry: str) -> list[str]:
-    """What an entry says about each source; the form is the source's own business."""
+    """The lines of an entry, one per source; their format is defined by the source."""
     return entry.splitlines()[METADATA_LINES:]
 
 
 def as_entry(lines: Iterable[str]) -> str:
-    """Lines of sources in the form of an entry, where Spark reports them otherwise."""
+    """Source lines as an entry, for use when Spark reports them in another form."""
     return "\n" * METADATA_LINES + "\n".join(lines)
 
 
 def kafka_offsets(lines: Iterable[str]) -> dict[TopicPartition, int]:
     """The next offset to read of each partition, from the lines of Kafka sources; others, such as clocks, are skipped.
 
-    A topic that several sources read counts as far as the slowest of them has come.
+    If several sources read a topic, the lowest of their offsets is used.
     """
     ends: dict[TopicPartition, int] = {}
     for line in lines:
-        # Sources may have names, written before their offsets; a source without data yet has none.
+        # Sources may have names, written before their offsets; a source without data yet has no offsets.
         opening = line.find("{")
         for topic, partitions in _parse_offsets(line[opening:]).items() if opening >= 0 else ():
             for number, offset in partitions.items():

@@ -1,7 +1,7 @@
-"""Why a query ended: the one sentence for people, and whether waiting helps.
+"""Why a query ended: a one-sentence error message, and whether the failure is temporary.
 
-Spark reports failures as pages of nested traces. Failures of a user's function arrive with their line; those of the
-cluster pass when it is back. Start at `diagnose`.
+Spark reports failures as pages of nested traces. Failures of a user's function include its source line; cluster
+failures end when the cluster is back. Start at `diagnose`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SPARK_GONE = re.compile(
     r"stopped SparkContext|RpcEnv already stopped|SparkContext was shut down"
 )
 _STATE_GONE = re.compile(r"Call From \S+ to \S+ failed on[^;\n]*")
-"""How Hadoop's client begins when a name node does not answer."""
+"""The start of the Hadoop client's message when a name node does not answer."""
 _DATA_LOSS = re.compile(r"KAFKA_DATA_LOSS|Some data may have been lost")
 _CAUSE = re.compile(r"^(?:Caused by: )?((?:[\w$]+\.)+[\w$]*(?:Exception|Error)\b.*)$", re.MULTILINE)
 _PYTHON = re.compile(r"^(?:[\w.]*\.)?(\w*(?:Error|Exception): .*)$", re.MULTILINE)
@@ -40,7 +40,7 @@ _LONGEST = 1000
 
 
 class Diagnosis(NamedTuple):
-    """What to tell, and whether a restart will do once the trouble is over."""
+    """The error to report, and whether a restart can succeed after the failure has passed."""
 
     error: MoldauError
     is_passing: bool
@@ -48,7 +48,7 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(error: BaseException | str) -> Diagnosis:
-    """Find out what a failure means."""
+    """The cause of a failure, and whether it is temporary."""
     if isinstance(error, ClientError):
         passes = isinstance(error, UnreachableError) or error.is_retriable or error.requires_abort
         return Diagnosis(error, passes)
@@ -83,13 +83,13 @@ def _is_sparks(error: BaseException | str) -> bool:
 
 
 def _named(error: BaseException | str) -> str:
-    """What Python itself raised here: a text without its kind, such as that of a KeyError, tells nobody anything."""
+    """An exception raised by Python itself, with its class name: the text alone, as of a KeyError, says too little."""
     line = UNKNOWN if isinstance(error, str) else failing_line(error.__traceback__, UNKNOWN)
     return f"{type(error).__name__}: {_shortened(str(error))}" + (f" ({line})" if line.line else "")
 
 
 def _sentence(text: str) -> str:
-    """The innermost cause: of a Python worker where there is one, else of Java."""
+    """The innermost cause: the Python worker's if there is one, else Java's."""
     if "PythonException" in text and (found := _PYTHON.findall(text)):
         return _shortened(found[-1])
     causes = _CAUSE.findall(text)

@@ -1,7 +1,7 @@
-"""One Spark driver and the pipelines it hosts. Batches of all of them take turns: Spark serves the oldest first.
+"""One Spark driver and the pipelines it hosts. Their batches are scheduled first in, first out.
 
-Starting Spark takes seconds, a pipeline on it a fraction of one, so a process has one engine unless it asks for more.
-A Java process that dies is replaced when the next pipeline asks for it. Start at `Engine`.
+Starting Spark takes seconds, starting a pipeline on it a fraction of a second, so a process has one engine by default.
+A Java process that dies is replaced when the next pipeline needs it. Start at `Engine`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ logger = logging.getLogger("moldau.streams")
 
 
 class Engine:
-    """Keeps Spark; `settings` are `spark.*` keys, `threads` how many tasks may run at once.
+    """Owns the Spark session; `settings` are `spark.*` keys, `threads` is the maximum number of concurrent tasks.
 
-    A session that is there already may be given; then it is not stopped here.
+    An existing session may be passed in; `close` then does not stop it.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Engine:
         return self._settings
 
     def session(self) -> SparkSession:
-        """Spark, started where it does not run (any more). Raises where it cannot be started."""
+        """The Spark session, started if it is not running. Raises if it cannot be started."""
         with self._lock:
             if self._spark is not None and self._is_ours and not is_alive(self._spark):
                 logger.warning("Spark's Java process has ended; starting another")
@@ -61,12 +61,12 @@ class Engine:
             return self._spark
 
     def has_lost_spark_for_good(self) -> bool:
-        """Whether Spark has ended and was `spark-submit`'s, which brings no other."""
+        """Whether Spark has ended and cannot be restarted, because `spark-submit` started it."""
         spark = self._spark
         return spark is not None and is_submitted() and not is_alive(spark)
 
     def close(self) -> None:
-        """Stop Spark, if it was started here."""
+        """Stop Spark, if this engine started it."""
         with self._lock:
             spark, self._spark = self._spark, None
             if spark is not None and self._is_ours:
@@ -75,7 +75,7 @@ class Engine:
 
 @contextmanager
 def _announced_start() -> Iterator[None]:
-    """Say that Spark is being started: on a terminal a line that is cleared afterwards, elsewhere a line of the log."""
+    """Report that Spark is starting: on a terminal a line that is cleared afterwards, otherwise a log line."""
     text = "starting Spark, which takes some seconds"
     if not sys.stderr.isatty():
         logger.info(text)
@@ -95,7 +95,7 @@ _shared_lock = threading.Lock()
 
 
 def shared_engine(settings: Mapping[str, str], threads: int | None) -> Engine:
-    """The process's engine; the settings are those of whoever asks first."""
+    """The process's shared engine; the first caller's settings apply."""
     global _shared
     with _shared_lock:
         if _shared is None:

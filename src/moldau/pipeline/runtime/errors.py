@@ -1,4 +1,4 @@
-"""What keeps a pipeline from starting or going on, in words for the person who runs it."""
+"""Errors that keep a pipeline from starting or continuing, with messages for its operator."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = [
 
 
 class StreamsError(MoldauError):
-    """A pipeline cannot start, or cannot go on."""
+    """A pipeline cannot start or cannot continue."""
 
 
 class ClusterUnreachableError(StreamsError):
-    """No broker answers: a mistake at the first start, a trouble that passes later."""
+    """No broker answers: a configuration error at the first start, a temporary failure later."""
 
 
 class MissingTopicError(StreamsError):
@@ -28,16 +28,16 @@ class MissingTopicError(StreamsError):
 
 
 class CheckpointMismatchError(StreamsError):
-    """The checkpoint belongs to another topology, or to another time of this one."""
+    """The checkpoint belongs to another topology, or does not match the committed progress."""
 
 
 class StateLostError(StreamsError):
-    """The pipeline has committed results, and the state behind them is gone."""
+    """The pipeline has committed results, but the state they were computed from is lost."""
 
 
 class AlreadyRunningError(StreamsError):
-    """Another process works in this pipeline's folder."""
+    """Another process is using this pipeline's folder."""
 
 
 class TakenOverError(StreamsError):
-    """Another instance of the pipeline was started, and this one must end."""
+    """Another instance of the pipeline was started, so this one must stop."""

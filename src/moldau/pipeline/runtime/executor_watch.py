@@ -1,4 +1,4 @@
-"""A pipeline on a cluster that waits for executors says so: Spark would wait for ever without a word.
+"""Logs a warning while a pipeline on a cluster waits for executors; Spark itself would wait silently forever.
 
 Start at `ExecutorWatch.look`.
 """
@@ -13,24 +13,24 @@ __all__ = ["ExecutorWatch", "Executors"]
 logger = logging.getLogger("moldau.streams")
 
 PATIENCE_S = 10.0
-"""Executors take seconds to start."""
+"""How long to wait before the first warning: executors take seconds to start."""
 
 REMINDER_S = 60.0
 
 
 class Executors(Protocol):
-    """What a cluster gives to a driver."""
+    """The executors that a cluster has assigned to a driver."""
 
     @property
     def master(self) -> str:
-        """Who gives them."""
+        """The master that assigns them."""
 
     def count(self) -> int:
-        """How many there are just now."""
+        """The current number of executors."""
 
 
 class ExecutorWatch:
-    """Looks at the number of executors now and then; there are none to look at where everything runs here."""
+    """Checks the number of executors from time to time; `executors` is None if Spark runs locally."""
 
     def __init__(self, name: str, executors: Executors | None) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""The few things done to files of a checkpoint, here on local folders; Spark brings them for other file systems."""
+"""The file operations that a checkpoint needs, for local folders; `spark` implements them for other file systems."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ __all__ = ["Files", "LocalFiles", "local_path"]
 
 
 class Files(Protocol):
-    """A file system, by paths or URIs."""
+    """A file system, addressed by paths or URIs."""
 
     def read(self, path: str) -> str | None:
-        """A file's text, or None where there is none."""
+        """A file's text, or None if it does not exist."""
 
     def write(self, path: str, text: str) -> None:
-        """Put a file in place as a whole, with the folders above it."""
+        """Write a file atomically, and create its parent folders."""
 
     def names(self, folder: str) -> list[str]:
-        """What a folder holds; nothing where there is none."""
+        """The names in a folder; empty if it does not exist."""
 
     def delete(self, path: str) -> None:
-        """Remove a file or a folder with all it holds, if it is there."""
+        """Remove a file, or a folder with its contents, if it exists."""
 
 
 class LocalFiles:
-    """Files of this machine."""
+    """Files on this machine."""
 
     def read(self, path: str) -> str | None:
         try:
@@ -61,7 +61,7 @@ class LocalFiles:
 
 
 def local_path(location: str) -> Path | None:
-    """The folder that a path or a `file:` URI means; None for other file systems."""
+    """The local folder of a path or `file:` URI; None for other file systems."""
     if "://" not in location and not location.startswith("file:"):
         return Path(location).expanduser().absolute()
     parts = urlsplit(location)

@@ -1,7 +1,7 @@
-"""The folder of one pipeline: its checkpoint, its stores, what its state was made for, and a lock.
+"""The folder of one pipeline: its checkpoint, its stores, the layout of its state, and a lock.
 
-On another file system it holds the checkpoint; the lock and the stores that can be queried stay on this machine.
-Start at `PipelineFolder`.
+If the folder is on another file system, only the checkpoint is there; the lock and the queryable stores stay on this
+machine. Start at `PipelineFolder`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = ["PipelineFolder"]
 
 
 class PipelineFolder:
-    """Where a pipeline keeps what must survive it."""
+    """The persistent files of a pipeline."""
 
     def __init__(self, identity: PipelineIdentity) -> None:
         self._identity = identity
         folder = local_path(identity.folder)
         self.is_local = folder is not None
         self.is_declared_shared = identity.folder.startswith("file:")
-        """Whether a URI says that every machine of a Spark cluster sees the same folder."""
+        """Whether a `file:` URI declares that every machine of a Spark cluster sees the same folder."""
         self.local = folder or identity.local_folder
         self.location = str(folder) if folder is not None else identity.folder
         self._lock: IO[str] | None = None
@@ -46,15 +46,15 @@ class PipelineFolder:
 
     @property
     def process_lock_file(self) -> Path:
-        """Locked by Spark's Java process, which may outlive ours for a moment."""
+        """Locked by Spark's Java process, which may outlive this process for a moment."""
         return self.local / "lock.spark"
 
     def checkpoint(self, files: Files | None = None) -> Checkpoint:
-        """The checkpoint, through these files where it is not on this machine."""
+        """The checkpoint; `files` is the file system if it is not on this machine."""
         return Checkpoint(self.checkpoint_location, files or LocalFiles())
 
     def acquire(self) -> None:
-        """Make the folder and lock it; raises `AlreadyRunningError` where another process has."""
+        """Create the folder and lock it; raises `AlreadyRunningError` if another process holds the lock."""
         try:
             self.local.mkdir(parents=True, exist_ok=True)
             lock = (self.local / "lock").open("a+")
@@ -83,11 +83,11 @@ class PipelineFolder:
 
     @property
     def holds_state(self) -> bool:
-        """Whether anything was kept on this machine, beside the locks."""
+        """Whether this machine's folder contains anything except the locks."""
         return any(one.name not in ("lock", self.process_lock_file.name) for one in self.local.iterdir())
 
     def delete(self, files: Files | None = None) -> None:
-        """Remove the checkpoint and everything made from it; the folder must be acquired."""
+        """Remove the checkpoint and everything derived from it; the folder must be acquired."""
         (files or LocalFiles()).delete(self.checkpoint_location)
         (files or LocalFiles()).delete(self.layout_file)
         for suffix in ("", "-wal", "-shm"):

@@ -1,8 +1,8 @@
-"""What a pipeline is given from outside: its names and places, and how it is to run.
+"""The configuration of a pipeline: its names and locations (identity), and how it runs (options).
 
-Nothing here is derived from another name: whoever builds a pipeline (`moldau.streams` from an `application.id`, ksql
-from a query id, Connect from a connector's name) decides how its group, its transactional id, its progress topic and
-its folder are called. Start at `PipelineIdentity`.
+No name here is derived from another one: the code that builds a pipeline (`moldau.streams` from an `application.id`,
+ksql from a query id, Connect from a connector's name) chooses its group, transactional id, progress topic and folder.
+Start at `PipelineIdentity`.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ DEFAULT_BATCH_RECORDS = 500_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineIdentity:
-    """The names and places of one pipeline. As long as they stay the same, a restart finds its state again."""
+    """The names and locations of one pipeline. As long as they stay the same, a restart finds its state."""
 
     name: str
-    """In log lines, thread names and Spark's pages. Also the static member's instance id in the group, the key of
-    progress records and the prefix of internal topic names, as serdes with schemas see them."""
+    """Used in log lines, thread names and Spark's web pages. Also the static member's instance id in the group, the key
+    of progress records and the prefix of internal topic names, as serdes with schemas see them."""
     group_id: str
     """The consumer group that commits offsets of Kafka sources."""
     transactional_id: str
-    """Of the exactly-once sink: a second producer with this id fences the first one."""
+    """The exactly-once sink's id: a second producer with this id fences the first one."""
     progress_topic: str
-    """The compacted topic of the exactly-once sink; it belongs to this pipeline alone."""
+    """The compacted topic of the exactly-once sink; used only by this pipeline."""
     folder: str
-    """Path or URI of the folder with checkpoint and layout. It belongs to this pipeline alone."""
+    """Path or URI of the folder with checkpoint and layout; used only by this pipeline."""
     local_folder: Path
-    """A folder of this machine, for locks and stores; the same one where `folder` is local."""
+    """A folder on this machine, for locks and stores; the same as `folder` if that is local."""
     kind: str = "pipeline"
-    """What messages call it: application, query, connector."""
+    """What messages call the pipeline: application, query, connector."""
     name_setting: str = "name"
-    """The setting by which people give it another name."""
+    """The setting with which users change the name."""
     reset_command: str = ""
-    """What people type to make it start from scratch."""
+    """The command with which users reset the pipeline."""
 
     @property
     def title(self) -> str:
@@ -50,29 +50,29 @@ class PipelineIdentity:
 
     @property
     def reset_advice(self) -> str:
-        """How to start from scratch, at the end of a message."""
+        """The end of a message: how to start from scratch."""
         return f"start from scratch: {self.reset_command}" if self.reset_command else "start from scratch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineOptions:
-    """How a pipeline runs; everything has a default."""
+    """How a pipeline runs; every option has a default."""
 
     is_exactly_once: bool = False
     is_realtime: bool = False
-    """Spark's real-time mode in place of micro-batches; only at least once, only without Python."""
+    """Whether to use Spark's real-time mode instead of micro-batches; only at-least-once, only without Python."""
     interval_ms: int | None = None
-    """Time from the start of one batch to the next; without it a batch starts when the last one has ended."""
+    """Time from the start of one batch to the next; if None, a batch starts as soon as the previous one has ended."""
     max_batch_records: int = DEFAULT_BATCH_RECORDS
     fails_on_data_loss: bool = True
     offset_reset: OffsetReset = OffsetReset.EARLIEST
-    """Where Kafka sources start without a committed offset, unless the topology says otherwise."""
+    """Where Kafka sources start without a committed offset, unless the topology specifies it."""
     dead_letter_topic: str | None = None
     replication_factor: int = -1
-    """Of topics that are created; -1 is the broker's default."""
+    """For topics that are created; -1 is the broker's default."""
     store_server: tuple[str, int] | None = None
-    """Host and port on which stores answer over HTTP."""
+    """Host and port of the HTTP server for store queries."""
     spark: Mapping[str, str] = field(default_factory=dict)
-    """`spark.*` settings of this pipeline alone."""
+    """`spark.*` settings for this pipeline only."""
     task_settings: Mapping[str, Any] = field(default_factory=dict)
-    """What tasks read, by Kafka Streams' keys: see `pipeline.cores.settings`."""
+    """Settings that tasks read, by Kafka Streams' keys: see `pipeline.cores.settings`."""

@@ -1,7 +1,7 @@
 """What a checkpoint was made for: a topology, its partition counts, the number of Spark's state partitions.
 
-State is kept by node and partition, so a checkpoint fits only what it was made for; anything else is refused before it
-reads the wrong state. Start at `Layout.check`.
+State is stored by node and partition, so a checkpoint fits only the layout it was made for; any other is refused before
+wrong state is read. Start at `Layout.check`.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from moldau.pipeline.spark.job import EarlierRun
 __all__ = ["Layout"]
 
 STATE_FORM = 2
-"""How stores lie in Spark's state; another number with each change that older state does not follow."""
+"""The version of the stores' format in Spark's state; increased with each incompatible change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Everything that the form of a pipeline's state depends on."""
+    """Everything that the format of a pipeline's state depends on."""
 
     description: str
     partitions: Mapping[str, int]
-    """Of the topics that are read; empty for stateless topologies, where nothing depends on it."""
+    """Partition counts of the input topics; empty for stateless topologies, which do not depend on them."""
     state_partitions: int
     state_form: int = STATE_FORM
     native: tuple[str, ...] | None = None
-    """The aggregations and sinks that Spark computes by itself, which the compiler then keeps to; None where the
-    version of moldau that made the checkpoint did not note them.
+    """The aggregations and sinks that Spark computes natively, which the compiler then keeps native; None if the
+    version of moldau that made the checkpoint did not record them.
     """
 
     @classmethod
     def load(cls, file: str, files: Files) -> Layout | None:
-        """What was written at the first start; None where there was none."""
+        """The layout written at the first start; None if there is none."""
         text = files.read(file)
         if text is None:
             return None
@@ -64,11 +64,11 @@ class Layout:
 
     @property
     def earlier_run(self) -> EarlierRun:
-        """What the compiler must know of the run that made the checkpoint."""
+        """How the run that made the checkpoint was compiled, for the compiler."""
         return EarlierRun(None if self.native is None else frozenset(self.native))
 
     def check(self, now: Layout, identity: PipelineIdentity, location: str) -> None:
-        """Raise `CheckpointMismatchError`, with the first difference, where `now` cannot go on from here."""
+        """Raise `CheckpointMismatchError`, with the first difference, if `now` cannot continue from this layout."""
         difference = self._difference(now)
         if difference is not None:
             difference = f"for another topology: {difference}"

@@ -1,4 +1,4 @@
-"""What a pipeline is doing, in numbers: rates, batch time, state, lag. Start at `PipelineMetrics`."""
+"""The metrics of a pipeline: rates, batch time, state size, lag. Start at `PipelineMetrics`."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ RATE_WINDOW_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsSnapshot:
-    """The numbers of one moment."""
+    """The metrics at one point in time."""
 
     batch: int | None
     """Number of the last batch; None before the first."""
     records_in: int
     records_out: int
-    """Since the start of this process, replays left out."""
+    """Since the start of this process, without repeated batches."""
     input_rate: float
     output_rate: float
     """Records per second, over the last ten seconds."""
     batch_ms: float
-    """How long the last batch took."""
+    """Duration of the last batch."""
     state_records: int
     state_bytes: int
     lag: int
-    """Records that are in the topics and not yet in a finished batch."""
+    """Records in the topics that no finished batch has read yet."""
     lag_by_partition: Mapping[TopicPartition, int] = field(default_factory=dict)
     restarts: int
 
     def as_dict(self) -> dict[str, float | int | None]:
-        """By Kafka-like names, for printing and export."""
+        """The metrics by Kafka-like names, for printing and export."""
         return {
             "batch": self.batch,
             "records-in-total": self.records_in,
@@ -55,7 +55,7 @@ class MetricsSnapshot:
 
 
 class PipelineMetrics:
-    """Counts as batches finish; may be read by any thread."""
+    """Updated when a batch finishes; may be read by any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -70,13 +70,13 @@ class PipelineMetrics:
         self.restarts = 0
 
     def count_from(self, offsets: Offsets) -> None:
-        """From where the first batch counts."""
+        """Set the offsets at which the first batch starts."""
         with self._lock:
             self._ends = {**offsets, **self._ends}
 
     @property
     def ends(self) -> dict[TopicPartition, int]:
-        """How far finished batches have come."""
+        """The end offsets of finished batches."""
         with self._lock:
             return dict(self._ends)
 
@@ -97,7 +97,7 @@ class PipelineMetrics:
             self._forget(now)
 
     def note_progress(self, progress: Mapping[str, Any]) -> None:
-        """Take over what Spark says of its last batch."""
+        """Record Spark's report of its last batch."""
         operators = progress.get("stateOperators") or ()
         with self._lock:
             self._batch_ms = float(progress.get("batchDuration") or 0)
@@ -105,12 +105,12 @@ class PipelineMetrics:
             self._state_bytes = sum(int(one.get("memoryUsedBytes") or 0) for one in operators)
 
     def snapshot(self, latest: Offsets) -> MetricsSnapshot:
-        """The numbers now, with the lag behind these ends of the topics."""
+        """The current metrics; `latest` are the end offsets of the topics, for the lag."""
         now = time.monotonic()
         with self._lock:
             self._forget(now)
             began = self._recent[0][0] if self._recent else now
-            # A single batch says nothing about how long its records took to come.
+            # A single batch does not show how long its records took to arrive.
             seconds = max(now - began, self._batch_ms / 1000, 1.0)
             lags = {place: max(0, end - self._ends.get(place, end)) for place, end in latest.items()}
             return MetricsSnapshot(

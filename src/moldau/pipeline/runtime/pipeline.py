@@ -1,8 +1,8 @@
-"""A running pipeline: its query, restarted when it fails, its source, its stores.
+"""A running pipeline: its query, which is restarted after failures, its source and its stores.
 
-A supervisor thread starts the query and watches it. Troubles of the cluster are waited out; for others the user's
-handler decides between another try and the end. All parts are given to it: `kafka.wiring` puts those of Kafka
-together, and `moldau.streams.KafkaStreams` is one public face. Start at `Pipeline.start`, then `_supervise`.
+A supervisor thread starts the query and watches it. After a temporary cluster failure it retries; for other failures
+the user's handler decides whether to restart or stop. All parts are passed in: `kafka.wiring` builds those for Kafka,
+and `moldau.streams.KafkaStreams` is one public API. Start at `Pipeline.start`, then `_supervise`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ logger = logging.getLogger("moldau.streams")
 
 
 class Response(Enum):
-    """What to do about a failure, by Kafka's names."""
+    """How to handle a failure, by Kafka's names."""
 
     REPLACE_THREAD = "REPLACE_THREAD"
     SHUTDOWN_CLIENT = "SHUTDOWN_CLIENT"
@@ -58,23 +58,23 @@ Handler = Callable[[MoldauError], Response]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How long the supervisor waits for what; tests are faster."""
+    """The supervisor's wait times; tests use shorter ones."""
 
     watch_s: float = 0.1
     progress_s: float = 0.5
     first_pause_s: float = 0.5
-    """Between a failure and the next start; doubled with each further failure."""
+    """Pause between a failure and the next start; doubled after each further failure."""
     longest_pause_s: float = 30.0
     healthy_s: float = 60.0
-    """A query that ran this long starts with the short pause again."""
+    """After a query has run this long, the pause is reset to the first one."""
     silent_end_s: float = 2.0
-    """An end that takes longer says what it waits for."""
+    """If stopping takes longer, what it waits for is logged."""
     giving_up_s: float = 20.0
-    """How long the end may take once nothing is waited for any more."""
+    """How long stopping may take after the run has given up waiting for the cluster."""
 
 
 class WatchedQuery(Protocol):
-    """What the supervisor asks of a query."""
+    """The part of a query that the supervisor uses."""
 
     @property
     def is_active(self) -> bool: ...
@@ -85,7 +85,7 @@ class WatchedQuery(Protocol):
 
 
 class Life(Protocol):
-    """One run of the query, as `run.Run` is."""
+    """One run of the query, such as `run.Run`."""
 
     @property
     def compiled(self) -> Compiled | None: ...
@@ -110,14 +110,14 @@ class Life(Protocol):
 
 
 class SparkKeeper(Protocol):
-    """What the supervisor asks of the engine."""
+    """The part of the engine that the supervisor uses."""
 
     def has_lost_spark_for_good(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What a pipeline is made of. All of them live as long as the pipeline; runs come and go."""
+    """The parts of a pipeline. All of them live as long as the pipeline; each run is created by `new_run`."""
 
     identity: PipelineIdentity
     folder: PipelineFolder
@@ -128,13 +128,13 @@ class Parts:
     metrics: PipelineMetrics
     engine: SparkKeeper
     new_run: Callable[[], Life]
-    """A run with a sink of its own."""
+    """Creates a run with its own sink."""
     store_server: tuple[str, int] | None = None
     pace: Pace = Pace()
 
 
 class Pipeline:
-    """One pipeline of this process."""
+    """One pipeline in this process."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -143,7 +143,7 @@ class Pipeline:
         self.states = StateMachine()
         self.handler: Handler = lambda error: Response.SHUTDOWN_CLIENT
         self.failure: MoldauError | None = None
-        """What ended the pipeline, once it is in state ERROR."""
+        """The error that ended the pipeline, if it is in state ERROR."""
         self.views = parts.views
         self._metrics = parts.metrics
         self._stop = threading.Event()
@@ -151,7 +151,7 @@ class Pipeline:
         self._stop_timeout_s = 0.0
         self._run: Life | None = None
         self._has_run = False
-        """What is missing at the first start is told; what goes away later is waited for."""
+        """Missing resources are an error at the first start; after that, they are waited for."""
         self._taken_over = threading.Event()
         self._server: QueryServer | None = None
         self._thread = threading.Thread(target=self._supervise, name=f"{self._name}-supervisor")
@@ -169,7 +169,7 @@ class Pipeline:
         new_sink: Callable[[], Sink],
         realtime_options: Mapping[str, str] | None = None,
     ) -> Pipeline:
-        """A pipeline from its source and its sinks: one for each run. `Run` tells what `realtime_options` are."""
+        """A pipeline with this source, and a new sink for each run. See `Run` for `realtime_options`."""
         folder, queryable, metrics = PipelineFolder(identity), queryable_stores(topology), PipelineMetrics()
         stores = StoreDatabase(folder.stores_file, queryable)
 
@@ -204,9 +204,9 @@ class Pipeline:
         )
 
     def start(self) -> None:
-        """Look for everything that can be wrong before Spark is started, then go on in the background.
+        """Check everything that can be checked before Spark starts, then continue in the background.
 
-        Raises `MoldauError` with what is wrong.
+        Raises `MoldauError` with the problem.
         """
         parts = self._parts
         with ExitStack() as opened:
@@ -225,7 +225,7 @@ class Pipeline:
 
     @property
     def server_port(self) -> int | None:
-        """Where the stores answer over HTTP, if they do."""
+        """The HTTP port for store queries, if there is one."""
         return None if self._server is None else self._server.port
 
     def _serve_stores(self) -> None:
@@ -239,7 +239,7 @@ class Pipeline:
         self._server.start()
 
     def stop(self, timeout_s: float) -> bool:
-        """End it in good order; False where that took longer than allowed and goes on in the background."""
+        """Stop the pipeline cleanly; False if that took longer than allowed and continues in the background."""
         self._stop_timeout_s = timeout_s
         if self.states.state is State.CREATED:
             self.states.move(State.PENDING_SHUTDOWN)
@@ -251,7 +251,7 @@ class Pipeline:
             return False
         is_over = self._wait_for_end(timeout_s)
         if is_over and self._thread.is_alive():
-            # The last state is told before the thread's last line; what its frames hold goes with it.
+            # The final state is set before the thread returns; its frames are released when it has returned.
             self._thread.join(self._pace.silent_end_s)
         return is_over
 
@@ -267,14 +267,14 @@ class Pipeline:
         return self.states.wait_for(lambda state: state.is_final, self._pace.giving_up_s)
 
     def metrics(self) -> MetricsSnapshot:
-        """The numbers now; the lag is asked of the source where it answers."""
+        """The current metrics; the source is queried for the lag, if it answers."""
         ends = self._metrics.ends
         is_over = self.states.state in (State.CREATED, State.NOT_RUNNING, State.ERROR)
         latest: Offsets = {} if is_over or not ends else self._parts.source.latest_offsets(ends)
         return self._metrics.snapshot(latest)
 
     def explain(self) -> str:
-        """How the topology runs on Spark, once it does."""
+        """How the topology runs on Spark, once it is compiled."""
         compiled = self._run.compiled if self._run is not None else None
         if compiled is None:
             raise StreamsError("the pipeline has not started yet; how it runs is known afterwards")
@@ -314,7 +314,7 @@ class Pipeline:
             self._finish()
 
     def _live(self) -> Diagnosis | None:
-        """One life of the query; what ended it, or None where it was told to."""
+        """Run the query once; returns why it failed, or None if it was stopped."""
         try:
             run = self._run = self._parts.new_run()
         except Exception as error:
@@ -383,7 +383,7 @@ class Pipeline:
         parts, failed = self._parts, self.failure is not None
         self.states.move(State.PENDING_ERROR if failed else State.PENDING_SHUTDOWN)
         if failed:
-            # As a text: a log handler that keeps records would keep the frames through which the error is raised.
+            # Logged as text: a log handler that keeps records would keep the frames of the error's traceback.
             logger.error("%s: %s", self._name, str(self.failure))
         endings = [self._leave_source, self.views.close, parts.stores.close, parts.environment.close]
         if self._server is not None:
@@ -400,20 +400,20 @@ class Pipeline:
         self._parts.source.close(self._metrics.ends if self._metrics.has_batch else self._checkpointed_offsets())
 
     def _checkpointed_offsets(self) -> Offsets:
-        """How far an earlier life came, where this one had nothing to do."""
+        """The committed offsets of an earlier run, if this one has finished no batch."""
         checkpoint = (None if self._run is None else self._run.checkpoint) or self._parts.folder.checkpoint()
         try:
             done = checkpoint.last_committed
             entry = None if done is None else checkpoint.entry(done)
         except Exception as error:
-            # Files elsewhere are read through Spark, which may be what has failed.
+            # Remote files are read through Spark, which may be what has failed.
             logger.debug("%s: %s cannot be read: %s", self._name, checkpoint.location, error)
             return {}
         return {} if entry is None else self._parts.source.position(entry).offsets
 
 
 def _clear_frames(error: BaseException | str | None) -> None:
-    """A failure is kept for whoever asks; the rows and clients in the variables of its traceback are not."""
+    """Clear the traceback's variables: the failure is kept for callers, the rows and clients in its frames are not."""
     while isinstance(error, BaseException):
         clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__

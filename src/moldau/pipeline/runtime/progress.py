@@ -1,8 +1,8 @@
-"""How far an exactly-once pipeline has come: what its sink stores together with a batch's results, all or nothing.
+"""The progress of an exactly-once pipeline, which its sink stores atomically with a batch's results.
 
-The Kafka sink keeps it in a compacted topic of the pipeline's own (`kafka.progress_topic`), another sink wherever it
-can be written in one transaction with the rows. It never expires, as a group's offsets do a week after the pipeline
-stopped. Start at `Progress`.
+The Kafka sink keeps it in a compacted topic that only this pipeline uses (`kafka.progress_topic`); another sink keeps
+it wherever it can be written in one transaction with the rows. It never expires, unlike a group's offsets, which expire
+a week after the pipeline stopped. Start at `Progress`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class Progress:
     """The id of the checkpoint that the batch belongs to."""
     batch: int
     entry: str
-    """The checkpoint's offset log entry of the batch, word for word: with it the batch can be planned again. What it
-    says about the sources is opaque here; `Source.position` reads it.
+    """The checkpoint's unchanged offset log entry of the batch, from which the batch can be planned again. Its source
+    lines are opaque here; `Source.position` decodes them.
     """
 
     def covers(self, checkpoint: str | None, batch: int, entry: str) -> bool:
-        """Whether a batch of a checkpoint is in the sink already.
+        """Whether a batch of a checkpoint is already in the sink.
 
-        Raises `CheckpointMismatchError` where it is, but went to other offsets then: the checkpoint is not the one
-        that this record was written with.
+        Raises `CheckpointMismatchError` if it is, but with other end offsets: then this record was written with another
+        checkpoint.
         """
         if checkpoint != self.checkpoint or batch > self.batch:
             return False

@@ -1,8 +1,7 @@
-"""One life of a pipeline's query: from checks and compilation to its end. `pipeline` starts another when it fails.
+"""One run of a pipeline's query, from checks and compilation to its end. `pipeline` starts another after a failure.
 
-It is given its source and its sink; what those are made of, Kafka or not, is no concern here. What must be in this
-order is in `Run.start`: the predecessor is fenced before its progress is read, and the progress is read before Spark
-may plan a batch. Start there.
+The source and the sink are passed in and may be Kafka or not. The required order is in `Run.start`: the predecessor is
+fenced before its progress is read, and the progress is read before Spark may plan a batch. Start there.
 """
 
 from __future__ import annotations
@@ -45,47 +44,47 @@ __all__ = ["Environment", "Run", "StoppedError"]
 logger = logging.getLogger("moldau.streams")
 
 ENDING_S = 5
-"""How long an end is waited for before it matters whether brokers answer: where none does, a query that has stopped
-working needs another minute to close its source, and a batch under way will not be done at all.
+"""How long to wait for the query's end before checking whether brokers answer: if none does, a stopped query needs
+another minute to close its source, and the current batch cannot finish.
 """
 
 GIVEN_UP_S = 2
-"""How long a batch that was given up may take to notice. A request to a broker that says nothing takes a minute: it is
-left alone, and comes to nothing, for its transaction is the next start's to decide.
+"""How long an interrupted batch may take to notice. A request to a broker that does not answer takes a minute: it is
+not waited for and has no effect, because the next start decides the outcome of its transaction.
 """
 
 PREDECESSOR_S = 75.0
-"""How long a killed driver's Java process may take to end, or a query that was not waited for."""
+"""How long a killed driver's Java process, or a query that was not waited for, may take to end."""
 
 REFRESH_S = 3600.0
-"""Brokers forget transactional ids and offsets after days of silence, so an idle pipeline speaks every hour."""
+"""Brokers expire idle transactional ids and offsets after days, so an idle pipeline refreshes them every hour."""
 
 
 class StoppedError(StreamsError):
-    """A batch came after the pipeline was told to stop; it will be done at the next start."""
+    """A batch came after the pipeline was stopped; the next start runs it."""
 
 
 class Environment(Protocol):
-    """What is outside of a pipeline and must be there for it: Kafka's is `kafka.cluster.Cluster`."""
+    """External resources that a pipeline needs; for Kafka see `kafka.cluster.Cluster`."""
 
     def prepare(self) -> Mapping[str, int]:
-        """Check everything that can be wrong before Spark is started, and create what is missing.
+        """Check everything that can be checked before Spark starts, and create what is missing.
 
         Returns the partition count of every topic that is read or written. Raises `MoldauError`.
         """
 
     def answers(self) -> bool:
-        """Whether waiting for it has a point just now; may take seconds."""
+        """Whether the resources are reachable now, so that waiting can help; may take seconds."""
 
     def outage(self) -> str | None:
-        """What is known to be away, in words; None where nothing is. Takes no time."""
+        """A message about what is known to be unreachable; None if nothing is. Does not block."""
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 class Run:
-    """A query and everything that belongs to it."""
+    """A query, its sink and its locks."""
 
     def __init__(
         self,
@@ -102,7 +101,7 @@ class Run:
         metrics: PipelineMetrics,
         realtime_options: Mapping[str, str] | None = None,
     ) -> None:
-        """`sink` is this run's own. With `realtime_options` Spark writes to Kafka itself, and the sink gets nothing."""
+        """`sink` belongs to this run. With `realtime_options` Spark writes to Kafka itself, and the sink is unused."""
         self._topology = topology
         self._identity = identity
         self._options = options
@@ -124,10 +123,10 @@ class Run:
         self.compiled: Compiled | None = None
         self.checkpoint: Checkpoint | None = None
         self.executors: Executors | None = None
-        """Those of a cluster, once it is known to be one."""
+        """The cluster's executors; None until Spark is known to run on a cluster."""
 
     def start(self) -> Query:
-        """Check, compile and start. Raises what a person can mend as a `MoldauError`."""
+        """Check, compile and start. Raises `MoldauError` for problems that a user can fix."""
         from moldau.pipeline.spark.compiler import compile_topology
 
         assert self._sink is not None
@@ -158,7 +157,7 @@ class Run:
         return self.query
 
     def stop(self, timeout_s: float) -> None:
-        """Let the batch under way finish, if brokers answer and it takes no longer than this, and end the query."""
+        """Stop the query; the current batch may finish if brokers answer and it takes no longer than `timeout_s`."""
         self._is_stopping = True
         soon_s = min(ENDING_S, timeout_s)
         if not self._finishes_batch(soon_s) and not (
@@ -178,12 +177,12 @@ class Run:
         return True
 
     def give_up(self) -> None:
-        """Wait for the cluster no longer, be it at the start or in the middle of a batch."""
+        """Stop waiting for the cluster, at the start or within a batch."""
         if self._sink is not None:
             self._sink.interrupt()
 
     def close(self) -> None:
-        """Let go of connections, and of the lock; a batch or a query that is still ending keeps them until it has."""
+        """Close the sink and release the lock; if a batch or query is still ending, this happens when it has ended."""
         if self._finishes_batch(GIVEN_UP_S):
             self._close_sink()
         if self.query is None or (self._sink is None and self.query.wait(0)):
@@ -213,7 +212,7 @@ class Run:
             lock.release()
 
     def refresh_if_idle(self) -> None:
-        """Say something to the brokers where there has been nothing to say for long."""
+        """Refresh the sink if nothing was sent to the brokers for `REFRESH_S`."""
         if time.monotonic() - self._last_word < REFRESH_S or not self._batch_lock.acquire(blocking=False):
             return
         try:
@@ -224,7 +223,7 @@ class Run:
             self._batch_lock.release()
 
     def note_progress(self, progress: Mapping[str, Any]) -> None:
-        """In real-time mode no batch is handed to us, so that offsets follow what Spark reports."""
+        """Commit the offsets that Spark reports, in real-time mode, where no batch passes through this process."""
         if self._realtime_options is None or progress.get("batchId") == self._reported:
             return
         self._reported = progress.get("batchId")
@@ -253,7 +252,7 @@ class Run:
         return new_pipeline_session(spark, {**ending, **self._engine.settings, **own, **self._options.spark})
 
     def _prepare_cluster(self, spark: SparkSession) -> None:
-        """See to it that executors elsewhere find the program's modules, and can find its state."""
+        """Send the program's modules to remote executors, and warn if they may not see the state folder."""
         from moldau.pipeline.spark.driver.masters import Executors, is_local_master
         from moldau.pipeline.spark.driver.user_modules import ship_modules
 
@@ -318,11 +317,11 @@ class Run:
         )
 
     def _layout_before(self, files: Files, checkpoint: Checkpoint) -> Layout | None:
-        """What the checkpoint was made for; None where it has planned no batch yet."""
+        """The layout that the checkpoint was made for; None if it has planned no batch yet."""
         return None if checkpoint.last_planned is None else Layout.load(self._folder.layout_file, files)
 
     def _earlier_run(self, before: Layout | None, checkpoint: Checkpoint) -> EarlierRun | None:
-        """What the checkpoint holds; where its description is lost, it is taken for one of an old version."""
+        """How the checkpoint's run was compiled; if its layout file is lost, it is treated as one of an old version."""
         if checkpoint.last_planned is None:
             return None
         return EarlierRun(None) if before is None else before.earlier_run
@@ -335,7 +334,7 @@ class Run:
         return self._source.starting_offsets(counts, plan)
 
     def _recommit(self, sink: Sink, checkpoint: Checkpoint, progress: Progress | None, committed: Offsets) -> None:
-        """Offsets may have expired while the pipeline was down: let lag be seen again before the next batch."""
+        """Commit the offsets again: they may have expired while the pipeline was down, and lag needs them."""
         if not sink.commits_offsets:
             if checkpoint.last_committed is not None:
                 self._source.commit_soon(self._metrics.ends)
@@ -369,7 +368,7 @@ class Run:
     # Batches
 
     def _on_batch(self, results: Results, number: int, checkpoint: Checkpoint) -> None:
-        # A stop waits for a batch that has begun to be written, and not for one that is still being computed.
+        # A stop waits for a batch that is being written, but not for one that is still being computed.
         results.wait_for_first_row()
         with self._batch_lock:
             if self._is_stopping or self._sink is None:
@@ -385,7 +384,7 @@ class Run:
         if not sink.commits_offsets:
             self._source.commit_soon(offsets)
         if self._stores.stores:
-            # After the commit, so that nobody is told what is not there yet.
+            # After the commit, so that queries return only committed changes.
             self._stores.apply(batch.checkpoint, number, results.store_changes())
         self._last_word = time.monotonic()
         self._metrics.count_batch(number, offsets, written)

@@ -1,8 +1,8 @@
-"""Where a batch's rows go, as the runtime sees it: a batch, its rows, and the sink that takes both. Start at `Sink`.
+"""The sink interface of the runtime: a batch, its rows, and the sink that takes both. Start at `Sink`.
 
-Rows are taken as Spark's tasks end, so that delivering can begin while other tasks still run. The rows of one task stay
-together and in their order, and with them those of one key. A row carries the number of its output, and a topic only
-where its output does not have one for all rows: a name in every row would cost more than the row.
+Rows arrive as Spark's tasks end, so that delivery can begin while other tasks still run. The rows of one task, and so
+those of one key, stay together and in order. A row carries the number of its output, and a topic only if the output has
+no single topic for all rows: a topic name in every row would cost more than the row.
 """
 
 from __future__ import annotations
@@ -26,57 +26,57 @@ __all__ = ["Batch", "Results", "Sink", "planned_batch"]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch as its checkpoint planned it; run again, it is the same in every part."""
+    """A batch as its checkpoint planned it; a repeated batch is identical."""
 
     checkpoint: str
     """The checkpoint's id."""
     number: int
     entry: str
-    """The plan, word for word."""
+    """The checkpoint's offset log entry of the batch, unchanged."""
     position: Position
-    """How far the batch reads."""
+    """The offsets at which the batch ends."""
 
     @property
     def progress(self) -> Progress:
-        """What a sink with `keeps_progress` stores with the rows."""
+        """The progress that a sink with `keeps_progress` stores with the rows."""
         return Progress(self.checkpoint, self.number, self.entry)
 
 
 class Sink(Protocol):
-    """Takes one batch after the other, always from one thread at a time. Each run of a pipeline has one of its own."""
+    """Takes one batch after the other, from one thread at a time. Each run of a pipeline has its own sink."""
 
     @property
     def keeps_progress(self) -> bool:
-        """Whether a batch's progress is stored with its rows, all or nothing; that makes the pipeline exactly once."""
+        """Whether a batch's progress is stored atomically with its rows, which makes the pipeline exactly-once."""
 
     @property
     def commits_offsets(self) -> bool:
-        """Whether the offsets of Kafka sources are committed with the rows, by the sink itself."""
+        """Whether the sink itself commits the offsets of Kafka sources with the rows."""
 
     def open(self) -> Progress | None:
-        """Fence a predecessor that may still write, then read its last progress. In this order.
+        """First fence a predecessor that may still write, then read its last progress.
 
-        None where nothing was ever committed, or where no progress is kept.
+        Returns None if nothing was ever committed, or if no progress is kept.
         """
 
     def deliver(self, results: Results, batch: Batch) -> int:
-        """Write a batch's rows; when this returns they count. Returns how many were written.
+        """Write a batch's rows; they are committed when this returns. Returns how many were written.
 
-        A batch may come again after a restart. A sink that keeps progress leaves out what `Progress.covers`.
+        A batch may be repeated after a restart. A sink that keeps progress skips a batch that `Progress.covers`.
         """
 
     def refresh(self) -> None:
-        """Keep alive what brokers forget about clients that send nothing for days."""
+        """Refresh what brokers expire for clients that send nothing for days."""
 
     def interrupt(self) -> None:
-        """Make a delivery under way fail soon, whatever the cluster does; nothing can be delivered afterwards."""
+        """Make the current delivery fail soon, whatever the cluster does; nothing can be delivered afterwards."""
 
     def close(self) -> None:
-        """Let go of the connections; nothing is written any more. Called also where `open` has failed."""
+        """Close the connections; nothing is written afterwards. Also called if `open` has failed."""
 
 
 def planned_batch(checkpoint: Checkpoint, identity: str, number: int, source: Source) -> Batch:
-    """Read what Spark planned for the batch that is running."""
+    """The running batch, read from Spark's plan for it."""
     entry = checkpoint.entry(number)
     if entry is None:
         raise CheckpointMismatchError(
@@ -87,14 +87,14 @@ def planned_batch(checkpoint: Checkpoint, identity: str, number: int, source: So
 
 
 class Results:
-    """The rows of one batch; they can be gone through more than once, by one thread at a time."""
+    """The rows of one batch; they can be iterated more than once, by one thread at a time."""
 
     def __init__(self, arriving: Iterable[pa.RecordBatch], outputs: Sequence[OutputPoint]) -> None:
         self._arriving = iter(arriving)
         self._arrived: list[pa.RecordBatch] = []
         self._outputs = outputs
         self.topics = tuple(point.topic for point in outputs)
-        """The topic of each output; None where its rows say theirs, or have none."""
+        """The topic of each output; None if each row has its own topic, or none."""
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         yield from tuple(self._arrived)
@@ -103,11 +103,11 @@ class Results:
             yield batch
 
     def wait_for_first_row(self) -> bool:
-        """Wait for a row, or for the end of a batch that has none; whether there is one."""
+        """Wait for a row, or for the end of the batch; returns whether there is a row."""
         return any(batch.num_rows for batch in self)
 
     def wait_for_all(self) -> None:
-        """Wait until all rows are there; raises what Spark's tasks failed with."""
+        """Wait until all rows have arrived; raises the failure of Spark's tasks."""
         for _ in self:
             pass
 

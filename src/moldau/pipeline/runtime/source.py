@@ -1,8 +1,7 @@
-"""Where a pipeline's records come from, as the runtime sees it. Start at `Source`.
+"""The source interface of the runtime. Start at `Source`.
 
 Kafka's is `kafka.source`. Everything else that Spark can read as a stream (files, a rate, a Python data source of a
-connector) is a `FrameSource`: its position is in Spark's offset log alone, and travels through the sink as a text that
-nobody here looks into.
+connector) is a `FrameSource`: its position is only in Spark's offset log, and is passed to the sink as opaque text.
 """
 
 from __future__ import annotations
@@ -30,21 +29,21 @@ Offsets = Mapping[TopicPartition, int]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a batch has read."""
+    """The position up to which a batch has read."""
 
     offsets: Offsets = field(default_factory=dict)
-    """The next offset of each Kafka partition, committed for the group; empty where the source is not Kafka."""
+    """The next offset of each Kafka partition, committed for the group; empty if the source is not Kafka."""
     token: str = ""
-    """The position in any other source. Compared and stored, never looked into."""
+    """The position in any other source. Compared and stored, never parsed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a group has committed, whoever did it."""
+    """The committed offsets of a group, from any client."""
 
     offsets: Offsets = field(default_factory=dict)
     is_reset: bool = False
-    """Whether a reset tool has set these offsets, to begin there without state."""
+    """Whether a reset tool has set these offsets, so that the pipeline starts there without state."""
 
 
 class Source(Protocol):
@@ -52,42 +51,42 @@ class Source(Protocol):
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Partition counts of names that the topology reads and no cluster knows."""
+        """Partition counts of inputs that are not in the cluster."""
 
     @property
     def resumes_from_progress(self) -> bool:
-        """Whether reading can go on from a progress record alone, when a stateless pipeline has lost its checkpoint."""
+        """Whether a stateless pipeline that has lost its checkpoint can continue from a progress record alone."""
 
     def start(self, on_taken_over: Callable[[], None]) -> None:
-        """Show that the pipeline runs; `on_taken_over` is called once when another instance has taken its place."""
+        """Make the pipeline visible; `on_taken_over` is called once when another instance has taken its place."""
 
     def committed(self, counts: Mapping[str, int], *, has_checkpoint: bool) -> Committed:
-        """What was committed before; `counts` are the partition counts of all topics.
+        """The offsets committed before; `counts` are the partition counts of all topics.
 
-        Whether a reset tool did it matters only where there is no checkpoint.
+        `is_reset` matters only without a checkpoint.
         """
 
     def reader(self, spark: SparkSession, counts: Mapping[str, int], plan: StartPlan) -> Reader:
-        """What the compiler reads records from; `plan` says where to start without a checkpoint."""
+        """The compiler's reader of records; `plan` says where to start without a checkpoint."""
 
     def starting_offsets(self, counts: Mapping[str, int], plan: StartPlan) -> Offsets:
-        """From where the first batch counts, for metrics; only where there is no checkpoint."""
+        """The start offsets of the first batch, for metrics; only used without a checkpoint."""
 
     def position(self, entry: str) -> Position:
-        """How far a batch reads, from the entry that Spark's offset log has for it."""
+        """The position at which a batch ends, from its entry in Spark's offset log."""
 
     def commit_soon(self, offsets: Offsets) -> None:
-        """Commit offsets for the group behind a sink that does not do it itself."""
+        """Commit the group's offsets in the background, for a sink that does not commit them itself."""
 
     def latest_offsets(self, offsets: Offsets) -> Offsets:
-        """Where the partitions end now, for the lag; empty where that is not known."""
+        """The current end offsets of the partitions, for the lag; empty if unknown."""
 
     def close(self, offsets: Offsets) -> None:
-        """Leave in good order, with these offsets committed. May be called again."""
+        """Close cleanly, with these offsets committed. May be called again."""
 
 
 def read_topics(topology: Topology, counts: Mapping[str, int]) -> dict[str, int]:
-    """The topics that a topology reads, global tables left out, with their partition counts."""
+    """The topics that a topology reads, without global tables, and their partition counts."""
     found: dict[str, int] = {}
     for source in topology.sources:
         found.update({topic: counts[topic] for topic in source.topics})
@@ -97,12 +96,11 @@ def read_topics(topology: Topology, counts: Mapping[str, int]) -> dict[str, int]
 
 
 class FrameSource:
-    """Topics of a topology that are streaming DataFrames in truth.
+    """A source for topologies whose topics are really streaming DataFrames.
 
-    `frames` gives a DataFrame by the name that the topology reads it under, with the columns of Spark's Kafka
-    connector: key, value, headers, topic, partition, offset, timestamp. Exactly once needs a source that reads the
-    same records again for the same offsets, as Spark asks of every source. `counts` are the numbers of partitions in
-    which the rows come.
+    `frames` returns a DataFrame for each topic name in the topology, with the columns of Spark's Kafka connector: key,
+    value, headers, topic, partition, offset, timestamp. Exactly once needs a source that returns the same records again
+    for the same offsets, as Spark requires of every source. `counts` are the partition counts of the rows.
     """
 
     resumes_from_progress = False
@@ -114,7 +112,7 @@ class FrameSource:
         self.counts = {**dict.fromkeys(frames, 1), **(counts or {})}
 
     def start(self, on_taken_over: Callable[[], None]) -> None:
-        """There is no group to join; the folder's lock and the sink's fencing keep a second instance away."""
+        """Does nothing: there is no group; the folder's lock and the sink's fencing keep a second instance away."""
 
     def committed(self, counts: Mapping[str, int], *, has_checkpoint: bool) -> Committed:
         return Committed()
@@ -129,17 +127,17 @@ class FrameSource:
         return Position(token="\n".join(source_lines(entry)))
 
     def commit_soon(self, offsets: Offsets) -> None:
-        """There are none."""
+        """Does nothing: there are no offsets."""
 
     def latest_offsets(self, offsets: Offsets) -> Offsets:
         return {}
 
     def close(self, offsets: Offsets) -> None:
-        """Nothing is open."""
+        """Does nothing: no connection is open."""
 
 
 class FrameReader:
-    """Gives the frames of a `FrameSource` to the compiler."""
+    """Returns the frames of a `FrameSource` to the compiler."""
 
     def __init__(self, spark: SparkSession, frames: Mapping[str, Callable[[SparkSession], DataFrame]]) -> None:
         self._spark = spark

@@ -1,7 +1,7 @@
-"""Where a pipeline goes on: decided from its checkpoint, the progress in its sink and its group's offsets.
+"""Where a pipeline continues: decided from its checkpoint, the progress in its sink and its group's offsets.
 
-Pure: `run` finds the facts and does what was decided. The cases that are refused are those in which results
-would be lost or doubled. Start at `start_plan`.
+Pure functions: `run` collects the facts and carries out the plan. Cases in which results would be lost or duplicated
+are refused. Start at `start_plan`.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ __all__ = ["Facts", "StartPlan", "start_plan"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What was found at start."""
+    """The state found at the start."""
 
     identity: PipelineIdentity
     folder: str
-    """Where the checkpoint is, or should be."""
+    """The location of the checkpoint, whether or not it exists."""
     keeps_progress: bool
-    """Whether the sink stores progress with its rows: exactly once."""
+    """Whether the sink stores progress with its rows (exactly-once)."""
     is_stateless: bool
     resumes_from_progress: bool = True
-    """Whether the source can go on from a progress record alone."""
+    """Whether the source can continue from a progress record alone."""
     checkpoint: str | None
-    """Its id, where there is one."""
+    """The checkpoint's id; None if there is no checkpoint."""
     last_planned: int | None
     progress: Progress | None
     committed: Committed
@@ -40,17 +40,17 @@ class StartPlan:
     """What to do before the query starts."""
 
     offsets: Offsets = field(default_factory=dict)
-    """Offsets of the group at which to begin without a checkpoint."""
+    """The group's offsets at which to start without a checkpoint."""
     begins_after: Progress | None = None
-    """The batch after which to begin without a checkpoint. Without offsets and progress the source begins as it likes.
+    """The batch after which to start without a checkpoint. Without offsets and progress the source's default applies.
     """
     restored: Progress | None = None
-    """A batch that the checkpoint has forgotten and must plan again."""
+    """A committed batch that is missing in the checkpoint and must be planned again."""
     warning: str | None = None
 
 
 def start_plan(facts: Facts) -> StartPlan:
-    """Decide how to start; raises `StateLostError` or `CheckpointMismatchError` with the way out."""
+    """Decide how to start; raises `StateLostError` or `CheckpointMismatchError`, whose message says how to recover."""
     if facts.checkpoint is None or facts.last_planned is None:
         return _without_checkpoint(facts)
     if not facts.keeps_progress or facts.progress is None:
@@ -85,7 +85,7 @@ def _without_checkpoint(facts: Facts) -> StartPlan:
         )
     committed = facts.committed
     if committed.offsets and not (facts.is_stateless or facts.keeps_progress or committed.is_reset):
-        # Whoever committed them: going on from there with empty tables would give wrong results for ever.
+        # No matter which client committed them: continuing there with empty tables would make all later results wrong.
         return StartPlan(
             warning=f"{facts.identity.title} has committed offsets and no state in {facts.folder}; "
             "state is built anew from the topics, and results are written again"

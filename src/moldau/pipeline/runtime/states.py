@@ -13,7 +13,7 @@ logger = logging.getLogger("moldau.streams")
 
 
 class State(Enum):
-    """What a pipeline is doing."""
+    """The state of a pipeline."""
 
     CREATED = "CREATED"
     REBALANCING = "REBALANCING"
@@ -33,7 +33,7 @@ class State(Enum):
 
 
 StateListener = Callable[[State, State], None]
-"""Gets the new and the old state. Called by whichever thread changes it; what it raises is logged."""
+"""Called with the new and the old state, by the thread that changes it; exceptions are logged."""
 
 _NEXT = {
     State.CREATED: {State.REBALANCING, State.PENDING_SHUTDOWN, State.PENDING_ERROR},
@@ -47,7 +47,7 @@ _NEXT = {
 
 
 class StateMachine:
-    """One pipeline's state; moves only where Kafka's does."""
+    """One pipeline's state; allows only transitions that Kafka Streams allows."""
 
     def __init__(self) -> None:
         self._state = State.CREATED
@@ -59,7 +59,7 @@ class StateMachine:
         return self._state
 
     def move(self, to: State) -> bool:
-        """Go to a state; False where there is no way from here, as when two threads stop at once."""
+        """Change the state; False if this transition is not allowed, as when two threads stop at once."""
         with self._condition:
             before = self._state
             if to not in _NEXT[before]:
@@ -74,6 +74,6 @@ class StateMachine:
         return True
 
     def wait_for(self, wanted: Callable[[State], bool], timeout_s: float | None = None) -> bool:
-        """Wait until the state is as wanted; False where it is not in time."""
+        """Wait until `wanted` is true for the state; False after the timeout."""
         with self._condition:
             return self._condition.wait_for(lambda: wanted(self._state), timeout_s)

@@ -1,8 +1,8 @@
-"""A topology becomes one streaming DataFrame of everything it gives: records for topics, changes of stores.
+"""Compiles a topology into one streaming DataFrame of all its outputs: records for topics, changes of stores.
 
-One Spark query runs it: `pipeline.runtime` gives the frame a sink. `sections` decides which outputs Spark computes by
-itself; `native` lowers those. What is hosted in Python is a chain of DataFrames, one for each stage of its plan; rows
-that a stage has no business with pass it by. Start at `compile_topology`.
+One Spark query runs it: `pipeline.runtime` adds the sink. `sections` decides which outputs Spark computes natively,
+without Python; `native` lowers those. The part that is hosted in Python is a chain of DataFrames, one per stage of its
+plan; rows that a stage does not process bypass it. Start at `compile_topology`.
 """
 
 from __future__ import annotations
@@ -48,33 +48,33 @@ __all__ = ["CheckpointWayError", "Compiled", "TestMode", "compile_topology", "wo
 
 
 class CheckpointWayError(MoldauError):
-    """A checkpoint holds state that Spark kept by itself, of an output that needs Python now."""
+    """A checkpoint holds native Spark state of an output that needs Python now."""
 
 
 ENDED = -1
-"""Among the targets of a branch: rows that have left the topology."""
+"""A target of a branch: rows that have left the topology."""
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A topology as Spark runs it."""
+    """A compiled topology."""
 
     frame: DataFrame
-    """What leaves the topology: `FINISHED` of `rows` where nothing leaves it by way of Python, bundles of that where
-    everything does, else `LEAVING`.
+    """The rows that leave the topology: with schema `FINISHED` of `rows` if none leaves it from Python, bundles of such
+    rows if all do, else `LEAVING`.
 
-    `output` is a number among the plan's outputs, and `topic` null where the output has one for all its records. Those
-    of one key are in order.
+    `output` is an index into the plan's outputs; `topic` is null if the output has one topic for all its records.
+    Records of one key are in order.
     """
     plan: Plan
-    """The whole topology as it would run in Python; its outputs are numbered for all ways of running it."""
+    """The plan of the whole topology in Python; its output numbers are also used for native outputs."""
     cut: Cut
     hosted: Plan | None
-    """What does run in Python, by itself; None where nothing does but what surrounds native aggregations."""
+    """The plan of the part that runs in Python; None if only parts around native aggregations do."""
 
     @property
     def frame_with_topics(self) -> DataFrame:
-        """The frame of a topology without Python for a sink that knows nothing of the plan: each row has its topic."""
+        """The frame of a topology without Python, with each row's topic, for a sink that does not know the plan."""
         from pyspark.sql import functions as f
 
         topics = f.array(*(f.lit(point.topic).cast("string") for point in self.plan.outputs))
@@ -90,7 +90,7 @@ class Compiled:
             if "key" in rows.schema.names and bundled.null_count:
                 yield rows.filter(bundled.is_null()).select(FINISHED.names)
                 bundled = bundled.drop_null()
-            # As one batch: what is done for a batch takes longer than the few records of a bundle.
+            # Combined into one batch: the cost per batch is higher than that of the few records in a bundle.
             records = unbundled(binary_values(bundled), FINISHED)
             yield from pa.Table.from_batches(records, FINISHED).combine_chunks().to_batches()
 
@@ -105,17 +105,17 @@ class Compiled:
 
     @property
     def native_outputs(self) -> tuple[str, ...]:
-        """The aggregations and sinks that Spark computes by itself; a checkpoint depends on which they are."""
+        """The aggregations and sinks that Spark computes natively; a checkpoint depends on this set."""
         return self.cut.native_outputs
 
     @property
     def native_refusal(self) -> str | None:
-        """The first operator that needs Python, on which line, and why."""
+        """The first operator that needs Python, with its source line and the reason."""
         return next(map(str, self.cut.refusals.values()), None) if self.cut.has_python else None
 
     @property
     def realtime_refusal(self) -> str | None:
-        """What keeps the topology from Spark's real-time mode."""
+        """Why the topology cannot run in Spark's real-time mode."""
         for section in self.cut.sections:
             if (node := section.aggregate) is not None and self.is_native:
                 return f"Aggregate {node.name} ({node.origin}): an aggregation emits its changes batch by batch"
@@ -125,28 +125,28 @@ class Compiled:
 
     @property
     def output_mode(self) -> str:
-        """Spark's output mode for a sink: an aggregation of Spark's own updates its rows."""
+        """Spark's output mode for a sink: `update` if there is a native aggregation."""
         return "update" if any(section.aggregate for section in self.cut.sections) else "append"
 
     def explain(self) -> str:
-        """How each part runs, and why not natively."""
+        """How each part runs, and why some parts need Python."""
         return explanation(self.cut, self.hosted)
 
 
 @dataclass(frozen=True)
 class TestMode:
-    """How a query runs that is compared with a run in memory: its state can be looked at from outside."""
+    """Settings of a query that is compared with an in-memory run: its state can be inspected."""
 
     settings: TaskSettings
     commits_each_record: bool
     """Whether caches are forwarded after each record instead of each batch."""
     is_native: bool = False
-    """Whether Spark may do without Python where it can; state cannot be looked at then."""
+    """Whether Spark may compute outputs natively; their state cannot be inspected then."""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """Rows on their way, and the sub-topologies that some of them may go to."""
+    """Rows between stages, and the sub-topologies that some of them may go to."""
 
     frame: DataFrame
     targets: frozenset[int]
@@ -162,7 +162,7 @@ def compile_topology(
 ) -> Compiled:
     """Compile a topology whose serdes are all named; topics must exist.
 
-    Raises `CopartitioningError` or `TopologyError` where it cannot run. `reader` gives the records: Kafka's is
+    Raises `CopartitioningError` or `TopologyError` if it cannot run. `reader` returns the records: Kafka's is
     `sources.KafkaReader`.
     """
     settings = test.settings if test else TaskSettings.of({**job.settings, "application.id": job.application_id})
@@ -170,7 +170,7 @@ def compile_topology(
 
 
 class _Compiling:
-    """One topology on its way to Spark."""
+    """The compilation of one topology."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class _Compiling:
         self._identity = uuid.uuid4().hex
 
     def compiled(self, reader: Reader) -> Compiled:
-        """Cut and lower; what turns out to need Python is cut out, until the rest has a native form."""
+        """Cut and lower; if a node turns out to need Python, cut again without it, until everything is lowered."""
         refused = self._refused_beforehand()
         while True:
             cut = cut_topology(self._topology, self._settings, refused)
@@ -213,7 +213,7 @@ class _Compiling:
         earlier = self._binding_run()
         if earlier is None or earlier.native is None:
             return {}
-        # How the sinks behind an aggregation run is nothing that a checkpoint depends on.
+        # A checkpoint does not depend on how the sinks behind an aggregation run.
         refused = self._all_refused("the checkpoint has it in Python")
         return {
             name: refusal
@@ -226,13 +226,13 @@ class _Compiling:
         return {node.name: NativeRefusalError(node, reason) for node in outputs}
 
     def _binding_run(self) -> EarlierRun | None:
-        """The run that this one must be like: a checkpoint knows sources and state by their place in the query."""
+        """The earlier run that this one must match: checkpoints identify sources and state by place in the query."""
         if self._plan.is_stateless and sum(len(stage_reads(self._plan, stage)) for stage in self._plan.stages) == 1:
             return None
         return self._job.earlier
 
     def _earlier_allows(self, compiled: Compiled) -> bool:
-        """Whether a checkpoint fits; raises `CheckpointWayError` where only another program could go on from it."""
+        """Whether the checkpoint fits; raises `CheckpointWayError` if this program cannot continue from it."""
         earlier = self._binding_run()
         if earlier is None:
             return True
@@ -253,8 +253,8 @@ class _Compiling:
     def _lowered(self, cut: Cut, reader: Reader) -> Compiled:
         around = [self._plans_around(section) for section in cut.sections]
         hosted = None if cut.hosted is None else self._part(cut.hosted)
-        # Without state a checkpoint is nothing but the offsets of its sources: as long as these do not depend on the
-        # cut, a sink may become native or stop being so.
+        # Without state a checkpoint contains only the offsets of its sources: as long as these do not depend on the
+        # cut, a sink may change between native and Python.
         wanted = self._wanted(cut, around, hosted)
         reader = SharedReader(reader, wanted, even_apart=self._plan.is_stateless)
         native: list[DataFrame] = []
@@ -292,7 +292,7 @@ class _Compiling:
         return Plan.of(topology, counts, self._shuffle_partitions, self._plan.outputs)
 
     def _records_to_fold(self, plan: Plan, reader: Reader, number: int) -> DataFrame:
-        """What the Python part ahead of an aggregation gives."""
+        """The records that the Python part before an aggregation returns."""
         stage = plan.stages[0]
         work = work_of(plan, stage, self._settings, identity=f"{self._identity}-before-{number}")
         rows = _union(source_rows(reader, plan, stage))
@@ -301,7 +301,7 @@ class _Compiling:
     def _changes_through_python(
         self, section: Section, plan: Plan, reader: Reader, records: DataFrame | None, number: int
     ) -> DataFrame:
-        """The changes of an aggregation, and what the Python part behind it makes of them."""
+        """The changes of an aggregation, processed by the Python part after it."""
         aggregate, stage = section.aggregate, plan.stages[0]
         assert aggregate is not None
         rows = changes_for_python(
@@ -328,7 +328,7 @@ def _is_one_native_section(cut: Cut) -> bool:
 
 
 def _leaving(native: list[DataFrame], bundled: list[DataFrame]) -> DataFrame:
-    """Everything that leaves the query."""
+    """All rows that leave the query."""
     if native and bundled:
         return _union([widened(frame, LEAVING) for frame in (*native, *bundled)])
     return _union([*native, *bundled])
@@ -348,7 +348,7 @@ def _with_stage(
 
 
 def _stage_input(sources: list[DataFrame], bundles: list[DataFrame]) -> DataFrame:
-    """Everything that a stage gets."""
+    """All input rows of a stage."""
     if sources and bundles:
         return _union([widened(frame, MIXED) for frame in (*sources, *bundles)])
     return _union([*sources, *bundles])
@@ -376,7 +376,7 @@ def work_of(
     test: TestMode | None = None,
     identity: str | None = None,
 ) -> StageWork:
-    """What workers must know of a stage."""
+    """The description of a stage for the workers."""
     pieces = {piece.index: piece for piece in stage.pieces}
     points = [point for point in plan.inputs if pieces.keys() & set(point.pieces)]
     names = dict.fromkeys(name for piece in stage.pieces for name in store_names(piece, settings))
@@ -407,7 +407,7 @@ def _input_name(point: InputPoint, settings: TaskSettings) -> InputName:
 
 
 def _repartitions_out(stage: Stage) -> list[str]:
-    """Repartitionings that leave their group; those inside a cycle never become rows."""
+    """Repartitionings whose records leave their group; records inside a cycle never become rows."""
     return [
         node.name
         for group in stage.groups

@@ -1,4 +1,4 @@
-"""How each part of a topology runs on Spark, and why not natively, as text.
+"""Describes as text how each part of a topology runs on Spark, and why some parts need Python.
 
 Start at `explanation`.
 """
@@ -24,14 +24,14 @@ __all__ = ["HOSTED", "NATIVE", "REWRITTEN", "explain", "explanation", "path_of"]
 def explain(
     topology: Topology, config: Mapping[str, Any], partition_counts: Mapping[str, int], shuffle_partitions: int = 2
 ) -> str:
-    """What would become of a topology, without Spark; an expression may still turn out to need Python."""
+    """The explanation without starting Spark; an expression may still turn out to need Python."""
     cut = cut_topology(topology, TaskSettings.of(config))
     hosted = None if cut.hosted is None else Plan.of(cut.hosted, partition_counts, shuffle_partitions)
     return explanation(cut, hosted)
 
 
 def explanation(cut: Cut, hosted: Plan | None) -> str:
-    """The text for the sections of a topology and the plan of what is hosted."""
+    """The explanation for the sections of a topology and the plan of the hosted part."""
     return "\n".join(_lines(cut, hosted))
 
 
@@ -127,7 +127,7 @@ def _line(node: ir.Node, path: str) -> str:
     return f"  {node.name} {type(node).__name__} ({node.origin}): {path}"
 
 
-# --- the way of each kind of node; a test counts that every kind is in exactly one table ------------------------
+# --- how each kind of node runs; a test checks that every kind is in exactly one table -------------------------
 
 NATIVE: dict[type[ir.Node], str] = {
     ir.StreamSource: "Kafka connector",
@@ -143,7 +143,7 @@ NATIVE: dict[type[ir.Node], str] = {
     ir.ToStream: "nothing to do",
     ir.Sink: "select",
 }
-"""What Spark can do by itself; where it is hosted, tasks do these as well."""
+"""Nodes that Spark can compute natively; in a hosted part, tasks run them too."""
 
 HOSTED: dict[type[ir.Node], str] = {
     ir.TableSource: "table",
@@ -171,16 +171,16 @@ HOSTED: dict[type[ir.Node], str] = {
     fk.ForeignKeyLookup: "second step of a foreign-key join",
     fk.ForeignKeyResolve: "third step of a foreign-key join",
 }
-"""What only the tasks of `pipeline.cores` do, inside Spark's Python workers."""
+"""Nodes that only the tasks of `pipeline.cores` run, inside Spark's Python workers."""
 
 REWRITTEN: dict[type[ir.Node], str] = {
     ir.ForeignKeyJoin: "three steps with repartitionings between them: ir.rewrites.foreign_key",
 }
-"""What becomes other nodes before anything runs."""
+"""Nodes that are rewritten to other nodes before anything runs."""
 
 
 def path_of(node: ir.Node, *, is_native: bool) -> str:
-    """The way of one node, in words."""
+    """How a node runs, as text."""
     if is_native:
         return f"native: {NATIVE[type(node)]}"
     return "Python, no state" if isinstance(node, STATELESS) else "Python, in a task with state"

@@ -1,8 +1,8 @@
-"""Failures of a user's function or record, carried from a Python worker to whoever started the pipeline.
+"""Failures of a user's function or record, passed from a Python worker to the process that started the pipeline.
 
-Spark wraps what a worker raises into pages of traceback. Workers therefore put the one sentence that matters between
-two marks, and `cause_of` finds it again in whatever Spark made of it. `worker_trouble` knows how Spark words that a
-worker has no Python, or not the modules it needs. Start at `cause_of`.
+Spark wraps a worker's exception into pages of traceback. Workers therefore put the relevant message between two marks,
+and `cause_of` finds it in Spark's text. `worker_trouble` recognizes Spark's messages for a worker without Python, or
+without the modules it needs. Start at `cause_of`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ __all__ = ["PipelineFailedError", "WorkerError", "WorkerSetupError", "cause_of",
 _FOUND = re.compile(r"<moldau-failure>(.*?)</moldau-failure>", re.DOTALL)
 
 _TOLD_BY_SPARK = re.compile(r"topic \S+, partition \d+, offset \d+: ")
-"""What an expression raised; the expression itself is printed with every failed plan."""
+"""Matches a message that an expression raised, not the expression itself, which every failed plan prints."""
 
 
 class WorkerError(Exception):
-    """What a worker raises in place of a `MoldauError`: its text survives Spark."""
+    """Raised by a worker in place of a `MoldauError`: its text survives Spark's wrapping."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What is known of a failure."""
+    """The details of a failure."""
 
     kind: str
     message: str
@@ -52,11 +52,11 @@ class PipelineFailedError(MoldauError):
 
 @contextmanager
 def marking_failures() -> Iterator[None]:
-    """Mark errors with a meaning for users; others are bugs and keep their traceback."""
+    """Mark errors that users must see; other exceptions are bugs and keep their traceback."""
     try:
         yield
     except MoldauError as error:
-        # The line that raises is in the traceback, so the marks must not be written on it.
+        # The traceback includes the source line that raises, so that line must not contain the marks.
         raise WorkerError(_marked(error)) from None
 
 
@@ -74,7 +74,7 @@ def _marked(error: MoldauError) -> str:
 
 
 def cause_of(error: BaseException | str) -> PipelineFailedError | None:
-    """The failure behind an exception of Spark's, or None where no worker told one."""
+    """The failure behind a Spark exception, or None if no worker reported one."""
     for text in _FOUND.findall(str(error)):
         if text.startswith("{"):
             return PipelineFailedError(Failure(**json.loads(text)))
@@ -94,7 +94,7 @@ class WorkerSetupError(MoldauError):
 
 
 def worker_trouble(text: str) -> WorkerSetupError | None:
-    """The failure in Spark's words, if it is one of these."""
+    """The setup error that Spark's message describes, or None if it is another failure."""
     if (python := _NO_PYTHON.search(text)) is not None:
         return WorkerSetupError(
             f"a Spark worker has no {python.group(1)}; name the Python that has moldau there with spark.pyspark.python"

@@ -1,6 +1,6 @@
-"""What a compiler needs to know beside the topology: the application's settings and the sizes of its topics.
+"""The compiler's input besides the topology: the application's settings and the partition counts of its topics.
 
-Made by `pipeline.runtime`, which knows clusters and checkpoints. Start at `Job`.
+Created by `pipeline.runtime`, from the cluster and the checkpoint. Start at `Job`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class SourceOptions(Protocol):
     def __call__(
         self, topics: tuple[str, ...] | None, pattern: str | None, reset: OffsetReset | None, *, is_global: bool
     ) -> dict[str, str]:
-        """All options of a Kafka source: of these topics or a pattern, with the reset that the topology names.
+        """All options of a Kafka source for these topics or a pattern; `reset` is the one that the topology names.
 
         A global table's topic is read from its beginning.
         """
@@ -29,12 +29,12 @@ class SourceOptions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """How the outputs ran of the application that made the checkpoint at hand."""
+    """How the run that made the current checkpoint computed its outputs."""
 
     native: frozenset[str] | None
-    """The names of aggregations and sinks that Spark computed by itself.
+    """The names of aggregations and sinks that Spark computed natively.
 
-    None for a checkpoint of a version that did not note it: one native section was all there was, or none.
+    None for a checkpoint of a version that did not record it: that version had at most one native section.
     """
 
 
@@ -44,8 +44,8 @@ class Job:
 
     application_id: str
     partition_counts: Mapping[str, int]
-    """Of every topic that is read or written."""
+    """Partition counts of every topic that is read or written."""
     settings: Mapping[str, Any]
     """The application's configuration, by Kafka's keys."""
     earlier: EarlierRun | None = None
-    """What a checkpoint holds that the query goes on from; None where there is none."""
+    """The run whose checkpoint the query continues from; None if there is no checkpoint."""

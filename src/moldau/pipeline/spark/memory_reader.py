@@ -1,6 +1,6 @@
-"""A reader of records that lie in the memory of Spark's driver, with the columns of the Kafka connector.
+"""A reader of records in the memory of Spark's driver, with the columns of the Kafka connector.
 
-Each record is one JSON text in Spark's memory source; what is added at once is one batch. Start at `MemoryReader`.
+Each record is one JSON text in Spark's memory source; lines added together are one batch. Start at `MemoryReader`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["MemoryReader"]
 
 _TICKS = "\x00ticks"
-"""The topic of rows that tell the time; no real one can be called so."""
+"""The topic of rows that carry the time; not a valid name of a real topic."""
 
 _LINE = (
     "topic string, partition int, offset bigint, timestamp bigint, key string, value string, "
@@ -27,7 +27,7 @@ _LINE = (
 
 
 class MemoryReader:
-    """Gives what was added, as a `sources.Reader`."""
+    """Returns the added records, as a `sources.Reader`."""
 
     def __init__(self, spark: SparkSession) -> None:
         from pyspark.sql import DataFrame
@@ -40,11 +40,11 @@ class MemoryReader:
         self._records = lines.selectExpr(f"from_json(value, '{_LINE}') AS line").select("line.*")
 
     def add(self, lines: list[str]) -> None:
-        """Make these the next batch, or part of it."""
+        """Add lines to the next batch."""
         self._stream.addData(self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(lines))
 
     def line(self, record: InputRecord) -> str:
-        """A record as `add` takes it."""
+        """A record in the form that `add` takes."""
         return json.dumps(
             {
                 **record._asdict(),
@@ -55,7 +55,7 @@ class MemoryReader:
         )
 
     def tick(self, now_ms: int) -> str:
-        """The time of day as `add` takes it."""
+        """The wall-clock time in the form that `add` takes."""
         return self.line(InputRecord(_TICKS, 0, 0, now_ms, (), None, None))
 
     def records(
@@ -76,7 +76,7 @@ class MemoryReader:
         )
 
     def ticks(self) -> DataFrame:
-        """What `tick` made."""
+        """The rows that `tick` made."""
         from pyspark.sql import functions as f
 
         return self._records.where(f.col("topic") == f.lit(_TICKS)).selectExpr("timestamp AS now_ms")

@@ -1,8 +1,8 @@
-"""Which Spark task runs which partition: even shares, whatever Spark's hash makes of small numbers.
+"""Assigns partitions to Spark tasks evenly, independent of Spark's hash of small numbers.
 
-Spark sends a group to the shuffle partition that the Murmur3 hash of its key names, and the hashes of 0, 1, 2 and 3 may
-well name the same one. So a partition is not grouped by its number but by a *slot*: a number found to hash where we
-want it. Start at `slots`.
+Spark sends a group to the shuffle partition given by the Murmur3 hash of its key, and 0, 1, 2 and 3 may hash to the
+same partition. So the grouping key is not the partition number but a *slot*: a number chosen because it hashes to the
+wanted shuffle partition. Start at `slots`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _MASK = 0xFFFFFFFF
 
 
 def slots(units: int, shuffle_partitions: int) -> list[int]:
-    """A number for each unit of work, different from all others, such that unit i goes to partition i modulo the count.
+    """A distinct number for each unit of work, such that unit i goes to shuffle partition i modulo the count.
 
-    More units later leave the numbers of the first ones as they are: state is kept by them.
+    Adding units later does not change the numbers of the first ones: state is stored by them.
     """
     found: list[int] = []
     candidates = [_hashing_to(target, shuffle_partitions) for target in range(shuffle_partitions)]
@@ -29,7 +29,7 @@ def slots(units: int, shuffle_partitions: int) -> list[int]:
 
 
 def shuffle_partition(slot: int, shuffle_partitions: int) -> int:
-    """Where Spark's hash partitioning puts a group whose key is this one integer."""
+    """The shuffle partition to which Spark sends a group whose key is this integer."""
     return _signed(_murmur3_of_int(slot)) % shuffle_partitions
 
 

@@ -1,9 +1,9 @@
-"""How the sub-topologies of a pipeline become stages of one Spark query. Pure: nothing of Spark is known here.
+"""Plans the sub-topologies of a pipeline as stages of one Spark query. Pure: does not depend on Spark.
 
-Sub-topologies are taken in waves: a stage comes after all that feed it. Stateless ones need no shuffle. Stateful ones
-run as one group of rows per partition; those that feed each other in a cycle run together in a single group, where
-records are handed over in memory. Every place where records come in or leave gets a number that rows carry instead of
-a name. Start at `Plan.of`.
+Sub-topologies are planned in waves: a stage comes after all stages that feed it. Stateless ones need no shuffle.
+Stateful ones run as one group of rows per partition; those that feed each other in a cycle run together in a single
+group, where records are passed on in memory. Every input and output gets a number that rows carry instead of a name.
+Start at `Plan.of`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["STATE_OUTPUT", "InputPoint", "OutputPoint", "Plan", "Stage", "Unit",
 
 
 STATE_OUTPUT = "state"
-"""The output by which all state leaves where a test wants to look at it."""
+"""The output for all state, used by tests to inspect it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class InputPoint:
-    """A way into tasks; `index` is what rows carry, and orders records of one timestamp."""
+    """An input of tasks; rows carry its `index`, which also orders records with the same timestamp."""
 
     index: int
     node: Source | Repartition
     topic: str | None
-    """None where the topics are known only by a pattern; rows then carry their topic."""
+    """None if the topics are given by a pattern; rows then carry their topic."""
     pieces: tuple[int, ...]
-    """Which sub-topologies read it; several only for a global table."""
+    """The sub-topologies that read it; more than one only for a global table."""
 
     @property
     def is_global(self) -> bool:
@@ -53,26 +53,26 @@ class InputPoint:
 
 @dataclass(frozen=True, slots=True)
 class OutputPoint:
-    """A way out of the topology: a sink, a store's changes, dead letters."""
+    """An output of the topology: a sink, a store's changes, dead letters."""
 
     index: int
     name: str
     topic: str | None
-    """None where each row says its topic itself, or has none."""
+    """None if each row carries its own topic, or has none."""
     store: str | None
-    """The queryable store whose changes leave here."""
+    """The queryable store whose changes leave by this output."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Sub-topologies that run at the same depth, in the same manner."""
+    """Sub-topologies that run at the same depth, and are all stateless or all stateful."""
 
     number: int
     groups: tuple[tuple[SubTopology, ...], ...]
-    """More than one sub-topology in a group only where they feed each other in a cycle."""
+    """A group has more than one sub-topology only if they feed each other in a cycle."""
     is_stateless: bool
     units: Mapping[int, tuple[Unit, ...]] = field(default_factory=dict)
-    """What runs in which slot; nothing for stateless stages."""
+    """The units of each slot; empty for stateless stages."""
 
     @property
     def pieces(self) -> tuple[SubTopology, ...]:
@@ -90,7 +90,7 @@ class Stage:
 
 
 def store_output(store: str) -> str:
-    """The name of the output by which changes of a queryable store leave."""
+    """The name of the output for changes of a queryable store."""
     return f"store:{store}"
 
 
@@ -120,7 +120,7 @@ class Plan:
     ) -> Plan:
         """Plan a topology whose serdes are all known, for topics with these partition counts.
 
-        Where the topology is part of another, its `outputs` are those of the whole.
+        If the topology is part of another, `outputs` are those of the whole.
         """
         pieces = topology.subtopologies
         nodes = tuple(dict.fromkeys(node for piece in pieces for node in piece.nodes))
@@ -130,7 +130,7 @@ class Plan:
 
     @cached_property
     def input_of(self) -> dict[str, int]:
-        """The first input number of each node that brings records in."""
+        """The first input number of each node that reads records."""
         found: dict[str, int] = {}
         for point in self.inputs:
             found.setdefault(point.node.name, point.index)
@@ -143,7 +143,7 @@ class Plan:
 
     @cached_property
     def reader_of(self) -> dict[str, SubTopology]:
-        """Which sub-topology reads a repartitioning, by the node's name."""
+        """The sub-topology that reads a repartitioning, by the node's name."""
         return {
             node.name: piece
             for piece in self.topology.subtopologies
@@ -152,7 +152,7 @@ class Plan:
         }
 
     def targets(self, repartition: str) -> tuple[int, tuple[int, ...]]:
-        """The input number of a repartitioning, and the slot of each of its partitions (0 where there are no slots)."""
+        """The input number of a repartitioning, and the slot of each of its partitions (0 if there are no slots)."""
         piece = self.reader_of[repartition]
         stage = self.stage_of[piece.index]
         partitions = range(task_count(piece.inputs, self.counts))
@@ -165,7 +165,7 @@ class Plan:
 
     @property
     def needs_ticks(self) -> bool:
-        """Whether something may wait for the time of day."""
+        """Whether any node may depend on the wall-clock time."""
         return any(isinstance(node, Process | TableTransformValues) for node in self.topology.nodes)
 
 
@@ -186,7 +186,7 @@ def _stages(pieces: tuple[SubTopology, ...], counts: Mapping[str, int], shuffle_
 
 
 def _remembers_nothing(piece: SubTopology) -> bool:
-    """An extractor of timestamps is told the last one of its partition, which must outlive the batch."""
+    """Whether no state must outlive a batch; a timestamp extractor needs the last timestamp of its partition."""
     return is_stateless(piece) and not any(isinstance(node, Source) and node.timestamps for node in piece.inputs)
 
 
@@ -197,7 +197,7 @@ def _is_cycle(group: tuple[SubTopology, ...]) -> bool:
 def _placed(
     groups: list[tuple[SubTopology, ...]], counts: Mapping[str, int], shuffle_partitions: int
 ) -> dict[int, tuple[Unit, ...]]:
-    """Give every group of tasks its slot: partition by partition, so that later partitions come last."""
+    """Assign a slot to every group of tasks, partition by partition, so that later partitions come last."""
     wanted: list[tuple[int, tuple[Unit, ...]]] = []
     for group in groups:
         units = [

@@ -1,6 +1,6 @@
-"""Streaming queries: started with a function for each batch's rows, watched without knowing Spark's classes.
+"""Streaming queries: started with a function for each batch's rows, and watched without using Spark's classes.
 
-`pipeline.runtime` decides when to start and stop one, and what becomes of its rows. Start at `start_query`.
+`pipeline.runtime` decides when to start and stop a query, and what to do with its rows. Start at `start_query`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["OnBatch", "Query", "start_query", "start_realtime_query"]
 
 OnBatch = Callable[[Iterator["pa.RecordBatch"], int], None]
-"""Gets a batch's rows, as tasks end, and its number; what it raises ends the query."""
+"""Called with a batch's rows, as tasks end, and its number; an exception ends the query."""
 
 REALTIME_BATCH = "5 seconds"
 
 
 class BatchFailedError(Exception):
-    """What Spark is told of a failure; `Query.failure` has the failure itself."""
+    """The exception that Spark gets for a failure; `Query.failure` returns the failure itself."""
 
 
 class Query:
@@ -45,35 +45,35 @@ class Query:
         return bool(self._query.isActive)
 
     def failure(self) -> BaseException | str | None:
-        """What ended the query: a batch's own exception, or Spark's words; None where it runs or was stopped."""
+        """Why the query ended: a batch's own exception, or Spark's message; None if it runs or was stopped."""
         if self._failures:
             return self._failures[0]
         error = self._query.exception()
         return None if error is None else str(error)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Whether the query has ended within this time, to its very last act."""
+        """Wait for the query to end completely; returns whether it has ended within this time."""
         try:
             return self._query.awaitTermination(timeout_s) is not False  # type: ignore[arg-type]
         except Exception:
             return True
 
     def stop(self) -> None:
-        """End it; a batch under way is given up, and done again by whoever starts the query next.
+        """Stop the query; the current batch is aborted, and the next start repeats it.
 
-        Raises where it has not ended within `spark.sql.streaming.stopTimeout`; it will, in its own time.
+        Raises if it has not ended within `spark.sql.streaming.stopTimeout`; it still ends later.
         """
         self._query.stop()
 
     def release(self) -> None:
-        """Once it has ended: forget what batches went to and what they failed with. Java keeps the function for batches
-        for as long as it likes, and with it all that the function refers to.
+        """Drop the batch function and the failures, once the query has ended. Java keeps a reference to the batch
+        function for an unknown time, and with it everything that the function refers to.
         """
         self._failures.clear()
         self._on_batch.clear()
 
     def progress(self) -> Mapping[str, Any] | None:
-        """Facts about the last batch, as Spark reports them."""
+        """Spark's report of the last batch."""
         last = self._query.lastProgress
         if last is None:
             return None
@@ -83,14 +83,14 @@ class Query:
 def start_query(
     frame: DataFrame, *, name: str, checkpoint: str, mode: str, interval_ms: int | None, on_batch: OnBatch
 ) -> Query:
-    """Start a query that hands each batch to `on_batch` on the driver."""
+    """Start a query that passes each batch to `on_batch` on the driver."""
 
     failures: list[BaseException] = []
     held = [on_batch]
 
     def deliver(batch: DataFrame, number: int) -> None:
         try:
-            # Whoever fails in the middle leaves rows behind, which Java would wait to get rid of.
+            # If `on_batch` fails, unread rows are left, and Java would wait until they are read.
             with closing(_arriving(batch)) as rows:
                 held[0](rows, number)
         except BaseException as error:
@@ -98,8 +98,9 @@ def start_query(
             kind = type(error).__name__
         else:
             return
-        # Spark searches the text of what comes back with a pattern that long ones overflow its stack with. Raised out
-        # here it has no context: pyspark keeps it, and would keep the frames of the failure with it.
+        # The text is short because Spark searches it with a regular expression that overflows its stack on long texts.
+        # Raised outside the `except` block it has no context: pyspark keeps the exception, and with a context would
+        # keep the frames of the failure.
         raise BatchFailedError(f"batch {number}: {kind}")
 
     writer = frame.writeStream.queryName(name).option("checkpointLocation", checkpoint).outputMode(mode)
@@ -108,9 +109,9 @@ def start_query(
 
 
 def _arriving(batch: DataFrame) -> Generator[pa.RecordBatch]:
-    """A batch's rows, those of a task as soon as it has ended, and at least one batch of rows, be it empty.
+    """A batch's rows, those of a task as soon as it has ended; always at least one record batch, maybe empty.
 
-    `toArrow` would wait for all tasks, ask Java for the schema, parse it and cast to it, 3 ms a batch.
+    `toArrow` would wait for all tasks, ask Java for the schema, parse it and cast to it: 3 ms per batch.
     """
     import pyarrow as pa
     from pyspark.errors.exceptions.captured import unwrap_spark_exception
@@ -122,11 +123,11 @@ def _arriving(batch: DataFrame) -> Generator[pa.RecordBatch]:
     port, secret, server = rows._jdf.collectAsArrowToPython()
     try:
         with _load_from_socket((port, secret), serializer()) as items:
-            # The last item is the order of the tasks, which is nobody's concern.
+            # The last item is the order of the tasks, which is not needed.
             yield from (item for item in items if isinstance(item, pa.RecordBatch))
     except Exception:
         with unwrap_spark_exception():
-            server.getResult()  # It knows better what has failed.
+            server.getResult()  # Raises Spark's own error, which is more precise.
         raise
     with unwrap_spark_exception():
         server.getResult()

@@ -1,13 +1,13 @@
-"""The rows that travel between the stages of a query, and those that leave it.
+"""The rows that are passed between the stages of a query, and those that leave it.
 
-Rows from topics are records, a column for each part. What Python gives on is *bundled*: hundreds of records for one
-task, or that leave the topology, in one row, as Arrow writes them. Spark would otherwise take every record out of
-Arrow, shuffle and sort it and put it back, which costs more than what Python does with it.
+Rows from topics are records, one column per field. The output of Python stages is *bundled*: one row holds hundreds of
+records, for one task or for outside the topology, serialized by Arrow. Otherwise Spark would convert every record from
+Arrow, shuffle and sort it and convert it back, which costs more than processing it in Python.
 
-A record in a bundle carries where it goes (`input`, and as `target` the task's partition) and where in time it belongs
-(`lane`, `partition`, `offset`, `clock`, `path`; see `ordering`). A bundle of records that have left the topology is
-*finished*: its `slot` is negative, its `input` the stage it comes from, and its `offset` counts within its task, so
-that order survives whatever comes. Start at `RECORD`.
+A record in a bundle carries its destination (`input`, and as `target` the task's partition) and its position in the
+processing order (`lane`, `partition`, `offset`, `clock`, `path`; see `ordering`). A bundle of records that have left
+the topology is *finished*: its `slot` is negative, its `input` is the stage it comes from, and its `offset` counts
+within its task, so that the order can always be restored. Start at `RECORD`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ RECORD = pa.schema(
         ("headers", _HEADERS),
     ]
 )
-"""A record on its way into a task, as it lies in a bundle."""
+"""A record to be processed by a task, as stored in a bundle."""
 
 FINISHED = pa.schema(
     [
@@ -72,24 +72,24 @@ FINISHED = pa.schema(
         ("partition", pa.int32()),
     ]
 )
-"""A record that has left the topology by an output, as it lies in a bundle."""
+"""A record that has left the topology by an output, as stored in a bundle."""
 
 FROM_SOURCES = pa.schema([("slot", pa.int32()), *(RECORD.field(name) for name in (
     "input", "partition", "offset", "timestamp", "topic", "key", "value", "headers"
 ))])  # fmt: skip
-"""A record straight from a topic: the rest follows from these columns. Every column costs time."""
+"""A record directly from a topic: other fields are derived from these columns, because every column costs time."""
 
 BUNDLES = pa.schema([("slot", pa.int32()), ("input", pa.int32()), ("offset", pa.int64()), ("bundle", pa.binary())])
-"""What stages in Python give."""
+"""The rows that Python stages return."""
 
 MIXED = pa.schema([*FROM_SOURCES, BUNDLES.field("bundle")])
-"""What a stage gets that reads topics as well as other stages."""
+"""The input of a stage that reads topics as well as other stages."""
 
 LEAVING = pa.schema([*FINISHED, BUNDLES.field("bundle")])
-"""What leaves a query in which some outputs are computed natively and others in Python: a record, or a bundle."""
+"""The output of a query with both native and Python outputs: each row is a record or a bundle."""
 
 TO_FOLD = pa.schema([RECORD.field(name) for name in ("key", "value", "timestamp")])
-"""What Python gives to an aggregation of Spark's own."""
+"""The rows that Python passes to a native aggregation."""
 
 _SPARK_TYPES = {
     pa.int32(): "int",
@@ -101,33 +101,33 @@ _SPARK_TYPES = {
 
 
 def ddl(schema: pa.Schema) -> str:
-    """A schema as Spark reads it."""
+    """A schema as Spark DDL text."""
     return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)
 
 
 TICK = -1
-"""The `input` of a row that brings no record but the time of day."""
+"""The `input` of a row that carries no record but the wall-clock time."""
 
 Numbers = npt.NDArray[np.int64]
 
 _SAME_FOR_SOURCES = {"target": "partition", "lane": "input"}
 _BEHIND_STAGES = ("clock", "path")
-"""What only records have that come from another stage."""
+"""Columns that only records from another stage have."""
 
 
 BUNDLE_BYTES = 32_768
-"""About how large a bundle may be. Spark gives thousands of rows at once to Python, and dies where that is too much."""
+"""Approximate maximum size of a bundle. Spark passes thousands of rows to Python at once, and may run out of memory."""
 
 
 def bundles(records: pa.RecordBatch) -> list[bytes]:
-    """Records as cells of rows."""
+    """Records serialized as bundles."""
     step = max(1, records.num_rows * BUNDLE_BYTES // max(1, records.nbytes))
     parts = (records.slice(start, step) for start in range(0, records.num_rows, step))
     return [_without_baggage(part).serialize().to_pybytes() for part in parts]
 
 
 def _without_baggage(records: pa.RecordBatch) -> pa.RecordBatch:
-    """A slice of a column of lists that are all null would be written with the whole column."""
+    """Replace a `headers` column that is all null: a slice of it would be serialized with the whole column."""
     at = records.schema.get_field_index("headers")
     headers = records.column(at)
     if headers.null_count < len(headers):
@@ -136,12 +136,12 @@ def _without_baggage(records: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def unbundled(cells: Iterable[bytes], schema: pa.Schema) -> list[pa.RecordBatch]:
-    """The records of bundles; each must have been made of records with this schema."""
+    """The records of bundles; each bundle must have been made with this schema."""
     return [pa.ipc.read_record_batch(pa.py_buffer(cell), schema) for cell in cells]
 
 
 class Table:
-    """Rows in columns, read into Python only as far as somebody asks."""
+    """Rows in columns, converted to Python only when needed."""
 
     def __init__(self, batches: Sequence[pa.RecordBatch], schema: pa.Schema | None = None) -> None:
         self._table = pa.Table.from_batches(batches, schema)
@@ -161,7 +161,7 @@ class Table:
         return name in self._names and bool(self._table.column(name).null_count < self.count)
 
     def nulls(self, name: str) -> npt.NDArray[np.bool_]:
-        """Where a column has no value."""
+        """A mask of the rows without a value in this column."""
         found: npt.NDArray[np.bool_] = self._table.column(name).is_null().to_numpy()
         return found
 
@@ -178,7 +178,7 @@ class Table:
         return Table(self._table.take(pa.array(order, pa.int64())).combine_chunks().to_batches(), self._table.schema)
 
     def records(self) -> Table:
-        """The records of all rows, those in bundles taken out of them."""
+        """The records of all rows, including those in bundles."""
         if "bundle" not in self._names:
             return self
         inside = unbundled((cell for cell in self.values("bundle") if cell is not None), RECORD)
@@ -187,7 +187,7 @@ class Table:
         return Table([*_as_records(self.where(self.nulls("bundle"))._table), *inside], RECORD)
 
     def bundles(self) -> list[pa.RecordBatch]:
-        """The rows as they are, for a later stage."""
+        """The rows unchanged, for a later stage."""
         return self._table.select(BUNDLES.names).to_batches()  # type: ignore[no-any-return]
 
     def slice(self, start: int, length: int) -> Table:
@@ -198,16 +198,16 @@ class Table:
         return binary_values(self._table.column(name))
 
     def lineage(self) -> Lineage | None:
-        """The steps of each row, or None where all rows come straight from topics."""
+        """The forwarding steps of each row, or None if all rows come directly from topics."""
         return Lineage.of(self._table.column("path")) if self.has("path") else None
 
     def headers(self) -> list[tuple[tuple[str, bytes | None], ...]] | None:
-        """The headers of each row, or None where no row has any."""
+        """The headers of each row, or None if no row has any."""
         return header_tuples(self._table.column("headers")) if self.has("headers") else None
 
 
 def _as_records(rows: pa.Table) -> list[pa.RecordBatch]:
-    """Rows from topics with all columns that records in bundles have."""
+    """Rows from topics, with all columns of records in bundles."""
     columns = [
         pa.nulls(rows.num_rows, field.type)
         if field.name in _BEHIND_STAGES
@@ -218,7 +218,7 @@ def _as_records(rows: pa.Table) -> list[pa.RecordBatch]:
 
 
 def binary_values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
-    """A column of bytes or text as a list; pandas makes Python objects of it in half the time of `to_pylist`."""
+    """A column of bytes or text as a list; pandas converts it in half the time of `to_pylist`."""
     if column.null_count == len(column):
         return [None] * len(column)
     values: list[Any] = column.to_pandas().tolist()
@@ -226,12 +226,12 @@ def binary_values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
 
 
 def header_tuples(column: pa.ChunkedArray | pa.Array) -> list[tuple[tuple[str, bytes | None], ...]]:
-    """Headers as records carry them."""
+    """Headers as tuples, as in records."""
     return [tuple((one["key"], one["value"]) for one in headers) if headers else () for headers in column.to_pylist()]
 
 
 def packed(count: int, columns: Mapping[str, Any], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows from columns: lists, arrays, or one value for all; a column left out is null."""
+    """Rows from columns: lists, arrays, or one value for all rows; a missing column is null."""
     arrays = []
     for field in schema:
         given = columns.get(field.name)

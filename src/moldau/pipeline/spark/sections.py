@@ -1,12 +1,12 @@
-"""Which outputs of a topology Spark computes by itself, and which run in Python. Pure: nothing of Spark is known here.
+"""Decides which outputs of a topology Spark computes natively, and which run in Python. Pure: independent of Spark.
 
-The decision is made output by output. A *section* is what Spark computes natively: sinks that are reached by
-expressions alone, or one aggregation with all that follows from it. What lies before or after an aggregation may need
-Python and still leave the aggregation itself to Spark: then the section has a Python part before it, after it, or both.
-Everything else is *hosted*: it runs as the tasks of `pipeline.cores`, planned by `plan`. Expressions may be computed in
-a section and by hosted tasks as well, since nobody can see it; a user's function is called only once for a record.
+The decision is made per output. A *section* is a part that Spark computes natively: sinks that are reached by
+expressions alone, or one aggregation with everything after it. The nodes before or after an aggregation may need Python
+while the aggregation itself is native: then the section has a Python part before it, after it, or both. Everything else
+is *hosted*: it runs as the tasks of `pipeline.cores`, planned by `plan`. Expressions may be computed both in a section
+and by hosted tasks, since they have no side effects; a user's function is called only once per record.
 
-An expression can turn out to have no native form when it is lowered; its node is then given as refused, and the
+An expression can turn out to have no native form when it is lowered; its node is then passed in as refused, and the
 topology is cut again. Start at `cut_topology`.
 """
 
@@ -30,7 +30,7 @@ from moldau.serdes.serde import Serde
 __all__ = ["Cut", "Section", "changelog_topic", "cut_topology", "handover"]
 
 _FOLLOWING: tuple[type[Any], ...] = (ir.ToStream, *(kind for kind in STATELESS if kind is not ir.StreamSource))
-"""What may follow a native aggregation: nothing that depends on the order of changes of different keys."""
+"""Nodes that may follow a native aggregation: none that depends on the order of changes of different keys."""
 
 _PRECEDING: tuple[type[Any], ...] = tuple(kind for kind in STATELESS if kind not in (ir.Sink, ir.ForEach))
 
@@ -40,16 +40,16 @@ class Section:
     """Outputs that Spark computes natively."""
 
     topology: Topology
-    """Everything between the sources and the outputs, Python parts included."""
+    """All nodes between the sources and the outputs, including Python parts."""
     aggregate: ir.Aggregate | None = None
     before: Topology | None = None
-    """What runs in Python ahead of the aggregation; its only output is a `Repartition` with the records to fold."""
+    """The Python part before the aggregation; its only output is a `Repartition` with the records to aggregate."""
     after: Topology | None = None
-    """What runs in Python on the aggregation's changes, which it reads as if they came from the changelog topic."""
+    """The Python part after the aggregation; it reads the changes as if they came from the changelog topic."""
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """What a checkpoint must remember of the section: its aggregation, or its sinks."""
+        """The names that a checkpoint records for the section: its aggregation, or its sinks."""
         if self.aggregate is not None:
             return (self.aggregate.name,)
         return tuple(sink.name for sink in self.topology.sinks)
@@ -61,13 +61,13 @@ class Section:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A topology in sections, and what is hosted."""
+    """A topology cut into sections and a hosted part."""
 
     sections: tuple[Section, ...]
     hosted: Topology | None
-    """What runs as tasks in Python; None where nothing does."""
+    """The part that runs as tasks in Python; None if there is none."""
     refusals: Mapping[str, NativeRefusalError]
-    """Of each aggregation and sink that is hosted, or has a Python part: the node that needs Python, and why."""
+    """For each aggregation and sink that is hosted or has a Python part: the node that needs Python, and why."""
 
     @property
     def has_python(self) -> bool:
@@ -79,14 +79,14 @@ class Cut:
 
 
 def changelog_topic(aggregate: ir.Aggregate) -> str:
-    """The name of the topic that Kafka Streams would log the aggregation's changes to, without the application id."""
+    """The name of the aggregation's changelog topic in Kafka Streams, without the application id."""
     return f"{aggregate.table.store}-changelog"
 
 
 def cut_topology(
     topology: Topology, settings: TaskSettings, refused: Mapping[str, NativeRefusalError] | None = None
 ) -> Cut:
-    """Decide for each output of a topology how it runs; `refused` nodes need Python whatever they look like."""
+    """Decide for each output of a topology how it runs; `refused` nodes need Python in any case."""
     return _Cutting(topology, settings, refused or {}).cut()
 
 
@@ -138,7 +138,7 @@ class _Cutting:
     # --- sinks behind expressions
 
     def _reading_of_expressions(self, sink: ir.Sink) -> tuple[object, ...]:
-        """How the sources of a sink are read, if there are only expressions between them and it."""
+        """How the sources of a sink are read; raises if there are not only expressions between them and the sink."""
         nodes = self._with_ancestors([sink.name])
         for node in nodes:
             if node.name in self._refused_aggregates:
@@ -214,7 +214,7 @@ class _Cutting:
                 raise NativeRefusalError(each, "Python next to a native aggregation hands its records on only once")
 
     def _check_python_ahead(self, node: ir.Aggregate, ahead: list[ir.Node]) -> None:
-        """A function of the user's may be called only once for a record, so it may feed nothing else."""
+        """Refuse if a user's function feeds other nodes too: it may be called only once per record."""
         if self._settings.dead_letter_topic is not None:
             raise NativeRefusalError(node, "dead letters are written by Python only")
         self._check_no_repartition(each for each in ahead if each is not node.input)
@@ -228,7 +228,7 @@ class _Cutting:
                 raise NativeRefusalError(each, f"needs Python and feeds {first} as well as {node.name}")
 
     def _refusals_around(self, section: Section, node: ir.Aggregate) -> dict[str, NativeRefusalError]:
-        """Why parts of a section need Python: ahead of the aggregation, and at each sink behind it."""
+        """Why parts of a section need Python: before the aggregation, and at each sink after it."""
         found = {}
         ahead = [each for each in section.topology.nodes if each.name in self._ancestors[node.name]]
         if section.before is not None:
@@ -245,7 +245,7 @@ class _Cutting:
         return next((refusal for each in nodes if (refusal := self._refusal(each)) is not None), None)
 
     def _other_refusals(self, decided: set[str]) -> dict[str, NativeRefusalError]:
-        """Why the way to something that is neither sink nor aggregation needs Python."""
+        """Why the path to a node that is neither sink nor aggregation needs Python."""
         found = {}
         for name, after in self._descendants.items():
             if not after and name not in decided:
@@ -253,14 +253,14 @@ class _Cutting:
                 found[name] = next(refusals, NativeRefusalError(self._nodes[name], "runs in Python only"))
         return found
 
-    # --- what is left
+    # --- the hosted part
 
     def _hosted(self, native: set[str]) -> Topology | None:
         leaves = [name for name, after in self._descendants.items() if not after and name not in native]
         if all(isinstance(self._nodes[name], ir.GlobalTableSource) for name in leaves) and native:
-            # Nobody reads them: global tables without processors do nothing.
+            # Global tables without processors are not read by any node.
             return None
-        # Processors may read any global table without having said so before.
+        # Processors may read any global table without declaring it.
         tables = [table.name for table in self._topology.global_tables]
         return Topology(self._with_ancestors([*leaves, *tables])) if leaves else None
 
@@ -280,16 +280,16 @@ def _kind(node: ir.Repartition) -> str:
 
 
 def _before(node: ir.Aggregate, ahead: list[ir.Node]) -> list[ir.Node]:
-    """The nodes ahead of an aggregation, and the repartitioning by which records leave them."""
+    """The nodes before an aggregation, and the repartitioning by which records leave them."""
     if isinstance(node.input, ir.Repartition):
         return ahead
     return [*ahead, handover(node)]
 
 
 def handover(node: ir.Aggregate) -> ir.Repartition:
-    """The records of an aggregation as Python writes them for Spark: the key as the store has it, the value if needed.
+    """The records that Python writes for a native aggregation: the key as in the store, the value if needed.
 
-    Those that come through a repartitioning are written by that one.
+    Records that come through a repartitioning are written by that node.
     """
     if isinstance(node.input, ir.Repartition):
         return node.input
@@ -319,7 +319,7 @@ _PRESENCE: Serde = FunctionSerde(_no_bytes, bytes)
 
 
 def _after(node: ir.Aggregate, followers: list[ir.Node], settings: TaskSettings) -> list[ir.Node]:
-    """The nodes behind an aggregation, fed by a source that stands for its changes."""
+    """The nodes after an aggregation, with a source in place of its changes."""
     source = ir.StreamSource(
         name=node.name,
         origin=node.origin,

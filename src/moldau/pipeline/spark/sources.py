@@ -1,7 +1,7 @@
-"""Where rows come from: topics through Spark's Kafka connector, and the ticks of a clock.
+"""The input rows of a query: topics through Spark's Kafka connector, and clock ticks.
 
-A reader gives the connector's own columns; `source_rows` turns them into the rows of `rows`, addressed to the tasks of
-a stage. Whoever has records elsewhere brings another reader. Parts of a query that read the same topic share one source
+A reader returns the connector's columns; `source_rows` converts them to the rows of `rows`, addressed to the tasks of a
+stage. Records from elsewhere need another reader. Parts of a query that read the same topic share one source
 (`SharedReader`). Start at `source_rows`.
 """
 
@@ -38,14 +38,14 @@ __all__ = [
 
 
 class Reader(Protocol):
-    """Gives the records of topics as Spark's Kafka connector would: key, value, topic, partition, offset, and so on."""
+    """Returns the records of topics with the columns of Spark's Kafka connector: key, value, topic and so on."""
 
     def records(
         self, topics: tuple[str, ...], pattern: str | None, reset: OffsetReset | None, *, is_global: bool
     ) -> DataFrame: ...
 
     def ticks(self) -> DataFrame:
-        """Rows of one column, `now_ms`; each is a reason to look at the clock."""
+        """Rows of one column, `now_ms`; each makes tasks check the clock."""
         ...
 
 
@@ -67,15 +67,15 @@ class KafkaReader:
 
 
 def clock_ticks(spark: SparkSession) -> DataFrame:
-    """The time of day, once a second."""
-    # The batch's own time is in the offset log, so a batch that is run again sees the same.
+    """The wall-clock time, once a second."""
+    # The batch's time is in the offset log, so a repeated batch gets the same time.
     rate = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
     return rate.selectExpr("unix_millis(current_timestamp()) AS now_ms")
 
 
 @dataclass(frozen=True)
 class Read:
-    """What one source of a query reads."""
+    """The input of one source of a query."""
 
     topics: tuple[str, ...]
     pattern: str | None
@@ -83,7 +83,7 @@ class Read:
     is_global: bool = False
 
     def joined(self, other: Read, *, even_apart: bool = False) -> Read | None:
-        """One read in place of two that have a topic in common, or `even_apart`; None where they stay two."""
+        """One read that replaces two which share a topic, or any two with `even_apart`; None if they stay separate."""
         if (self.pattern, self.reset, self.is_global) != (other.pattern, other.reset, other.is_global):
             return None
         may_join = even_apart and not self.is_global
@@ -93,7 +93,7 @@ class Read:
 
 
 def joined_reads(reads: Iterable[Read], *, even_apart: bool = False) -> list[Read]:
-    """The sources that serve all these reads, no topic being in two of them."""
+    """The reads that replace all these reads, such that no topic is in two of them."""
     sources: list[Read] = []
     for read in reads:
         apart: list[Read] = []
@@ -108,14 +108,14 @@ def joined_reads(reads: Iterable[Read], *, even_apart: bool = False) -> list[Rea
 
 
 class SharedReader:
-    """Reads no topic twice: parts of a query whose topics overlap share one source, with one position in each batch.
+    """Reads no topic twice: parts of a query whose topics overlap share one source, with one position per batch.
 
-    With two, a batch could reach further for one part than for the other, and no single offset would tell how far the
-    application has come.
+    With two sources, a batch could read further for one part than for the other, and no single offset would describe
+    the application's progress.
     """
 
     def __init__(self, reader: Reader, wanted: Iterable[Read], *, even_apart: bool = False) -> None:
-        """`wanted` is every read that will be asked for; `even_apart` puts topics without overlap together as well."""
+        """`wanted` is every read that will be requested; `even_apart` also joins reads without a common topic."""
         self._reader = reader
         self._reads = joined_reads(wanted, even_apart=even_apart)
         self._frames: dict[Read, DataFrame] = {}
@@ -137,19 +137,19 @@ class SharedReader:
 
 
 def read_of(sources: Iterable[Source]) -> Read:
-    """What sources read that are all read alike."""
+    """The read of sources that are all read with the same options."""
     first, *others = sources
     topics = (topic for source in (first, *others) for topic in source.topics)
     return Read(tuple(dict.fromkeys(topics)), first.topic_pattern, first.offset_reset)
 
 
 def stage_reads(plan: Plan, stage: Stage) -> list[Read]:
-    """What a stage reads from outside."""
+    """The reads of a stage from outside the query."""
     return [_read(group) for group in _reads(_points(plan, stage))]
 
 
 def source_rows(reader: Reader, plan: Plan, stage: Stage) -> list[DataFrame]:
-    """The rows that enter a stage from outside, in as few reads as can be."""
+    """The rows that enter a stage from outside, in as few reads as possible."""
     frames = [_rows(reader, plan, stage, group) for group in _reads(_points(plan, stage))]
     if plan.needs_ticks and not stage.is_stateless:
         frames.append(_ticks(reader, stage))
@@ -169,7 +169,7 @@ def _read(points: list[InputPoint]) -> Read:
 
 
 def _reads(points: Iterable[InputPoint]) -> list[list[InputPoint]]:
-    """Points that one reader can serve: those with a pattern and global tables have one of their own."""
+    """Points grouped by read: a pattern or a global table needs its own read."""
     groups: dict[object, list[InputPoint]] = {}
     for point in points:
         node = point.node
@@ -199,12 +199,12 @@ def _rows(reader: Reader, plan: Plan, stage: Stage, points: list[InputPoint]) ->
 
 
 def widened(rows: DataFrame, schema: pa.Schema) -> DataFrame:
-    """Rows with all columns of a schema, in its order; what they lack is null."""
+    """Rows with all columns of a schema, in its order; missing columns are null."""
     return filled(rows, {name: rows[name] for name in rows.columns}, schema)
 
 
 def filled(rows: DataFrame, known: Mapping[str, Column], schema: pa.Schema) -> DataFrame:
-    """Rows with the columns of a schema: those that are known, the others null."""
+    """Rows with the columns of a schema: those in `known`, the others null."""
     from pyspark.sql import functions as f
 
     types = dict(one.split(" ") for one in ddl(schema).split(", "))
@@ -212,7 +212,7 @@ def filled(rows: DataFrame, known: Mapping[str, Column], schema: pa.Schema) -> D
 
 
 def _slots(plan: Plan, stage: Stage, points: list[InputPoint]) -> Column:
-    """The slot of each row's task; a global table's rows go to all tasks that know the table."""
+    """The slot of each row's task; a global table's rows go to all tasks that use the table."""
     from pyspark.sql import functions as f
 
     if stage.is_stateless:
@@ -239,7 +239,7 @@ def _slot_of_partition(plan: Plan, stage: Stage, point: InputPoint) -> Column:
 
 
 def _by_topic(points: list[InputPoint], columns: list[Column]) -> Column:
-    """One column where there is one topic, else that of each row's topic."""
+    """The only column if there is one topic, else the column for each row's topic."""
     from pyspark.sql import functions as f
 
     if len(points) == 1:

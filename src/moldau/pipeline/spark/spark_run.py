@@ -1,8 +1,8 @@
-"""A topology on real Spark, fed by hand: the twin of `pipeline.cores.in_memory_run`, to prove that both agree.
+"""Runs a topology on real Spark with piped records: the counterpart of `pipeline.cores.in_memory_run` for comparison.
 
-Records lie in Spark's own memory source, so no broker is needed; from there on everything is as in production: the same
-plan, the same hosts, the same state. Records wait until results are asked for, and then make a batch; they make two
-where a batch would not take them in the order in which they were piped. Start at `SparkRun`.
+Records are in Spark's own memory source, so no broker is needed; everything else is as in production: the same plan,
+the same hosts, the same state. Records are buffered until results are requested, and then make one batch, or several if
+one batch would not process them in the order in which they were piped. Start at `SparkRun`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["SparkRun"]
 
 
 class SparkRun:
-    """A running query and the records that wait for it; every topic has the same number of partitions."""
+    """A running query and the buffered records; every topic has the same number of partitions."""
 
     def __init__(
         self,
@@ -51,9 +51,9 @@ class SparkRun:
         is_native: bool = False,
         spark: SparkSession | None = None,
     ) -> None:
-        """Without a session the process's own is used, or a new one started.
+        """Uses the process's session if none is passed in, or starts a new one.
 
-        With `is_native` Spark computes by itself what it can; the state of that cannot be looked at.
+        With `is_native` Spark computes natively what it can; that state cannot be inspected.
         """
         spark = spark or open_session(session_settings({}, threads=2))
         self._reader = MemoryReader(spark)
@@ -101,20 +101,20 @@ class SparkRun:
         self._waiting.append(record)
 
     def advance_wall_clock(self, now_ms: int) -> None:
-        """Tell every task the time of day, after all records so far."""
+        """Send the wall-clock time to every task, after all records so far."""
         self.run_batch()
         if self.compiled.plan.needs_ticks:
             self._process([self._reader.tick(now_ms)])
 
     def run_batch(self) -> None:
-        """Process what waits, as one batch."""
+        """Process the buffered records as one batch."""
         if self._waiting:
             self._process([self._reader.line(record) for record in self._waiting])
         self._waiting.clear()
         self._order.begin()
 
     def drain(self) -> list[OutputRecord]:
-        """What was written to topics since the last call; rows of one key are in order."""
+        """The records written to topics since the last call; those of one key are in order."""
         self.run_batch()
         outputs, self._outputs = self._outputs, []
         return outputs
@@ -122,7 +122,7 @@ class SparkRun:
     # --- state
 
     def stores(self, name: str) -> list[Store]:
-        """The stores of this name as Spark's state has them, one for each partition."""
+        """The stores of this name with the contents of Spark's state, one per partition."""
         self.run_batch()
         found = [task.context.stores[name] for task in self._tasks() if name in task.context.stores]
         if not found:
@@ -135,7 +135,7 @@ class SparkRun:
         return {name for task in self._tasks() for name in task.context.stores}
 
     def _tasks(self) -> list[Task]:
-        """Tasks made here from what Spark's state holds, for a look at their stores."""
+        """Tasks created here from the contents of Spark's state, to inspect their stores."""
         plan = self.compiled.plan
         units = [
             (piece, Unit(piece.index, partition))
@@ -160,13 +160,13 @@ class SparkRun:
     # --- the query
 
     def restart(self) -> None:
-        """Stop the query and go on from its checkpoint, with whatever workers remember being of no use."""
+        """Stop the query and continue from its checkpoint, without relying on what workers have cached."""
         self.run_batch()
         self._stop()
         self._start()
 
     def close(self) -> None:
-        """Stop the query, and remove its files; so does a start that fails."""
+        """Stop the query, and remove its files; a failed start does the same."""
         self._held.close()
 
     def _start(self) -> None:
@@ -215,7 +215,7 @@ class SparkRun:
 
 
 class _PipedOrder:
-    """Whether records, taken as one batch, would be taken in the order in which they were piped."""
+    """Checks whether records, processed as one batch, would keep the order in which they were piped."""
 
     def __init__(self, topology: Topology) -> None:
         tables, sources = topology.global_tables, topology.sources

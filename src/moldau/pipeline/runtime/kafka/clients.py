@@ -1,6 +1,6 @@
-"""The Kafka clients of a pipeline: one place that makes them, from properties by Java's names.
+"""The Kafka clients of a pipeline, all created here from properties with Java's names.
 
-What they log goes to few lines, which `client.connection_log` has chosen. Start at `KafkaClients`.
+Of their log lines only those that `client.connection_log` selects are logged. Start at `KafkaClients`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ADMIN_TIMEOUT_MS = 8_000
 CLOSE_S = 5.0
 
 _TOLD_BY_THE_PIPELINE = "Static consumer fenced by other consumer"
-"""Another instance has taken the pipeline's place in its group, which ends this one with a sentence of its own."""
+"""Another instance has taken the pipeline's place in its group; not logged, because the pipeline reports it itself."""
 
 _PRODUCER_DEFAULTS: Mapping[str, str] = {
     "linger.ms": "5",
@@ -35,20 +35,20 @@ _PRODUCER_DEFAULTS: Mapping[str, str] = {
 _NOT_FOR_MEMBERS = frozenset(
     {"max.poll.records", "auto.offset.reset", "group.protocol", "partition.assignment.strategy"}
 )
-"""Consumer properties that are meant for reading, which these consumers do not do."""
+"""Consumer properties for reading, which are dropped: these consumers do not read."""
 
 _NOT_FOR_THE_CONNECTOR = frozenset(
     """auto.offset.reset client.id enable.auto.commit group.id interceptor.classes key.deserializer max.poll.records
     group.protocol value.deserializer key.serializer value.serializer heartbeat.interval.ms session.timeout.ms
     max.poll.interval.ms""".split()  # noqa: SIM905, a list of 13 lines says no more
 )
-"""Settings that Spark's connector decides itself, or refuses."""
+"""Settings that Spark's connector sets itself, or rejects."""
 
 OnFailure = Callable[["KafkaError | None", "Message"], None]
 
 
 def report_client_log(level: str, text: str) -> None:
-    """Log a client's line, unless the pipeline says the same."""
+    """Log a client's line, unless the pipeline reports the same."""
     if _TOLD_BY_THE_PIPELINE not in text:
         log_report(level, text)
 
@@ -66,7 +66,7 @@ class KafkaClients:
         return Admin(self.bootstrap_servers, self.admin, report=report_client_log, timeout_ms=ADMIN_TIMEOUT_MS)
 
     def new_consumer(self, group_id: str, extra: Mapping[str, str] | None = None) -> Consumer:
-        """A consumer of a group that commits only when told to."""
+        """A consumer of a group that commits only on request."""
         from confluent_kafka import Consumer as RdkafkaConsumer
 
         properties = {
@@ -83,13 +83,13 @@ class KafkaClients:
         return consumer
 
     def new_producer(self, extra: Mapping[str, str], on_failure: OnFailure) -> Producer:
-        """A producer; `on_failure` hears of records that cannot be delivered."""
+        """A producer; `on_failure` is called for records that cannot be delivered."""
         from confluent_kafka import Producer as RdkafkaProducer
 
         servers = {"bootstrap.servers": self.bootstrap_servers}
         properties = {"client.id": "producer", **_PRODUCER_DEFAULTS, **self.producer, **servers, **extra}
         title = f"Producer clientId={properties['client.id']}"
-        # Successes are not reported one by one: a callback for each record would cost more than sending it.
+        # Successes are not reported: a callback for each record would cost more than sending it.
         callbacks = {"delivery.report.only.error": True, "on_delivery": on_failure}
         producer, _ = build(
             RdkafkaProducer, "producer", properties, report=report_client_log, title=title, extra=callbacks
@@ -97,7 +97,7 @@ class KafkaClients:
         return producer
 
     def connector_properties(self, kind: str) -> dict[str, str]:
-        """The properties of a consumer or producer in the form of Spark's connector, whose clients are Java's."""
+        """The properties of a consumer or producer as options of Spark's connector, which uses Java clients."""
         given = {
             **(self.consumer if kind == "consumer" else self.producer),
             "bootstrap.servers": self.bootstrap_servers,
@@ -106,6 +106,6 @@ class KafkaClients:
 
     @property
     def outage(self) -> str | None:
-        """What to tell about a cluster that does not answer just now; None where it does, or nobody has asked."""
+        """A message if the cluster does not answer now; None if it does, or if no client has connected yet."""
         is_cut_off = ConnectionLog.to(report_client_log).is_cut_off
         return f"no broker answers at {self.bootstrap_servers}" if is_cut_off else None

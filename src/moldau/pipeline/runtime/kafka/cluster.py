@@ -1,4 +1,4 @@
-"""What a pipeline needs of its cluster, checked before it starts: topics that are there, topics to be created.
+"""Checks a pipeline's topics before it starts, and creates those that it writes.
 
 Start at `Cluster.prepare`.
 """
@@ -33,9 +33,9 @@ EARLIEST = -2
 class Cluster:
     """The brokers of one pipeline, through an admin client: a `pipeline.runtime.run.Environment`.
 
-    written: topics to be created where they are missing.
-    progress_topic: the one of an exactly-once sink; None where there is none.
-    provided: partition counts of what the topology reads and no cluster has, as those of a `FrameSource`.
+    written: topics to create if they are missing.
+    progress_topic: that of an exactly-once sink, else None.
+    provided: partition counts of inputs that are not in the cluster, such as those of a `FrameSource`.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class Cluster:
         return self._admin
 
     def prepare(self) -> dict[str, int]:
-        """Check that what is read exists, create what is written, and return every topic's partition count.
+        """Check that all input topics exist, create missing output topics, and return every topic's partition count.
 
-        Raises `MissingTopicError`, `CopartitioningError` where topics that meet have different counts, or
-        `StreamsError` where the cluster does not answer or does not allow it.
+        Raises `MissingTopicError`, `CopartitioningError` if topics that are joined have different counts, or
+        `StreamsError` if the cluster does not answer or denies access.
         """
         counts = self.partition_counts()
         _check_sources((*self._topology.sources, *self._topology.global_tables), counts)
@@ -82,11 +82,11 @@ class Cluster:
         return self._wait_for_leaders(created) if created else counts
 
     def close(self) -> None:
-        """Let go of the connection; the next call makes another."""
+        """Close the connection; the next call opens another."""
         self._admin = None
 
     def outage(self) -> str | None:
-        """What keeps an end waiting, where that is known."""
+        """Why a shutdown is waiting, if that is known."""
         return self._clients.outage
 
     def partition_counts(self) -> dict[str, int]:
@@ -99,7 +99,7 @@ class Cluster:
             ) from None
 
     def answers(self) -> bool:
-        """Whether a broker can be reached just now; a No takes seconds."""
+        """Whether a broker can be reached now; takes seconds if none can."""
         try:
             self.admin.partition_counts()
         except ClientError as error:
@@ -126,7 +126,7 @@ class Cluster:
             logger.info("created topic %s", topic)
 
     def _wait_for_leaders(self, topics: Iterable[str]) -> dict[str, int]:
-        """Wait until new topics take records, and count again."""
+        """Wait until new topics have leaders, and return the new partition counts."""
         deadline = time.monotonic() + LEADERS_S
         while True:
             counts = self.partition_counts()

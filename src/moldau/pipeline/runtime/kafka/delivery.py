@@ -1,11 +1,11 @@
-"""Results of a batch into topics: Arrow rows handed to librdkafka, as fast as Python can.
+"""Sends a batch's results to topics: Arrow rows are passed to librdkafka, as fast as Python can.
 
-Rows keep their order, and with it each key's order in its partition. A row without a partition goes where Java's
-producers would put its key. Whether and when the rows count is decided by the sinks.
+Rows keep their order, and with it each key's order in its partition. A row without a partition goes to the partition
+that Java's producers would choose for its key. The sinks decide whether and when the rows are committed.
 
-A delivery can be told to give up. Whether a commit has happened can only be learned by asking again, so the client asks
-for as long as it takes; a pipeline that must end while no broker answers cannot wait for that, and its successor finds
-out. Start at `Delivery.send`, then `InterruptibleProducer.interrupt`.
+A delivery can be interrupted. While no broker answers, the client retries without limit to find out whether a commit
+succeeded; a pipeline that must stop then cannot wait for that, and the next start finds out. Start at `Delivery.send`,
+then `InterruptibleProducer.interrupt`.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ logger = logging.getLogger("moldau.streams")
 
 BY_KEY = -1
 FIRST_MS = 1
-"""In place of 0, by which librdkafka means the present."""
+"""Replaces timestamp 0, which librdkafka takes as the current time."""
 FLUSH_SLICE_S = 0.5
 FULL_BUFFER_S = 0.02
 CLOSE_S, CLOSE_POLL_S = 2.0, 0.1
 
 
 class InterruptedDeliveryError(StreamsError):
-    """The pipeline was ended in the middle of writing a batch, which is decided by the next start."""
+    """The pipeline was stopped while it wrote a batch; the next start commits or repeats that batch."""
 
 
 class InterruptibleProducer:
-    """What a producer offers to transactions, each call refused once `interrupt` was called."""
+    """The producer calls that transactions need; each call is refused after `interrupt`."""
 
     def __init__(self, producer: Producer) -> None:
         self._producer: Producer | None = producer
@@ -59,15 +59,15 @@ class InterruptibleProducer:
         return self._producer
 
     def release(self) -> None:
-        """Refer to the producer no longer."""
+        """Drop the reference to the producer."""
         self._producer = None
 
     def interrupt(self) -> None:
-        """May be called by any thread."""
+        """Make all later calls fail; may be called by any thread."""
         self._is_interrupted = True
 
     def check(self) -> None:
-        """Raise `InterruptedDeliveryError` where there is no time left."""
+        """Raise `InterruptedDeliveryError` if `interrupt` was called."""
         if self._is_interrupted:
             raise InterruptedDeliveryError("ended while a batch was being written; the next start decides about it")
 
@@ -77,7 +77,7 @@ class InterruptibleProducer:
 
     def _call(self, name: str, *arguments: Any) -> Any:
         self.check()
-        # Looked up here, and in no variable: the frames of an exception would keep a closed producer alive.
+        # Not stored in a variable: the frames of an exception would keep a closed producer alive.
         return getattr(self.producer, name)(*arguments)
 
 
@@ -94,11 +94,11 @@ class Delivery:
         return self.interruptible.producer
 
     def send(self, results: Results) -> int:
-        """Hand over all rows that have a topic; returns how many those are."""
+        """Pass all rows that have a topic to the producer; returns their number."""
         return sum(self._send(batch, results.topics) for batch in results if batch.num_rows)
 
     def flush(self) -> None:
-        """Wait until everything handed over is stored; raises the first failure."""
+        """Wait until all sent rows are stored; raises the first failure."""
         while self.producer.flush(FLUSH_SLICE_S):
             self.interruptible.check()
             self._raise_failure()
@@ -109,10 +109,11 @@ class Delivery:
         self._failures.clear()
 
     def close(self) -> None:
-        """End the producer, and drop what it still has to send. May be called again.
+        """Close the producer, and drop records that are not sent yet. May be called again.
 
-        Each record that was not reported keeps the binding's object alive, and with it the threads of librdkafka. So
-        what is left is purged and its reports are served; then nobody refers to the client any more, which ends it.
+        Each record without a delivery report keeps the binding's object alive, and with it librdkafka's threads. So
+        remaining records are purged and their reports are served; then the last reference to the client is dropped,
+        which ends it.
         """
         if self._is_closed:
             return
@@ -125,7 +126,7 @@ class Delivery:
 
     @staticmethod
     def _try(call: Callable[[], object]) -> None:
-        """A fenced producer fails once more as it hands over that it is fenced; the next call goes on."""
+        """Call, and log any error: a fenced producer raises once more to report the fencing; the next call works."""
         try:
             call()
         except (KeyboardInterrupt, SystemExit):
@@ -189,7 +190,7 @@ def _records(batch: pa.RecordBatch, topics: Sequence[str | None]) -> Iterator[tu
         _partitions(columns["partition"]),
         pc.max_element_wise(columns["timestamp"], FIRST_MS).to_numpy().tolist(),
         _headers(columns["headers"]),
-        strict=False,  # What is the same for all rows is repeated without end.
+        strict=False,  # Values that are the same for all rows are repeated without end.
     )
 
 

@@ -1,9 +1,9 @@
 """A running pipeline as a consumer group: one member that owns all partitions and reads none.
 
-Spark reads; the member is there for those who look: lag tools see a live group with offsets, nobody can reset the
-offsets of a running pipeline, and brokers keep offsets of a group that has members. The member is a static one, so an
-instance that comes back takes its place at once, and a second instance drives the first one out.
-Start at `GroupPresence`; how offsets outlive a stopped pipeline is in `client.groups`.
+Spark reads the records; the member makes the group visible: lag tools see a live group with offsets, the offsets of a
+running pipeline cannot be reset, and brokers keep offsets of a group that has members. It is a static member, so a
+restarted instance takes its place at once, and a second instance fences the first one. Start at `GroupPresence`; how
+offsets outlive a stopped pipeline is in `client.groups`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FATAL = frozenset({"_FATAL", "FENCED_INSTANCE_ID", "_FENCED"})
 
 
 class GroupPresence:
-    """The member. `on_taken_over` is called once when another instance has taken its place."""
+    """The group member. `on_taken_over` is called once when another instance has taken its place."""
 
     def __init__(
         self,
@@ -51,23 +51,23 @@ class GroupPresence:
         self._consumer = clients.new_consumer(identity.group_id, {"group.instance.id": identity.name})
         self._is_member = False
         self.member_id = ""
-        """Who this was in its group, once it is closed."""
+        """This member's id in the group, set when it is closed."""
         self._lock = threading.Lock()
         self._wanted: list[Any] = []
-        """Offsets that are to be committed next; a newer batch's replace an older one's."""
+        """Offsets to commit next; those of a newer batch replace those of an older one."""
 
     def start(self) -> None:
-        """Join in the background."""
+        """Join the group in the background."""
         self._consumer.subscribe(self._subscription, on_assign=self._own_nothing)
         self._thread.start()
 
     def commit_soon(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit these offsets, or newer ones, within moments; failures are made good by trying again."""
+        """Commit these offsets, or newer ones, in the background; failed commits are retried."""
         with self._lock:
             self._wanted = _positions(offsets)
 
     def close(self) -> None:
-        """Commit what is still to be committed, and stop being there; the place stays taken for a session's length.
+        """Commit pending offsets and close the consumer; the static member stays in the group until its session ends.
 
         May be called again.
         """
@@ -77,8 +77,8 @@ class GroupPresence:
         if self._thread.ident is None:
             self._close_consumer()
         else:
-            # Where no broker answers, it waits for a commit: then it closes the consumer whenever that comes to an
-            # end. Its offsets are in the checkpoint as well.
+            # If no broker answers, the thread waits for a commit, and closes the consumer when that call returns. The
+            # offsets are also in the checkpoint.
             self._thread.join(CLOSE_S)
 
     def _close_consumer(self) -> None:
@@ -86,12 +86,12 @@ class GroupPresence:
         self._consumer.close()
 
     def _own_nothing(self, consumer: Consumer, partitions: list[Any]) -> None:
-        # Owning partitions is all that is wanted; nothing is fetched from an empty assignment.
+        # The member only has to own the partitions; with an empty assignment nothing is fetched.
         consumer.assign([])
         self._is_member = True
 
     def _run(self) -> None:
-        """All calls are made here: the binding's commit never returns while another thread polls."""
+        """The thread's loop. It makes all calls: the binding's commit never returns while another thread polls."""
         try:
             while not self._stop.is_set():
                 message = self._consumer.poll(POLL_S)
@@ -122,7 +122,7 @@ class GroupPresence:
 
 
 def _is_fenced(error: KafkaError) -> bool:
-    """All other troubles pass by themselves."""
+    """Whether the member was fenced; all other errors are temporary."""
     return error.name() in _FATAL and "fenced" in error.str()
 
 
@@ -147,7 +147,7 @@ def committed_offsets(
 
 
 def _positions(offsets: Mapping[TopicPartition, int]) -> list[Any]:
-    """Offsets as librdkafka takes them. Without metadata: the binding reads that of others beyond its end."""
+    """Offsets as librdkafka takes them. Without metadata: the binding reads other clients' metadata beyond its end."""
     from confluent_kafka import TopicPartition as Position
 
     return [Position(at.topic, at.partition, offset) for at, offset in offsets.items()]

@@ -1,4 +1,4 @@
-"""The topic that keeps a pipeline's progress: a record for each batch, of which the last one counts.
+"""The topic with a pipeline's progress: one record per batch, of which only the last one counts.
 
 Start at `read_progress`; `sinks` writes.
 """
@@ -23,23 +23,23 @@ __all__ = ["TOPIC_CONFIGS", "read_progress"]
 
 TOPIC_CONFIGS: Mapping[str, str] = {
     "cleanup.policy": "compact",
-    # A record for each batch: many, of which only the last one counts.
+    # There is one record per batch, but only the last one counts.
     "segment.bytes": "16777216",
     "min.cleanable.dirty.ratio": "0.1",
 }
 
 TAIL = 200
-"""The last record is among the last few: each transaction adds one, and a marker behind it."""
+"""How many records to read from the end: each transaction adds one progress record and one marker."""
 
 CALL_S = 15.0
 PAUSE_S = 0.1
 
 
 def read_progress(identity: PipelineIdentity, clients: KafkaClients, patience_s: float = CALL_S) -> Progress | None:
-    """What the last committed transaction said; None where there was none.
+    """The progress in the last committed transaction; None if there is none.
 
-    Raises `MissingTopicError` where the topic, which is made before, cannot be seen: to begin anew would write results
-    twice. Raises `ClientError` where the cluster does not answer.
+    Raises `MissingTopicError` if the topic, which was created before, is not visible: starting from the beginning would
+    write results twice. Raises `ClientError` if the cluster does not answer.
     """
     from confluent_kafka import KafkaException, TopicPartition
 
@@ -60,7 +60,7 @@ def read_progress(identity: PipelineIdentity, clients: KafkaClients, patience_s:
 
 
 def _wait_until_seen(consumer: Consumer, topic: str, patience_s: float) -> None:
-    """Brokers hear of a new topic one after the other."""
+    """Wait until the topic is in the metadata: brokers learn of a new topic one after the other."""
     deadline = time.monotonic() + patience_s
     while topic not in consumer.list_topics(timeout=CALL_S).topics:
         if time.monotonic() > deadline:
@@ -72,7 +72,7 @@ def _wait_until_seen(consumer: Consumer, topic: str, patience_s: float) -> None:
 
 
 def _last(consumer: Consumer, place: object, start: int) -> Progress | None:
-    """The last record from an offset on; an empty value, written by a reset, is none."""
+    """The last record from an offset on; None if its value is empty, as a reset writes it."""
     from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
     assert isinstance(place, TopicPartition)

@@ -1,4 +1,4 @@
-"""Starting from scratch: what a pipeline has left behind, on this machine and in the cluster, is removed.
+"""Reset of a pipeline: removes its state on this machine and in the cluster.
 
 Start at `reset_pipeline`.
 """
@@ -32,9 +32,10 @@ def reset_pipeline(
 ) -> list[str]:
     """Delete a pipeline's folder, its group and its progress; returns what was removed.
 
-    Raises `AlreadyRunningError` or `StreamsError` where it is running, or may be: a killed one stays in its group for
-    a while. `force` takes it out of the group. `keeps_reset` leaves offsets that kafka-streams-application-reset has
-    set, for the next start to begin there. `remote_files` is called where the folder is not on this machine.
+    Raises `AlreadyRunningError` or `StreamsError` if it is running, or may be: a killed pipeline stays in its group
+    until the session times out. `force` removes it from the group. `keeps_reset` keeps offsets that
+    kafka-streams-application-reset has set, so that the next start begins there. `remote_files` is called if the folder
+    is not on this machine.
     """
     folder = PipelineFolder(identity)
     cluster = Cluster(clients, Topology(()))

@@ -1,12 +1,12 @@
-"""The two ways of a batch's rows into topics. Start at `ExactlyOnceSink.open`.
+"""The two Kafka sinks for a batch's rows: at-least-once and exactly-once. Start at `ExactlyOnceSink.open`.
 
-At least once: rows first, then the group's offsets; a batch that is interrupted is written again from its beginning.
+At least once: rows first, then the group's offsets; an interrupted batch is written again from its beginning.
 
 Exactly once: rows, offsets and the batch's number in one transaction. Spark fixes a batch's offsets before it runs, and
-runs it again with the same ones until it is done. The transaction makes everything of a batch visible at once; the
-number in it tells a batch that comes again. A predecessor that was killed has its open transaction aborted, and one
-that still lives is fenced, before the number is read. `docs/adr/0009-exactly-once-by-one-transaction-a-batch.md` has
-the argument in full.
+repeats the batch with the same offsets until it is done. The transaction makes the whole batch visible at once; the
+number in it identifies a repeated batch. Before the number is read, the open transaction of a killed predecessor is
+aborted, and a predecessor that still runs is fenced. `docs/adr/0009-exactly-once-by-one-transaction-a-batch.md` has the
+full argument.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TRANSACTION_TIMEOUT_MS = "60000"
 
 
 class AtLeastOnceSink:
-    """An idempotent producer; the source commits offsets behind it."""
+    """An idempotent producer; the source commits the offsets afterwards."""
 
     keeps_progress = False
     commits_offsets = False
@@ -47,7 +47,7 @@ class AtLeastOnceSink:
         self._delivery = Delivery(clients, {})
 
     def open(self) -> None:
-        """There is nobody to fence, and no progress to read."""
+        """Does nothing: there is no predecessor to fence, and no progress to read."""
 
     def deliver(self, results: Results, batch: Batch) -> int:
         """Write all rows, and wait until they are stored."""
@@ -56,7 +56,7 @@ class AtLeastOnceSink:
         return count
 
     def refresh(self) -> None:
-        """Nothing to do: the source keeps the group's offsets."""
+        """Does nothing: the source keeps the group's offsets alive."""
 
     def interrupt(self) -> None:
         self._delivery.interruptible.interrupt()
@@ -66,7 +66,7 @@ class AtLeastOnceSink:
 
 
 class ExactlyOnceSink:
-    """A transactional producer. `position` is the source's, which knows what an offset log entry means."""
+    """A transactional producer. `position` is `Source.position`, which decodes an offset log entry."""
 
     keeps_progress = True
     commits_offsets = True
@@ -84,7 +84,7 @@ class ExactlyOnceSink:
         self.progress: Progress | None = None
 
     def open(self) -> Progress | None:
-        """Put an end to whatever ran before, and read how far it came. In this order: see the module."""
+        """Fence the predecessor, then read its last progress. The order matters: see the module docstring."""
         try:
             self._transactions.start()
         except ClientError as error:
@@ -93,21 +93,21 @@ class ExactlyOnceSink:
         return self.progress
 
     def deliver(self, results: Results, batch: Batch) -> int:
-        """Commit a batch, unless it is in Kafka already."""
+        """Commit a batch, unless it is already in Kafka."""
         if self.progress is not None and self.progress.covers(batch.checkpoint, batch.number, batch.entry):
             return 0
-        # A batch that has read nothing has nothing to say, unless a clock has made rows of what was held back.
+        # A batch that has read nothing is not committed, unless a clock tick has released rows that were held back.
         has_moved = self.progress is None or self._position(self.progress.entry) != batch.position
         if not has_moved and not results.wait_for_first_row():
             return 0
-        # A transaction must not be open for as long as a batch may take: the coordinator would abort it.
+        # A transaction must not stay open while the batch is computed: the coordinator would abort it.
         results.wait_for_all()
         count = self._commit(results, batch.progress, batch.position.offsets)
         self.progress = batch.progress
         return count
 
     def refresh(self) -> None:
-        """Commit the last progress again, so that neither the transactional id nor the offsets are forgotten."""
+        """Commit the last progress again, so that neither the transactional id nor the offsets expire."""
         if self.progress is not None:
             self._commit(None, self.progress, self._position(self.progress.entry).offsets)
 
@@ -139,7 +139,7 @@ class ExactlyOnceSink:
 
     def _membership(self) -> Any:
         if self._consumer is None:
-            # A member of nothing: transactions name the group, the source is its member.
+            # This consumer joins no group: transactions only name the group, and the source is its member.
             self._consumer = self._clients.new_consumer(self._identity.group_id)
         return self._consumer.consumer_group_metadata()
 

@@ -1,6 +1,6 @@
-"""Topics as a pipeline's source: read by Spark's connector, while a member of the group shows that it runs.
+"""Topics as a pipeline's source: read by Spark's connector, while a group member shows that the pipeline runs.
 
-Start at `KafkaSource`; `SourceReading` is what the connector is told: where, from which offsets, how much.
+Start at `KafkaSource`; `SourceReading` makes the connector's options: topics, starting offsets, batch size.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ __all__ = ["KafkaSource", "SourceReading"]
 logger = logging.getLogger("moldau.streams")
 
 LATEST, EARLIEST = -1, -2
-"""The connector's numbers for the two ends of a partition."""
+"""The connector's codes for the two ends of a partition."""
 
 _CONNECTOR_DEFAULTS: Mapping[str, str] = {
-    # A consumer that has read all there is waits this long for more, and the next batch waits with it.
+    # A consumer at the end of its partition waits this long for more, and the next batch waits with it.
     "fetch.max.wait.ms": "10",
     "max.partition.fetch.bytes": "10485760",
-    # After every poll the connector asks for the partition's first and last offset: two more requests.
+    # After every poll the connector requests the partition's first and last offset: two more requests.
     "max.poll.records": "10000",
 }
 
@@ -112,7 +112,7 @@ class KafkaSource:
         return {place: offset for place, offset in answers.items() if isinstance(offset, int)}
 
     def close(self, offsets: Offsets) -> None:
-        """Leave with offsets that outlive the group's last member, however long the pipeline stays stopped."""
+        """Leave the group with offsets that outlive its last member, however long the pipeline stays stopped."""
         presence, self._presence = self._presence, None
         if presence is None:
             return
@@ -137,7 +137,7 @@ class KafkaSource:
 
 @dataclass(frozen=True, slots=True)
 class SourceReading:
-    """Reads the topics of one pipeline; `starts` holds offsets that replace `auto.offset.reset`."""
+    """The connector's options for one pipeline; `starts` holds offsets that replace `auto.offset.reset`."""
 
     clients: KafkaClients
     options: PipelineOptions
@@ -163,9 +163,9 @@ class SourceReading:
         }
 
     def _limit(self) -> dict[str, str]:
-        """How much one batch takes; a global table is there as a whole before the first record meets it."""
+        """The batch size limit; a global table is read completely before the first record is joined with it."""
         if self.options.is_realtime:
-            # Its batches end by the clock, and the connector refuses another end.
+            # Real-time batches end by time, and the connector rejects another limit.
             return {}
         return {"maxOffsetsPerTrigger": str(self.options.max_batch_records)}
 
@@ -177,7 +177,7 @@ class SourceReading:
     def _starting_offsets(self, topics: list[str], reset: OffsetReset, is_global: bool) -> str:
         if is_global or not any(at.topic in topics for at in self.starts):
             return reset.value
-        # The connector wants to be told about every partition, or about none.
+        # The connector needs an offset for every partition, or for none.
         otherwise = LATEST if reset is OffsetReset.LATEST else EARLIEST
         return json.dumps(
             {

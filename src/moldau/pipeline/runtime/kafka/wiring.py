@@ -1,4 +1,4 @@
-"""A pipeline whose source and sink are Kafka, or one of the two. Start at `kafka_pipeline`."""
+"""Builds pipelines whose source, sink or both are Kafka. Start at `kafka_pipeline`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def kafka_pipeline(
     source: Source | None = None,
     new_sink: Callable[[], Sink] | None = None,
 ) -> Pipeline:
-    """Put a pipeline together. It has to be started.
+    """Build a pipeline, not started yet.
 
     topology: complete, with all serdes named.
-    source: where records come from, if not from Kafka's topics.
-    new_sink: makes a sink for each run, if rows do not go to Kafka's topics. Whether the pipeline is exactly once is
-        then the sink's decision, and `options` must say the same.
+    source: the source of records, if not Kafka topics.
+    new_sink: makes a sink for each run, if rows do not go to Kafka topics. Then the sink decides whether the pipeline
+        is exactly-once, and `options` must agree.
     """
     writes_kafka = new_sink is None
     cluster = Cluster(

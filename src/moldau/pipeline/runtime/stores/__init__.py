@@ -1,1 +1,1 @@
-"""Stores that can be queried: written batch by batch, read by key or window, served over HTTP. Start at `views`."""
+"""Queryable stores: written batch by batch, read by key or window, served over HTTP. Start at `views`."""

@@ -1,7 +1,8 @@
-"""What stores hold, kept beside the pipeline for those who ask: one SQLite file, fed batch by batch.
+"""A copy of the queryable stores' contents: one SQLite file, updated batch by batch.
 
-Spark's own state answers in a second, this in microseconds. A batch is applied as a whole and once: the file knows the
-last one, so a batch that comes again changes nothing. Reading is `views`. Start at `StoreDatabase.apply`.
+A query of Spark's own state takes a second, of this file microseconds. Each batch is applied atomically and once: the
+file stores the last batch's number, so a repeated batch changes nothing. `views` reads the file. Start at
+`StoreDatabase.apply`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ CREATE TABLE IF NOT EXISTS applied (checkpoint TEXT NOT NULL, batch INTEGER NOT 
 
 
 class StoreDatabase:
-    """The writing side; one per pipeline, of use between `open` and `close`. `stores` are those that may be queried."""
+    """Writes the file; one per pipeline, used between `open` and `close`. `stores` are the queryable stores."""
 
     def __init__(self, path: Path, stores: Mapping[str, QueryableStore]) -> None:
         self.path = path
@@ -50,27 +51,27 @@ class StoreDatabase:
         self._lock = threading.Lock()
 
     def open(self) -> None:
-        """Open the file, and make it where it is missing."""
+        """Open the file, and create it if it is missing."""
         self._database = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = NORMAL")
         self._database.executescript(_SCHEMA)
 
     def last_batch(self, checkpoint: str) -> int | None:
-        """The last batch of this checkpoint that is in; None where there is none."""
+        """The last applied batch of this checkpoint; None if there is none."""
         with self._lock:
             row = self._database.execute("SELECT batch FROM applied WHERE checkpoint = ?", (checkpoint,)).fetchone()
         return None if row is None else int(row[0])
 
     def clear(self) -> None:
-        """Forget everything, for a pipeline that begins anew."""
+        """Delete all entries, for a pipeline that starts from scratch."""
         with self._lock, self._database:
             self._database.execute("BEGIN")
             for table in ("entries", "observed", "applied"):
                 self._database.execute(f"DELETE FROM {table}")
 
     def apply(self, checkpoint: str, batch: int, changes: Iterable[tuple[str, pa.Table]]) -> None:
-        """Take over a batch's changes of each store; a batch that is in already changes nothing."""
+        """Apply a batch's changes to each store; a batch that was applied before changes nothing."""
         last = self.last_batch(checkpoint)
         if last is not None and last >= batch:
             return
@@ -87,7 +88,7 @@ class StoreDatabase:
             self._database.close()
 
     def _write(self, store: QueryableStore, changes: Iterable[Change]) -> None:
-        # Of several changes of one entry only the last one counts.
+        # If an entry changed several times, only the last change counts.
         last = {(key, start, end): (value, time, partition) for key, start, end, value, time, partition in changes}
         kept = [(store.name, *place, *row, _moment(store, place)) for place, row in last.items() if row[0] is not None]
         gone = [(store.name, *place) for place, row in last.items() if row[0] is None]
@@ -101,7 +102,7 @@ class StoreDatabase:
             self._expire(store.name, store.retention_ms, latest)
 
     def _expire(self, store: str, retention_ms: int, latest: Mapping[int, int]) -> None:
-        """A window leaves when its partition's time has passed it by the retention, as in Kafka's stores."""
+        """Delete windows that are older than the partition's stream time minus the retention, as Kafka's stores do."""
         for partition, time in latest.items():
             (observed,) = self._database.execute(
                 "INSERT INTO observed VALUES (?, ?, ?) "
@@ -115,7 +116,7 @@ class StoreDatabase:
 
 
 def _moment(store: QueryableStore, place: tuple[bytes, int, int]) -> int | None:
-    """The time from which retention counts: a session's end, another window's start."""
+    """The time from which retention counts: the end of a session, the start of any other window."""
     if store.retention_ms is None:
         return None
     return place[2] if store.shape is Shape.SESSION else place[1]

@@ -1,6 +1,6 @@
-"""Stores over HTTP: a key, a range or everything, as JSON; beside them state, metrics and health.
+"""HTTP API of the stores: a key, a range or everything, as JSON; also state, metrics and health.
 
-A thin reading side: it sees what `views` shows, as of the last committed batch. Start at `build_app`.
+Read-only: it returns what `views` returns, as of the last committed batch. Start at `build_app`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DEFAULT_LIMIT = 1000
 
 @dataclass(frozen=True)
 class Application:
-    """What the app shows of a pipeline."""
+    """The parts of a pipeline that the app shows."""
 
     application_id: str
     views: StoreViews
@@ -70,7 +70,7 @@ class _Answers:
         return Answer({"healthy": healthy, "state": state.value}, status=200 if healthy else 503)
 
     async def metrics(self, call: Call) -> Answer:
-        # The lag is asked of the cluster, which may take its time.
+        # The cluster is queried for the lag, which may take long.
         snapshot = await asyncio.to_thread(self._application.metrics)
         labels = (("application_id", self._application.application_id),)
         families = (
@@ -113,7 +113,7 @@ class _Answers:
             found = view.get_with_timestamp(key)
             if found is None:
                 raise HttpError(404, f"store {view.name} has no key {call.parts['key']!r}")
-            # A store that a processor was given may keep no times.
+            # Stores that are attached to processors may have no timestamps.
             time = {} if found.timestamp < 0 else {"timestamp": found.timestamp}
             return Answer({"key": _shown(key), "value": _shown(found.value), **time})
         return Answer(list(self._windows(view, key, call)))
@@ -148,7 +148,7 @@ def _entry(key: Any, value: Any) -> dict[str, Any]:
 
 
 def _key(view: Any, written: str) -> Any:
-    """A key as it stands in a path or a query."""
+    """A key from the text in a path or query."""
     serde: Serde = view.key_serde
     from_text: Callable[[str, str], Any] | None = getattr(serde, "from_text", None)
     if from_text is None:
@@ -160,7 +160,7 @@ def _key(view: Any, written: str) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """A key or value as JSON has it; bytes as text where they are text, else in base 64."""
+    """A key or value as JSON; bytes as text if they are valid text, else in base 64."""
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -236,7 +236,7 @@ def _endpoints(answers: _Answers) -> list[Endpoint]:
 
 
 def _index(application: Application, endpoints: list[Endpoint]) -> Endpoint:
-    """For whoever opens the address to see what is there."""
+    """The index page: lists the endpoints."""
     paths = {endpoint.path: endpoint.summary for endpoint in endpoints}
 
     async def show(call: Call) -> Answer:

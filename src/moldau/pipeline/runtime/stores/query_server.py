@@ -1,4 +1,4 @@
-"""The port on which stores answer, on a thread with an event loop of its own. Start at `QueryServer`."""
+"""The HTTP server for store queries, on a thread with its own event loop. Start at `QueryServer`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE_S = 15.0
 
 
 class QueryServer:
-    """Answers from `start` until `close`; `port` tells which port a 0 became."""
+    """Serves from `start` until `close`; `port` is the actual port if 0 was configured."""
 
     def __init__(self, host: str, port: int, application: Application) -> None:
         self._server = HttpServer(host=host, port=port, drain_s=2)
@@ -29,7 +29,7 @@ class QueryServer:
         return self._server.port
 
     def start(self) -> None:
-        """Take the port and answer; raises `StartupError` where the port cannot be had."""
+        """Bind the port and serve; raises `StartupError` if the port cannot be bound."""
         self._server.bind()
         started: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, args=(started,), name="stores-http", daemon=True)
@@ -37,7 +37,7 @@ class QueryServer:
         started.result(PATIENCE_S)
 
     def close(self) -> None:
-        """Finish what is being answered, and stop."""
+        """Finish current requests, and stop."""
         if self._loop is not None and self._stopping is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join(PATIENCE_S)

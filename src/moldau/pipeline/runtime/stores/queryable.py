@@ -1,4 +1,4 @@
-"""Which stores of a topology can be asked from outside, and what kind each is. Start at `queryable_stores`."""
+"""Which stores of a topology are queryable, and the kind of each. Start at `queryable_stores`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["QueryableStore", "Shape", "queryable_stores"]
 
 
 class Shape(Enum):
-    """By what entries of a store are found."""
+    """How entries of a store are looked up."""
 
     KEY_VALUE = "key-value"
     WINDOW = "window"
@@ -23,7 +23,7 @@ class Shape(Enum):
 
 @dataclass(frozen=True, slots=True)
 class QueryableStore:
-    """A store with a name that users gave it."""
+    """A store that the user has named."""
 
     name: str
     shape: Shape
@@ -35,7 +35,7 @@ class QueryableStore:
 
 
 def queryable_stores(topology: Topology) -> dict[str, QueryableStore]:
-    """The stores that can be asked, by name."""
+    """The queryable stores, by name."""
     found = (store for node in topology.nodes for store in _of(node))
     return {store.name: store for store in found if store.table.is_queryable}
 

@@ -1,7 +1,7 @@
-"""Stores of a running pipeline as users read them: by key, range or window, in microseconds.
+"""Read-only views of a running pipeline's stores: by key, range or window, in microseconds.
 
-A view shows what the last committed batch left behind; while it is being read nothing moves under it. Method names
-are those of Kafka's read-only stores. Start at `StoreViews.store`.
+A view shows the state after the last committed batch, and does not change during a read. Method names are those of
+Kafka's read-only stores. Start at `StoreViews.store`.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ FIRST_TIME, LAST_TIME = 0, 2**63 - 1
 
 
 class UnknownStoreError(StreamsError):
-    """There is no store of this name, or it cannot be asked."""
+    """There is no store of this name, or it is not queryable."""
 
 
 class View(Hinting):
-    """What views of all shapes share: the store, and rows of its file."""
+    """Base class of all views: the store, and rows of its file."""
 
     def __init__(self, views: StoreViews, store: QueryableStore) -> None:
         topic = views.changelog_topic(store.name)
         self.name = store.name
         self.topic = topic
-        """What serdes with schemas know the store by."""
+        """The topic name that serdes with schemas use for the store."""
         self.shape = store.shape
         self.key_serde = store.table.key_serde
         self.encode_key = encoder(store.table.key_serde, topic)
@@ -44,7 +44,7 @@ class View(Hinting):
         self._views = views
 
     def approximate_num_entries(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return int(next(self._rows("SELECT count(*) FROM entries WHERE store = ?"))[0])
 
     def _rows(self, query: str, *arguments: Any) -> Iterator[tuple[Any, ...]]:
@@ -55,7 +55,7 @@ class View(Hinting):
             yield Windowed(self.decode_key(key), Window(start, end)), self.decode_value(value)
 
     def _bounds(self, first: Any, last: Any) -> tuple[str, list[bytes]]:
-        """The condition for keys between two, both included; None leaves an end open."""
+        """The SQL condition for keys between two, both included; None leaves an end open."""
         conditions, arguments = "", []
         for sign, bound in ((">=", first), ("<=", last)):
             if bound is not None:
@@ -85,7 +85,7 @@ class KeyValueView(View):
         return self._entries("ASC", first, last)
 
     def reverse_range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
-        """The same from `last` down to `first`."""
+        """Entries from `last` down to `first`."""
         return self._entries("DESC", first, last)
 
     def all(self) -> Iterator[tuple[Any, Any]]:
@@ -97,7 +97,7 @@ class KeyValueView(View):
         return self._entries("DESC", None, None)
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[Any, Any]]:
-        """Entries whose key bytes begin with these."""
+        """Entries whose key bytes begin with `prefix`."""
         rows = self._rows("SELECT key, value FROM entries WHERE store = ? AND key >= ? ORDER BY key", prefix)
         for key, value in rows:
             if not key.startswith(prefix):
@@ -119,7 +119,7 @@ class WindowView(View):
     )
 
     def fetch_at(self, key: Any, start: int) -> Any:
-        """The value of a key in the window that starts then, or None."""
+        """The value of a key in the window with this start, or None."""
         query = "SELECT value FROM entries WHERE store = ? AND key = ? AND start = ?"
         row = next(self._rows(query, self.encode_key(key), start), None)
         return None if row is None else self.decode_value(row[0])
@@ -129,7 +129,7 @@ class WindowView(View):
         return self._fetched("ASC", key, first, last)
 
     def backward_fetch(self, key: Any, first: int = FIRST_TIME, last: int = LAST_TIME) -> Iterator[tuple[int, Any]]:
-        """The same from the latest to the earliest."""
+        """The same from the latest window to the earliest."""
         return self._fetched("DESC", key, first, last)
 
     def fetch_key_range(self, low: Any, high: Any, first: int, last: int) -> Iterator[tuple[Windowed, Any]]:
@@ -211,7 +211,7 @@ class StoreViews:
         return sorted(self._stores)
 
     def store(self, name: str) -> Any:
-        """The view of a store, of the class that fits its shape; raises `UnknownStoreError`."""
+        """The view of a store, of the class for its shape; raises `UnknownStoreError`."""
         if (store := self._stores.get(name)) is None:
             known = ", ".join(self.names) or "none"
             raise UnknownStoreError(
@@ -221,7 +221,7 @@ class StoreViews:
         return _VIEWS[store.shape](self, store)
 
     def changelog_topic(self, store: str) -> str:
-        """The name by which serdes with schemas know a store."""
+        """The topic name that serdes with schemas use for a store."""
         return f"{self._application_id}-{store}-changelog"
 
     def connection(self) -> sqlite3.Connection:
@@ -237,7 +237,7 @@ class StoreViews:
         return connection
 
     def close(self) -> None:
-        """Close every thread's connection; a view that is asked afterwards opens it again."""
+        """Close every thread's connection; a view that is used afterwards opens it again."""
         self._local = threading.local()
         while self._opened:
             self._opened.pop().close()

@@ -1,9 +1,9 @@
-"""Spark's Java classes, loaded and verified once: an archive that the Java process maps instead of reading 200 jars.
+"""An archive of Spark's loaded and verified Java classes, which the Java process maps instead of reading 200 jars.
 
-Java calls it class data sharing. A start of Spark, and its first query, take about half as long with it. An archive
-fits one Java and one set of jars, down to the time each was written, and is named after them; where it does not fit,
-Java starts as if there were none. It is recorded by a Java process that runs pipelines and then ends, and takes the
-place of those made for others: each has 180 MB. Start at `options_for_use`.
+Java calls it class data sharing. It halves the time of Spark's start and first query. An archive fits one Java and one
+set of jars, including each jar's modification time, and is named after them; if it does not fit, Java starts without
+it. It is recorded by a Java process that runs pipelines and then exits, and replaces the archives for other Javas or
+jars: each takes 180 MB. Start at `options_for_use`.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from moldau.pipeline.spark.driver.java import found_java
 __all__ = ["archive_file", "options_for_use", "recorded"]
 
 SILENT = "-Xlog:disable"
-"""Recording names every class that cannot be in an archive, hundreds of them."""
+"""Recording logs every class that cannot be archived, hundreds of them."""
 NO_COMPLAINTS = "-Xlog:cds*=off -Xlog:class+path*=off"
-"""An archive that does not fit is no trouble of the user's."""
+"""Users need no warning about an archive that does not fit."""
 
 
 def options_for_use() -> str:
-    """Java options that make use of the archive; none where there is none."""
+    """Java options to use the archive; empty if there is none."""
     archive = archive_file()
     return f"-XX:SharedArchiveFile={archive} {NO_COMPLAINTS}" if archive.exists() else ""
 
 
 def archive_file() -> Path:
-    """Where the archive for this Java and these jars is, or would be."""
+    """The path of the archive for this Java and these jars, whether or not it exists."""
     return cache_folder().with_name("spark-classes") / f"{_fingerprint()}.jsa"
 
 
 @contextmanager
 def recorded() -> Iterator[str]:
-    """Gives the options of a Java process that must start and end in the block, and then keeps what it has loaded."""
+    """Yields the options of a Java process that must start and exit in the block; its classes are then archived."""
     archive = archive_file()
     archive.parent.mkdir(parents=True, exist_ok=True)
     part = archive.with_suffix(f".{os.getpid()}.part")
@@ -52,7 +52,7 @@ def recorded() -> Iterator[str]:
 
 
 def _remove_others(archive: Path) -> None:
-    """A Java process that has mapped one of them keeps it until its end, whatever becomes of the name."""
+    """Remove archives for other jars. A Java process that has mapped one keeps it after the file is deleted."""
     stale = [one for one in archive.parent.glob("*.jsa") if one != archive]
     left = [one for one in archive.parent.glob("*.*.part") if not _is_being_written(one)]
     for file in (*stale, *left):
@@ -60,7 +60,7 @@ def _remove_others(archive: Path) -> None:
 
 
 def _is_being_written(part: Path) -> bool:
-    """Whether the process whose number is in the name is there; one that was killed could not remove its file."""
+    """Whether the process whose id is in the name still runs; a killed one could not remove its file."""
     number = part.suffixes[-2].removeprefix(".")
     return Path("/proc", number).exists()
 
@@ -75,7 +75,7 @@ def _fingerprint() -> str:
 
 
 def _facts_about_jars(folder: Path) -> Iterator[str]:
-    """What Java compares: a PySpark that is installed again, at the same place, has jars of another time."""
+    """What Java compares: a PySpark that is reinstalled in the same place has jars with other modification times."""
     for jar in sorted(folder.glob("*.jar")):
         found = jar.stat()
         yield f"{jar} {found.st_size} {found.st_mtime_ns}"

@@ -1,4 +1,4 @@
-"""Files of a checkpoint on any file system that Spark knows, through its own Hadoop client. Start at `HadoopFiles`."""
+"""Checkpoint files on any file system that Spark supports, through Spark's Hadoop client. Start at `HadoopFiles`."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["HadoopFiles", "StateUnreachableError"]
 
 
 class StateUnreachableError(MoldauError):
-    """The file system with an application's state does not answer, or refuses."""
+    """The file system with an application's state does not answer, or denies access."""
 
 
 class HadoopFiles:
-    """What `pipeline.runtime.files.Files` asks for, by URI."""
+    """Implements `pipeline.runtime.files.Files`, by URI."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._jvm: Any = spark.sparkContext._jvm
         self._settings = spark.sparkContext._jsc.hadoopConfiguration()
 
     def read(self, path: str) -> str | None:
-        """A file's text, or None where there is none."""
+        """A file's text, or None if it does not exist."""
         with _told(path):
             system, place = self._at(path)
             if not system.exists(place):
@@ -38,7 +38,7 @@ class HadoopFiles:
                 stream.close()
 
     def write(self, path: str, text: str) -> None:
-        """Put a file in place as a whole."""
+        """Write a file atomically."""
         with _told(path):
             system, place = self._at(path)
             _, part = self._at(f"{path}.part")
@@ -54,7 +54,7 @@ class HadoopFiles:
                 )
 
     def names(self, folder: str) -> list[str]:
-        """What a folder holds; nothing where there is none."""
+        """The names in a folder; empty if it does not exist."""
         with _told(folder):
             system, place = self._at(folder)
             if not system.exists(place):
@@ -62,7 +62,7 @@ class HadoopFiles:
             return [str(status.getPath().getName()) for status in system.listStatus(place)]
 
     def delete(self, path: str) -> None:
-        """Remove a file or a folder with all it holds, if it is there."""
+        """Remove a file, or a folder with its contents, if it exists."""
         with _told(path):
             system, place = self._at(path)
             system.delete(place, True)
@@ -74,7 +74,7 @@ class HadoopFiles:
 
 @contextmanager
 def _told(path: str) -> Iterator[None]:
-    """What Java throws, as one sentence; that Java itself is gone is for others to tell."""
+    """Convert Java exceptions to a one-sentence error; the end of the Java process itself is reported elsewhere."""
     from py4j.protocol import Py4JJavaError
 
     try:

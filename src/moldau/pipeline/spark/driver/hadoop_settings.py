@@ -1,8 +1,8 @@
-"""Hadoop's settings: a thousand defaults, which Spark writes out twice for a batch and every task of it reads.
+"""Removes Hadoop's thousand default settings, which Spark serializes twice per batch and every task reads.
 
-Most are about clusters that a pipeline on one machine has nothing to do with, and the code that asks for them knows the
-same defaults. So where nobody has set anything they are left out: a tenth of the time of a small batch. Start at
-`leave_defaults_out`.
+Most are about clusters, which a pipeline on one machine does not use, and the code that reads them has the same
+defaults built in. So they are removed if the user has set none: this saves a tenth of the time of a small batch. Start
+at `leave_defaults_out`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 __all__ = ["leave_defaults_out"]
 
 KEPT: Mapping[str, str] = {"fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.LocalFs"}
-"""What no code knows by itself."""
+"""Settings without a default in the code."""
 
 FOLDERS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 FILES = ("core-site.xml", "hdfs-site.xml")
 
 
 def leave_defaults_out(spark: SparkSession, given: Iterable[str]) -> None:
-    """Forget Hadoop's defaults, unless this is a cluster's session or somebody has settings of their own.
+    """Remove Hadoop's defaults, unless the session runs on a cluster or the user has configured Hadoop.
 
-    `given` are the names of the session's settings; Spark itself adds a few for Hadoop, which do not count.
+    `given` are the names of the session's settings; the few Hadoop settings that Spark itself adds do not count.
     """
     hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()
     if not is_local_master(spark.sparkContext.master) or _are_set(hadoop, given):

@@ -1,6 +1,6 @@
-"""The jars of Spark's Kafka connector: fetched once into a cache, by Maven coordinates, and checked.
+"""The jars of Spark's Kafka connector: downloaded once into a cache, by Maven coordinates, and verified.
 
-PySpark brings Apache Ivy, which knows Maven's central repository, so a Java runtime is all that fetching takes.
+PySpark includes Apache Ivy, which can use Maven's central repository, so only a Java runtime is needed to download.
 Versions and checksums are in `jars.lock` beside this file. Start at `fetched`.
 """
 
@@ -27,7 +27,7 @@ PATIENCE_S = 300
 
 
 class JarsMissingError(MoldauError):
-    """Spark's Kafka connector is not in the cache and could not be fetched."""
+    """Spark's Kafka connector is not in the cache and could not be downloaded."""
 
 
 class Jar(NamedTuple):
@@ -48,25 +48,25 @@ class Jar(NamedTuple):
 
 
 def locked() -> list[Jar]:
-    """What the lock file asks for."""
+    """The jars in the lock file."""
     lines = (line.partition("#")[0].split() for line in LOCK.read_text().splitlines())
     return [Jar(*words) for words in lines if words]
 
 
 def cache_folder() -> Path:
-    """Where jars are kept: `$MOLDAU_CACHE/spark-jars`, by default in the user's cache folder."""
+    """The folder of the jars: `$MOLDAU_CACHE/spark-jars`, by default in the user's cache folder."""
     return Path(os.environ.get("MOLDAU_CACHE") or Path.home() / ".cache" / "moldau") / "spark-jars"
 
 
 def missing() -> list[Jar]:
-    """The jars that the cache lacks, or holds with another checksum."""
+    """The jars that are not in the cache, or have another checksum there."""
     return [jar for jar in locked() if not _is_good(cache_folder() / jar.file_name, jar)]
 
 
 def fetched() -> list[Path]:
-    """The jars' paths, checked; those that the cache lacks are fetched first.
+    """The verified paths of the jars; missing ones are downloaded first.
 
-    Raises `JarsMissingError` with the reason where that fails, and `JavaMissingError` where there is nothing to fetch
+    Raises `JarsMissingError` with the reason if that fails, and `JavaMissingError` if there is no Java to download
     with.
     """
     folder = cache_folder()
@@ -112,7 +112,7 @@ def _not_fetched(jar: Jar, target: Path, reason: str) -> JarsMissingError:
 
 
 def _reason(output: str) -> str:
-    """The line of Ivy's output that says most."""
+    """The most informative line of Ivy's output."""
     lines = [line.strip(" :\t") for line in output.splitlines() if line.strip(" :\t")]
     telling = [line for line in lines if any(word in line.lower() for word in ("error", "unresolved", "not found"))]
     return (telling or lines or ["Ivy said nothing"])[0][:300]
@@ -136,7 +136,7 @@ def _sha256(path: Path) -> str:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Two processes that start at once share one download."""
+    """A lock, so that two processes that start at once share one download."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("w")

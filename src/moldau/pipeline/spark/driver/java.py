@@ -1,4 +1,4 @@
-"""The Java runtime that Spark needs: where it is, which one it is, and what to do where there is none.
+"""The Java runtime that Spark needs: where it is, its version, and what to do if there is none.
 
 Start at `found_java`.
 """
@@ -24,11 +24,11 @@ PATIENCE_S = 30
 
 
 class JavaMissingError(MoldauError):
-    """There is no Java runtime that Spark could use."""
+    """There is no Java runtime that Spark can use."""
 
 
 class Java(NamedTuple):
-    """A Java runtime: the command that starts it, its major version, and all it tells about itself."""
+    """A Java runtime: the command that starts it, its major version, and its full version output."""
 
     command: str
     version: int
@@ -38,7 +38,7 @@ class Java(NamedTuple):
 def found_java() -> Java:
     """The runtime that Spark will use: `JAVA_HOME`'s, else the first on the path.
 
-    Raises `JavaMissingError` where there is none, or none new enough.
+    Raises `JavaMissingError` if there is none, or none new enough.
     """
     home = os.environ.get("JAVA_HOME")
     command = str(Path(home) / "bin" / "java") if home else shutil.which("java")
@@ -54,7 +54,7 @@ def found_java() -> Java:
 
 @cache
 def _description(command: str) -> str:
-    """Asked once in a process: starting Java takes a tenth of a second even for this."""
+    """The version output, cached in the process: starting Java takes a tenth of a second even for this."""
     try:
         done = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -1,8 +1,8 @@
-"""What Spark's Java process says on standard error: kept while it starts, passed on afterwards.
+"""The standard error of Spark's Java process: kept back while it starts, passed on afterwards.
 
-Starting Spark prints a page of advice that is not for the user of a pipeline, so it is shown only where the start
-fails. Later output passes, for it is where prints of a user's functions arrive; only what PySpark's workers and Spark's
-queries print about themselves is left out. Start at `LaunchOutput`.
+Starting Spark prints a page of messages that users of a pipeline do not need, so it is shown only if the start fails.
+Later output is passed on, because it includes prints of a user's functions; only messages of PySpark's workers and
+Spark's queries about themselves are dropped. Start at `LaunchOutput`.
 """
 
 from __future__ import annotations
@@ -21,27 +21,26 @@ STDERR = 2
 KEPT_LINES = 40
 LAST_WORDS_S = 1.0
 CHATTER = (b"Starting Streaming TransformWithState", b"Streaming TransformWithState")
-"""How lines begin that workers of stateful queries print; an empty one follows each."""
+"""The beginnings of lines that workers of stateful queries print; an empty line follows each."""
 
 TRACEBACK = (b"Traceback (most recent call last):", b"PySpark daemon failed to flush the output")
 CHAIN = b"During handling of the above exception"
 FRAME = b'  File "'
 THEIR_FRAMES = re.compile(rb'  File "(?:<frozen |[^"]*/pyspark/|(?![^"]*/site-packages/)[^"]*/lib/python3)')
 OTHER_END_CLOSED = (b"BrokenPipeError:", b"ConnectionResetError:")
-"""A worker whose task Spark has ended, or that had nothing to do for a minute, complains that nobody listens any more.
+"""A worker whose task Spark has ended, or that was idle for a minute, prints that its connection is closed.
 
-Only traces through nothing but PySpark's and Python's own code are left out: the pipe is the one to Spark then. Workers
-that complain at the same time write between each other's lines, so a trace may begin without its heading, or have no
-more than its last line left.
+A trace is dropped only if all its frames are PySpark's and Python's own code: then the pipe is the one to Spark.
+Workers that print at the same time mix their lines, so a trace may lack its heading, or consist of its last line only.
 """
 
 QUERY = b'Exception in thread "stream execution thread for '
 JAVA_TRACE = (b"\tat ", b"\t... ", b"\tSuppressed: ", b"Caused by: ")
-"""What becomes of a query is told by whoever runs it; one that outlives Spark complains that Spark is gone."""
+"""Dropped, because the caller reports a query's failure; a query that outlives Spark prints that Spark is gone."""
 
 
 class LaunchOutput:
-    """The standard error of a child that is started inside `captured`, until `release`d."""
+    """The standard error of a child process that is started inside `captured`, until `release` is called."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
@@ -50,7 +49,7 @@ class LaunchOutput:
 
     @contextmanager
     def captured(self) -> Iterator[None]:
-        """Children started in this block inherit our end of a pipe in place of standard error."""
+        """Child processes started in this block get a pipe to this process as standard error."""
         sys.stderr.flush()
         original = os.dup(STDERR)
         reading, writing = os.pipe()
@@ -64,11 +63,11 @@ class LaunchOutput:
             os.dup2(original, STDERR)
 
     def release(self) -> None:
-        """Let everything through from now on."""
+        """Pass on everything from now on."""
         self._is_released.set()
 
     def last_words(self) -> str:
-        """The last lines that were held back, for a child that has ended."""
+        """The last lines that were kept back, for a child process that has ended."""
         if self._thread is not None:
             self._thread.join(LAST_WORDS_S)
         return "".join(self._lines)
@@ -90,7 +89,7 @@ class LaunchOutput:
 
 
 def without_chatter(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """All lines but those that PySpark's workers and Spark's queries print about themselves."""
+    """All lines except those that PySpark's workers and Spark's queries print about themselves."""
     trace: list[bytes] = []
     is_after_chatter = False
     for line in _without_queries(lines):
@@ -120,7 +119,7 @@ def _without_queries(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _told(trace: list[bytes], *, is_after_chatter: bool) -> list[bytes]:
-    """A trace that is none of theirs. A heading alone is the rest of two that were mixed, or of a killed worker's."""
+    """The trace to pass on. A heading alone is dropped: it is left from two mixed traces, or from a killed worker."""
     is_rest = is_after_chatter and all(line.startswith(TRACEBACK) for line in trace)
     return [] if is_rest else trace
 

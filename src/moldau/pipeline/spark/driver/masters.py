@@ -1,4 +1,4 @@
-"""Where Spark runs: on this machine, or on a cluster whose master is asked for executors. Start at `check_master`."""
+"""Where Spark runs: on this machine, or on a cluster whose master assigns executors. Start at `check_master`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class MasterUnreachableError(MoldauError):
 
 
 def is_local_master(master: str | None) -> bool:
-    """Whether everything runs on this machine, and sees its folders."""
+    """Whether everything runs on this machine, and shares its folders."""
     return LOCAL_MASTER.match(master or "local") is not None
 
 
 def check_master(master: str) -> None:
-    """Raise `MasterUnreachableError` where nobody listens at a standalone master's address.
+    """Raise `MasterUnreachableError` if nothing listens at a standalone master's address.
 
-    Spark itself asks three times, and gives up after a minute. Other cluster managers are left to it.
+    Spark itself tries three times, and gives up after a minute. Other cluster managers are not checked.
     """
     if not master.startswith(_STANDALONE):
         return
@@ -43,7 +43,7 @@ def check_master(master: str) -> None:
 
 
 def _reason(address: str) -> str | None:
-    """Why nobody can be reached there; None where somebody can."""
+    """Why the address cannot be reached; None if it can."""
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit():
         return f"{address!r} is not host:port"
@@ -55,18 +55,18 @@ def _reason(address: str) -> str | None:
 
 
 def cluster_settings(settings: Mapping[str, str], threads: int | None) -> dict[str, str]:
-    """On a cluster `threads` is how many of its cores one driver takes; without it Spark takes all there are."""
+    """Settings for a cluster: `threads` is how many of its cores one driver takes; if None, Spark takes all."""
     cores = settings.get("spark.cores.max") or (None if threads is None else str(threads))
     return {} if cores is None else {"spark.cores.max": cores, "spark.sql.shuffle.partitions": cores}
 
 
 class Executors:
-    """The processes that a cluster has given to this driver."""
+    """The processes that a cluster has assigned to this driver."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.master = str(spark.sparkContext.master)
         self._context: Any = spark.sparkContext._jsc.sc()
 
     def count(self) -> int:
-        """How many there are just now; the driver, which counts itself among them, left out."""
+        """The current number of executors, without the driver, which Spark counts too."""
         return int(self._context.getExecutorMemoryStatus().size()) - 1

@@ -1,8 +1,8 @@
 """A lock that Spark's Java process holds on a file.
 
-When a driver is killed, its Java process lives on for a moment and may still write to the checkpoint. Whoever starts
-next waits for this lock, which is free only when that process is gone. In one process, where a query may outlive the
-run that has stopped it, the next run waits as well. Start at `ProcessLock`.
+When a driver is killed, its Java process runs on for a moment and may still write to the checkpoint. The next start
+waits for this lock, which is free only when that process has ended. A query may also outlive the run that has stopped
+it in the same process; then the next run waits as well. Start at `ProcessLock`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["ProcessLock"]
 PAUSE_S = 0.1
 
 _of_this_process: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
-"""Within one Java process the file's lock says nothing, and to close the file a second time would lose it."""
+"""Within one Java process the file lock has no effect, and closing a second handle of the file would release it."""
 
 
 class ProcessLock:
@@ -34,7 +34,7 @@ class ProcessLock:
         self._file: Any = None
 
     def acquire(self, patience_s: float) -> bool:
-        """Whether the lock is ours within this time."""
+        """Wait for the lock; returns whether it was acquired within this time."""
         deadline = time.monotonic() + patience_s
         if not self._here.acquire(timeout=patience_s):
             return False
@@ -48,11 +48,11 @@ class ProcessLock:
         return is_ours
 
     def release(self) -> None:
-        """Let the next one have it; any thread may do that."""
+        """Release the lock; any thread may call this."""
         try:
             self._file.close()
         except Exception:
-            # The process is gone, and its locks with it.
+            # The Java process has ended, and its locks are released.
             return
         finally:
             self._here.release()

@@ -1,8 +1,8 @@
-"""The temporary files of a Spark driver: in a folder of its own, which the next start removes if the driver was killed.
+"""The temporary files of a Spark driver, in its own folder; if the driver was killed, the next start removes it.
 
-Java leaves some 25 MB behind when it is killed: unpacked libraries, blocks, artifacts. Whose folder may go is decided
-by a lock that its owner holds for as long as it lives: the kernel frees it with the process, whatever number that had,
-in whichever container it ran. A folder that is not surely nobody's stays. Start at `open_scratch`.
+A killed Java process leaves about 25 MB behind: unpacked libraries, blocks, artifacts. A folder is removed only if its
+lock is free: the owner holds the lock while it runs, and the kernel releases it with the process, independent of
+process ids and containers. If it is not certain that the owner has ended, the folder stays. Start at `open_scratch`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ __all__ = ["Scratch", "base_folder", "open_scratch", "sweep"]
 
 LOCK_SUFFIX = ".lock"
 DEAD_STATES = ("Z", "X")
-"""Of a process that has ended and that nobody has asked about yet."""
+"""The states of a process that has ended and whose parent has not read its exit status yet."""
 
 SOCKET_NAME_BYTES = 48
-"""What Spark adds to a folder for the name of a socket to its workers."""
+"""The length that Spark adds to a folder for the path of a socket to its workers."""
 
 SOCKET_PATH_BYTES = 104
-"""How long the path of a socket may be on every system."""
+"""The maximum length of a socket's path that every system allows."""
 
 logger = logging.getLogger("moldau.streams")
 
 
 class Scratch:
-    """A folder that is ours until `close`, or until this process ends."""
+    """A folder that belongs to this process until `close`, or until the process ends."""
 
     def __init__(self, folder: Path, lock_file: Path, lock: int) -> None:
         self.folder = folder
@@ -43,15 +43,15 @@ class Scratch:
 
     @property
     def has_room_for_sockets(self) -> bool:
-        """Whether the path is short enough for sockets inside."""
+        """Whether the folder's path is short enough for sockets in it."""
         return len(os.fsencode(self.folder)) + SOCKET_NAME_BYTES <= SOCKET_PATH_BYTES
 
     def note_java(self, pid: int) -> None:
-        """Remember the Java process that uses the folder too, and lives on for a moment when we are killed."""
+        """Record the Java process that also uses the folder and runs on for a moment if this process is killed."""
         _write(self._lock_file, {**_identity(os.getpid()), "java": _identity(pid)})
 
     def close(self) -> None:
-        """Remove the folder; called again it does nothing."""
+        """Remove the folder; a second call does nothing."""
         lock, self._lock = self._lock, -1
         if lock >= 0:
             _remove(self.folder, self._lock_file)
@@ -59,12 +59,12 @@ class Scratch:
 
 
 def base_folder() -> Path:
-    """Where the folders of all drivers of this user are."""
+    """The parent folder of all drivers of this user."""
     return Path(tempfile.gettempdir()) / f"moldau-spark-{os.getuid()}"
 
 
 def open_scratch(base: Path | None = None) -> Scratch | None:
-    """A new folder, after those of killed drivers are removed; `None` where there is no place that is ours alone."""
+    """A new folder, after those of killed drivers are removed; `None` if no private base folder can be used."""
     base = base or base_folder()
     try:
         base.mkdir(mode=0o700, exist_ok=True)
@@ -79,19 +79,19 @@ def open_scratch(base: Path | None = None) -> Scratch | None:
 
 
 def sweep(base: Path) -> int:
-    """Remove the folders of drivers that are surely dead; how many those were."""
+    """Remove the folders of drivers that have certainly ended; returns their number."""
     swept = 0
     for lock_file in base.glob(f"*{LOCK_SUFFIX}"):
         try:
             lock = os.open(lock_file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
-            continue  # another start was quicker
+            continue  # another start has removed it first
         try:
             if _is_taken(lock) and not _java_lives(lock):
                 _remove(lock_file.with_suffix(""), lock_file)
                 swept += 1
         except OSError:
-            continue  # without locks nothing is sure
+            continue  # locks do not work here, so it is not certain that the owner has ended
         finally:
             os.close(lock)
     if swept:
@@ -100,7 +100,7 @@ def sweep(base: Path) -> int:
 
 
 def _created(base: Path) -> Scratch:
-    """The lock comes before the folder: one without the other is nobody's."""
+    """Create the lock before the folder: a lock without a folder, or the reverse, has no owner."""
     while True:
         lock_file = base / f"{secrets.token_hex(4)}{LOCK_SUFFIX}"
         lock = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -114,12 +114,12 @@ def _created(base: Path) -> Scratch:
             os.close(lock)
             lock_file.unlink(missing_ok=True)
             raise
-        # Somebody swept between our two steps.
+        # Another process removed the lock file between our two steps.
         os.close(lock)
 
 
 def _is_taken(lock: int) -> bool:
-    """Whether the lock is ours now. Raises `OSError` where locks do not work at all."""
+    """Try to lock; returns whether it succeeded. Raises `OSError` if locks do not work at all."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -128,7 +128,7 @@ def _is_taken(lock: int) -> bool:
 
 
 def _java_lives(lock: int) -> bool:
-    """Whether the Java process of a driver still runs. Elsewhere than here the driver's lock alone decides."""
+    """Whether the driver's Java process still runs. For another system only the driver's lock counts."""
     try:
         java: dict[str, Any] = json.loads(os.pread(lock, 4096, 0) or b"{}").get("java") or {}
     except (OSError, ValueError, AttributeError):
@@ -137,14 +137,14 @@ def _java_lives(lock: int) -> bool:
 
 
 def _identity(pid: int) -> dict[str, Any]:
-    """A process as nobody else will ever be: its number, when it started, and in which system that was counted."""
+    """A unique identity of a process: its id, its start time, and the system in which these are counted."""
     return {"pid": pid, "started": _started(pid), "system": _system()}
 
 
 def _started(pid: int) -> str | None:
-    """In ticks since the system started; `None` where there is no such process, or no way to tell."""
+    """A process's start time in ticks since boot; `None` if there is no such process, or it cannot be found out."""
     try:
-        # The name of the program, in brackets, may have blanks in it.
+        # The program's name, in parentheses, may contain blanks.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return None if fields[0] in DEAD_STATES else fields[19]
     except (OSError, IndexError):
@@ -152,7 +152,7 @@ def _started(pid: int) -> str | None:
 
 
 def _system() -> str:
-    """The start of this machine, and the process numbers that are counted in this container."""
+    """The boot id of this machine, and the process id namespace of this container."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -165,7 +165,7 @@ def _write(lock_file: Path, content: dict[str, Any]) -> None:
 
 
 def _remove(folder: Path, lock_file: Path) -> None:
-    """The lock last: whoever is killed in between leaves what can be swept again."""
+    """Remove the folder, then the lock: if this is interrupted, the rest can be swept again."""
     shutil.rmtree(folder, ignore_errors=True)
     if not folder.exists():
         lock_file.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
-"""The Spark session that pipelines share: settings measured for small micro-batches, and whatever the user adds.
+"""The Spark session that pipelines share: settings tuned for small micro-batches, and the user's own.
 
-One session is one Java process and may host many pipelines; `pipeline.runtime.engine` keeps it. Under `spark-submit`
-or in a notebook the session is there already, and only what can still be set is set. Start at `open_session`.
+One session is one Java process and may host many pipelines; `pipeline.runtime.engine` keeps it. Under `spark-submit` or
+in a notebook the session exists already, and only settings that can still be changed are set. Start at `open_session`.
 """
 
 from __future__ import annotations
@@ -49,31 +49,31 @@ QUERY_DEFAULTS: Mapping[str, str] = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # The default one starts a handful of processes for each file of a local checkpoint: 60 ms a batch.
+    # The default manager starts several processes for each file of a local checkpoint: 60 ms per batch.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.pollingDelay": "100",
-    # Otherwise Spark takes each operator's closure apart for every batch, and serializes it once more than it needs to.
+    # Otherwise Spark cleans each operator's closure for every batch, and serializes it once more than needed.
     "spark.sql.execution.usePartitionEvaluator": "true",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.execution.pythonUDF.arrow.enabled": "true",
-    # Of large records, 10,000 as by default would be gigabytes at once, of which Java dies.
+    # With large records the default of 10,000 would be gigabytes at once, and Java runs out of memory.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4000",
-    # With a bound in bytes Spark adds up the size of all columns after every row: 55 us a row, not 1.5.
+    # With a limit in bytes Spark sums the size of all columns after every row: 55 us per row instead of 1.5.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
 }
-"""What a running session still takes, and each pipeline gets for itself."""
+"""Settings that a running session still accepts; each pipeline sets them in its own session."""
 
 TRUSTED_ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-"""Arrow checks the bounds of every access, a tenth of all time; only Spark's own code accesses it."""
+"""Turns off Arrow's bounds checks, which take a tenth of all time; only Spark's own code accesses Arrow memory."""
 
 SHORT_END = "-Dspark.shutdown.timeout=5s"
-"""At its end Java says goodbye for each Kafka consumer, half a minute long where a broker hears and does not answer.
+"""Limits Java's shutdown: it closes each Kafka consumer, for half a minute if a broker accepts but does not answer.
 
-Nothing depends on it, and neither on anything else that Java does once Spark is stopped.
+Nothing depends on this, nor on anything else that Java does after Spark is stopped.
 """
 
 DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
@@ -83,38 +83,38 @@ DEFAULTS: Mapping[str, str] = {
     **QUERY_DEFAULTS,
     "spark.driver.memory": "1g",
     "spark.driver.maxResultSize": "0",
-    # The quick compiler alone: half the time to the first batch, a third of the memory.
+    # Only the fast compiler (C1): half the time to the first batch, a third of the memory.
     DRIVER_OPTIONS: f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 {TRUSTED_ARROW}",
     "spark.executor.extraJavaOptions": TRUSTED_ARROW,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
-    # Fair pools starve all but the first query: small ones nearly always tie, and ties go by name.
+    # Fair pools starve all but the first query: small queries nearly always tie, and ties are decided by name.
     "spark.scheduler.mode": "FIFO",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.python.worker.reuse": "true",
     "spark.python.unix.domain.socket.enabled": "true",
 }
-"""What a new session starts with; any `spark.*` setting of the user's replaces its line."""
+"""Settings of a new session; the user's `spark.*` settings replace them."""
 
 LOCAL_ONLY: Mapping[str, str] = {
-    # A driver of a cluster must be reached from outside.
+    # On a cluster the driver must be reachable from outside.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # Larger results go through the block manager, and a socket, to get from one thread to another.
+    # Larger results would go through the block manager and a socket to get from one thread to another.
     "spark.task.maxDirectResultSize": "100m",
 }
-"""What is right where driver and tasks are one process."""
+"""Settings for a driver that runs its tasks in the same process."""
 
 
 class SparkUnavailableError(MoldauError):
-    """Spark cannot be started here; the message says what is missing."""
+    """Spark cannot be started; the message says what is missing."""
 
 
 def session_settings(given: Mapping[str, str], *, threads: int | None = None) -> dict[str, str]:
     """The settings of a new session: ours, then the user's `spark.*` among `given`.
 
-    `threads` is how many tasks run at once where no `spark.master` says so.
+    `threads` is the number of concurrent tasks, if no `spark.master` sets it.
     """
     own = {key: value for key, value in given.items() if key.startswith("spark.")}
     master = own.get("spark.master") or os.environ.get("SPARK_MASTER") or f"local[{threads or _default_threads()}]"
@@ -132,7 +132,7 @@ def is_local(settings: Mapping[str, str]) -> bool:
 
 
 def open_session(settings: Mapping[str, str]) -> SparkSession:
-    """The process's Spark session, started where there is none.
+    """The process's Spark session, started if there is none.
 
     Raises `SparkUnavailableError`, `JavaMissingError` or `JarsMissingError` with what is missing and how to get it.
     """
@@ -151,7 +151,7 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
     spark = _started(settings)
     _write_no_checksum_files(spark)
     if not is_submitted():
-        # After the first use of a file system, which brings the defaults of all kinds of file systems with it.
+        # After the first use of a file system, which loads the defaults of all file systems.
         leave_defaults_out(spark, settings)
     _check_connector(spark)
     return spark
@@ -166,7 +166,7 @@ def _started(settings: Mapping[str, str]) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if (address := settings.get("spark.driver.bindAddress")) is not None:
         os.environ.setdefault("SPARK_LOCAL_IP", address)
-    # PySpark prints every failed query as a page of JSON; failures are reported by whoever runs the query.
+    # PySpark logs every failed query as a page of JSON; the code that runs the query reports failures.
     for name in ("SQLQueryContextLogger", "py4j"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     wanted = dict(settings) if is_submitted() else with_connector(settings)
@@ -188,15 +188,15 @@ def _started(settings: Mapping[str, str]) -> SparkSession:
 
 
 _scratch: Scratch | None = None
-"""Where the Java process of this Python process keeps its temporary files."""
+"""The temporary files of this process's Java process."""
 
 
 @contextmanager
 def _temporary_files(settings: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """The settings of a Java process that is started inside the block, and keeps its files in a folder of its own.
+    """Yields the settings for a Java process that is started in the block and keeps its files in its own folder.
 
-    What the user has set stays: `spark.local.dir`, SPARK_LOCAL_DIRS, `-Djava.io.tmpdir`. The variable, and not the
-    setting, since that would go to the machines of a cluster too.
+    The user's settings have priority: `spark.local.dir`, SPARK_LOCAL_DIRS, `-Djava.io.tmpdir`. The environment variable
+    is set, not `spark.local.dir`, because the setting would also be sent to the machines of a cluster.
     """
     global _scratch
     from pyspark import SparkContext
@@ -237,7 +237,7 @@ def _remove_temporary_files() -> None:
 def with_connector(settings: Mapping[str, str]) -> dict[str, str]:
     """The settings with the connector's jars: sent to a cluster's executors, or on the class path of a local Java.
 
-    Only classes of the class path can come out of an archive.
+    On the class path, because only its classes can be loaded from a class archive.
     """
     jars = [str(path) for path in fetched()]
     if not is_local(settings):
@@ -254,18 +254,18 @@ def with_connector(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_submitted() -> bool:
-    """Whether `spark-submit` started us: its Java process runs already, with the jars it was given."""
+    """Whether `spark-submit` started this program: its Java process runs already, with the jars it was given."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _as_submitted(wanted: Mapping[str, str], told: Mapping[str, str]) -> dict[str, str]:
-    """What was said on the command line of spark-submit stands; its master may be a cluster's."""
+    """The settings of spark-submit's command line have priority; its master may be a cluster."""
     is_here = is_local_master(told.get("spark.master", "local"))
     return {key: value for key, value in wanted.items() if is_here or key not in LOCAL_ONLY} | dict(told)
 
 
 def new_pipeline_session(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """A session of one pipeline's own on the same engine: SQL settings and views are its alone."""
+    """A pipeline's own session on the same Java process, with separate SQL settings and views."""
     own = spark.newSession()
     wanted = {key: value for key, value in settings.items() if key.startswith("spark.sql.")}
     for key, value in {**QUERY_DEFAULTS, **wanted}.items():
@@ -275,14 +275,14 @@ def new_pipeline_session(spark: SparkSession, settings: Mapping[str, str]) -> Sp
 
 
 def close_session(spark: SparkSession) -> None:
-    """Stop Spark and its Java process, also where that process is dead already."""
+    """Stop Spark and its Java process; also works if that process has already ended."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     try:
         spark.stop()
     except Exception:
-        # Nobody answers: forget the dead process, so that a new one can be started.
+        # The Java process has ended: drop the references, so that a new one can be started.
         SparkContext._active_spark_context = None
         SparkSession._instantiatedSession = None
         SparkSession._activeSession = None
@@ -311,7 +311,7 @@ def is_alive(spark: SparkSession) -> bool:
 
 @contextmanager
 def spark_session(given: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """A tuned session for the length of the block."""
+    """A tuned session for the duration of the block."""
     spark = open_session(session_settings(given or {}))
     try:
         yield spark
@@ -337,7 +337,7 @@ def _slots(master: str) -> int:
 
 
 def _write_no_checksum_files(spark: SparkSession) -> None:
-    """Local checkpoints then have half the files; other file systems are left as they are."""
+    """Turn off checksum files, which halves the files of local checkpoints; other file systems are unchanged."""
     jvm: Any = spark.sparkContext._jvm
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     jvm.org.apache.hadoop.fs.FileSystem.getLocal(hadoop).setWriteChecksum(False)
@@ -356,7 +356,7 @@ def _check_connector(spark: SparkSession) -> None:
 
 
 def _cause(error: BaseException, output: str) -> str:
-    """The most telling line: the innermost Java exception, or what the Java process said before it died."""
+    """The most informative line: the innermost Java exception, or the Java process's last output."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     caused = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     thrown = [line.removeprefix(": ") for line in lines if line.startswith(": ")]

@@ -1,8 +1,8 @@
-"""A program's own modules on their way to a cluster's workers, which see none of the driver's folders.
+"""Sends a program's own modules to a cluster's workers, which do not share the driver's folders.
 
-Functions of the main file travel by value. What they use from files beside it is imported by name, so those files are
-packed into one archive that Spark hands to every executor. Installed packages stay where they are: workers have their
-own. Start at `ship_modules`.
+Functions of the main file are pickled by value. Modules that they use from files beside it are imported by name, so
+those files are packed into one archive that Spark sends to every executor. Installed packages are not sent: workers
+have their own. Start at `ship_modules`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["packed", "ship_modules", "source_files"]
 
 SAME_TIME = (1980, 1, 1, 0, 0, 0)
-"""Of every file in an archive: the same modules give the same bytes."""
+"""The time of every file in an archive, so that the same modules give the same bytes."""
 
 
 def ship_modules(spark: SparkSession) -> None:
-    """Let workers import what this program has imported by now, as it is in its files."""
+    """Let workers import the modules that this program has imported so far, as they are on disk."""
     from pyspark import SparkFiles
 
     files = source_files(sys.modules.values(), _installed())
@@ -49,7 +49,7 @@ def ship_modules(spark: SparkSession) -> None:
 
 
 def source_files(modules: Iterable[ModuleType], installed: Iterable[Path]) -> Mapping[str, Path]:
-    """Files to ship, by their place in an archive: a module's own, and of a package all that belong to it."""
+    """Files to send, by their path in the archive: a module's file, or all files of a package."""
     elsewhere = tuple(installed)
     found: dict[str, Path] = {}
     for module in list(modules):
@@ -71,7 +71,7 @@ def packed(files: Mapping[str, Path]) -> bytes:
     """An archive that Python can import from."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        # Packages without a file of their own are found only by an entry for their folder.
+        # Packages without an `__init__.py` are found only through an entry for their folder.
         for folder in sorted({f"{parent}/" for place in files for parent in Path(place).parents} - {"./"}):
             archive.writestr(zipfile.ZipInfo(folder, SAME_TIME), b"")
         for place in sorted(files):
@@ -88,7 +88,7 @@ def _sources(folder: Path) -> Iterator[Path]:
 
 
 def _installed() -> set[Path]:
-    """Where packages are that workers have of their own; moldau is one of them, however it got here."""
+    """Folders of packages that workers have installed themselves; moldau is always one of them."""
     paths = sysconfig.get_paths()
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     folders = {Path(paths[name]) for name in names} | {Path(site.getusersitepackages())}

@@ -1,10 +1,10 @@
-"""Groups of rows as Arrow batches for a stateful processor, where PySpark would make a Python object of every row.
+"""Passes groups of rows as Arrow batches to a stateful processor, where PySpark would create a Python object per row.
 
-PySpark gives a `transformWithState` processor its rows one by one, taken from Arrow cell by cell: 10 µs for each row in
-and out. The batches are there all the time, so `receive_batches`, called while a worker unpickles one of our
-processors, has the serializer of *this* Spark task hand them over whole, and take whole ones back. Tasks of anybody
-else in the same worker keep PySpark's way. This leans on the insides of the PySpark version that is pinned; a test
-fails when they change. Start at `receive_batches`.
+PySpark passes rows to a `transformWithState` processor one by one, converted from Arrow cell by cell: 10 µs for each
+row in and out. The data already exists as Arrow batches, so `receive_batches`, called while a worker unpickles one of
+our processors, makes the serializer of *this* Spark task pass whole batches in both directions. Other Spark tasks in
+the same worker keep PySpark's behaviour. This depends on internals of the pinned PySpark version; a test fails when
+they change. Start at `receive_batches`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _is_installed = False
 
 
 def receive_batches() -> None:
-    """Let the processor of the Spark task at hand get and give `pyarrow.RecordBatch`es; does nothing on the driver."""
+    """Make the current Spark task's processor take and return `pyarrow.RecordBatch`es; does nothing on the driver."""
     from pyspark import TaskContext
 
     task = TaskContext.get()
@@ -87,7 +87,7 @@ def _dumping(dump_rows: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def pieces(batches: Iterator[pa.RecordBatch], key_column: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Each batch cut where the key changes; rows of one key lie together."""
+    """Each batch split where the key changes; rows of one key are contiguous."""
     for batch in batches:
         keys = batch.column(key_column).to_numpy()
         start = 0

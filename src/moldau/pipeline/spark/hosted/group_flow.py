@@ -1,6 +1,6 @@
-"""How the rows of a group pass through its tasks: many at a time through one, one at a time through tasks in a cycle.
+"""Runs a group's rows through its tasks: many rows at a time for one task, one at a time for tasks in a cycle.
 
-What comes out is written for the next stage as it comes. Start at `flow_of`; `group_run` feeds it.
+Outputs are written for the next stage as they are produced. Start at `flow_of`; `group_run` feeds it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ROWS_AT_ONCE = 20_000
 
 
 def flow_of(work: StageWork, slot: int, tasks: Mapping[Unit, Task], writer: BundleWriter) -> GroupFlow:
-    """The way that fits a group: its tasks feed each other, or it has only one."""
+    """The flow for a group: `_Cycle` if its tasks feed each other, else `_Solo`."""
     if slot in work.cycles:
         return _Cycle(work, tasks, writer)
     ((unit, task),) = tasks.items()
@@ -43,19 +43,19 @@ class GroupFlow(ABC):
 
     @abstractmethod
     def take(self, table: Table, origin: Origin) -> Iterator[pa.RecordBatch]:
-        """Process rows, each to its end."""
+        """Process rows completely."""
 
     @abstractmethod
     def punctuate(self, now_ms: int) -> Iterator[pa.RecordBatch]:
-        """Call what is scheduled by the time of day."""
+        """Call wall-clock punctuations that are due."""
 
     @abstractmethod
     def commit(self) -> Iterator[pa.RecordBatch]:
-        """Forward what caching held back."""
+        """Forward the records that caches held back."""
 
 
 class _Solo(GroupFlow):
-    """A group of one task: records go in by the thousand."""
+    """A group of one task: it gets thousands of records at a time."""
 
     def __init__(self, work: StageWork, unit: Unit, task: Task, writer: BundleWriter) -> None:
         self._work = work
@@ -87,14 +87,14 @@ class _Solo(GroupFlow):
 
 
 def marking(rows: Iterator[Any], outputs: list[OutputRow], marks: list[int]) -> Iterator[Any]:
-    """Note after each record how many outputs there are: a task asks for the next when it is done with the last."""
+    """Append the number of outputs to `marks` after each record: the task requests the next one when it is done."""
     for row in rows:
         yield row
         marks.append(len(outputs))
 
 
 class _Cycle(GroupFlow):
-    """Tasks that feed each other: each record is finished everywhere before the next begins."""
+    """Tasks that feed each other: each record is processed by all of them before the next one."""
 
     def __init__(self, work: StageWork, tasks: Mapping[Unit, Task], writer: BundleWriter) -> None:
         self._work = work

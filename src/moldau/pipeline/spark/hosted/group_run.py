@@ -1,10 +1,10 @@
-"""The tasks of one group of rows, kept alive between batches in the worker that ran them last.
+"""The tasks of one group of rows, cached between batches in the worker that last ran them.
 
-To build a task anew and read its state for every batch would cost more than the batch. So a worker keeps its tasks, and
-trusts them only if Spark's state holds the very mark that they wrote with their last batch: another worker may have
-run the group meanwhile, or Spark may have gone back to an older state. The mark, the group's cells and the names of the
-stores in use are one entry of Spark's state (`GroupRecord`): to open another map for them would take a worker as long
-as all it does for one record. Start at `GroupRun`.
+Creating a task and reading its state for every batch would cost more than the batch. So a worker caches its tasks, and
+reuses them only if Spark's state contains the mark that they wrote with their last batch: another worker may have run
+the group since then, or Spark may have gone back to an older state. The mark, the group's cells and the names of the
+stores in use are one entry of Spark's state (`GroupRecord`): opening another map for them would take as long as all the
+worker does for one record. Start at `GroupRun`.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ __all__ = ["RECORD_KEY", "STORE_PREFIX", "GroupRecord", "GroupRun", "without_gar
 
 RECORD_KEY = b"r"
 STORE_PREFIX = b"s"
-"""Keys of stores may be anything, so they all begin with this."""
+"""The prefix of all store keys, which may be any bytes, to distinguish them from other keys."""
 
 _MARK_SIZE = 16
 
 
 class GroupRecord(NamedTuple):
-    """What is known of a group after a batch."""
+    """The state of a group after a batch."""
 
     mark: bytes
-    """Another one after each batch."""
+    """A new random value after each batch."""
     filled: frozenset[bytes]
-    """The stores that something was ever put into; new tasks need not ask for what is in the others."""
+    """The stores that were ever written to; new tasks need not read the others."""
     cells: Mapping[Unit, Mapping[bytes, bytes]]
 
     @classmethod
     def of(cls, backends: Iterable[Backend], cells: Mapping[Unit, MemoryBackend]) -> GroupRecord:
-        """That of a batch which has just been done."""
+        """The record of a batch that has just been processed."""
         filled = frozenset(backend.identity for backend in backends if not backend.is_new)
         return cls(os.urandom(_MARK_SIZE), filled, {unit: backend.entries for unit, backend in cells.items()})
 
     @classmethod
     def read(cls, data: bytes | None) -> GroupRecord:
-        """The last batch's; an empty one where there was none."""
+        """The record of the last batch; an empty one if there was none."""
         if data is None:
             return cls(b"", frozenset(), {})
         mark, filled, cells = pickle.loads(data)
@@ -78,7 +78,7 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """A batch makes many short-lived tuples and no cycles: looking for cycles takes up to 40 % of its time."""
+    """Disable garbage collection: a batch makes many tuples but no cycles, and GC takes up to 40 % of its time."""
     gc.disable()
     try:
         yield
@@ -87,24 +87,24 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 class LiveTasks(NamedTuple):
-    """Tasks with all they know, and the backends they know it from."""
+    """Tasks with their cached state, and the backends it was read from."""
 
     tasks: dict[Unit, Task]
     backends: list[tuple[Unit, Backend]]
     cells: dict[Unit, MemoryBackend]
 
     def close(self) -> None:
-        """End the processors of tasks that are not run again; what they know is in Spark's state."""
+        """Close the processors of tasks that are not run again; their state is in Spark."""
         for unit, task in self.tasks.items():
             try:
                 task.close()
             except Exception:
-                # Whoever needs the group next is not to blame, and gets tasks of its own.
+                # The failure does not concern the next run of the group, which gets its own tasks.
                 logger.warning("a processor of sub-topology %s failed to close", unit, exc_info=True)
 
 
 class _Kept(NamedTuple):
-    """Live tasks between two batches, and the mark of the state that they have left."""
+    """Live tasks between two batches, and the mark of the state that they wrote."""
 
     mark: bytes
     live: LiveTasks
@@ -124,7 +124,7 @@ class GroupRun:
         self._units = work.units[slot]
 
     def run(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Process the rows of the group and give what comes of them; state is written at the end."""
+        """Process the rows of the group and yield the outputs; state is written at the end."""
         table = Table(batches)
         inputs = table.numbers("input")
         is_mine, is_tick = np.isin(inputs, list(self._work.inputs)), inputs == TICK
@@ -158,7 +158,7 @@ class GroupRun:
             yield from writer.changes(task.changes, unit.partition)
 
     def _live_tasks(self, group: GroupState, now_ms: int | None) -> LiveTasks:
-        """The tasks of the last batch if Spark's state is as they left it, else new ones; all of them know the time."""
+        """The tasks of the last batch if Spark's state is unchanged since then, else new ones; all get the time."""
         record = GroupRecord.read(self._channel.get(self._work.states[0], RECORD_KEY))
         kept = _kept.pop((self._work.identity, self._slot), None)
         if kept is None or kept.mark != record.mark:

@@ -1,4 +1,4 @@
-"""Tasks inside Spark: a stateful processor for stages with state, a function over Arrow batches for those without.
+"""Runs tasks inside Spark: a stateful processor for stages with state, a function over Arrow batches for the others.
 
 Both run in Python workers. Start at `TaskHost` and `StatelessHost`.
 """
@@ -29,7 +29,7 @@ from moldau.pipeline.spark.rows import Table
 __all__ = ["StatelessHost", "TaskHost"]
 
 _BYTES = StructType([StructField("bytes", BinaryType())])
-"""Keys and values of all state. A schema as text would be sent to Spark to be parsed, four times for each store."""
+"""Schema of all keys and values of state. A schema as text would be sent to Spark for parsing, four times per store."""
 
 
 class TaskHost(StatefulProcessor):
@@ -49,7 +49,7 @@ class TaskHost(StatefulProcessor):
             handle.getMapState(state, _BYTES, _BYTES)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
-        """Process the rows of one slot; bundles that finished in an earlier stage only pass by."""
+        """Process the rows of one slot; bundles that finished in an earlier stage are passed through."""
         (slot,) = key
         batches = list(rows)
         if slot < 0:
@@ -59,7 +59,7 @@ class TaskHost(StatefulProcessor):
             yield from GroupRun(self._parcel.opened(), slot, self._client).run(batches)
 
     def close(self) -> None:
-        """Nothing is open: the tasks stay for the next batch."""
+        """Does nothing: the tasks are kept for the next batch."""
 
 
 def _unpacked(parcel: Parcel) -> TaskHost:
@@ -72,13 +72,13 @@ def _in_order(table: Table) -> list[pa.RecordBatch]:
 
 
 class StatelessHost:
-    """Runs a stage that remembers nothing: rows are taken as they come, partition by partition."""
+    """Runs a stateless stage: rows are processed as they arrive, partition by partition."""
 
     def __init__(self, parcel: Parcel) -> None:
         self._parcel = parcel
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The function of `mapInArrow`."""
+        """The function for `mapInArrow`."""
         with marking_failures(), without_garbage_collection():
             run = _StatelessRun(self._parcel.opened())
             for batch in batches:
@@ -113,7 +113,7 @@ class _StatelessRun:
                 yield from self._take_run(table.slice(start, end - start), Unit(piece, int(targets[start])))
 
     def _take_run(self, table: Table, unit: Unit) -> Iterator[pa.RecordBatch]:
-        """Rows of one input and one partition, in their order."""
+        """Process rows of one input and one partition, in order."""
         task, writer = self._task(unit), self._writer(unit)
         origin = self._origin(table) if writer.forwards else None
         marks = list[int]()
@@ -130,7 +130,7 @@ class _StatelessRun:
         return Origin(clock, lane, partition, offset, lineage)
 
     def _clock(self, table: Table, lane: Numbers, partition: Numbers) -> Numbers:
-        """The largest timestamp so far in the topic partition, all through the Spark task."""
+        """For each row the largest timestamp so far in its topic partition, within the whole Spark task."""
         place = int(lane[0]), int(partition[0])
         clock: Numbers = np.maximum.accumulate(table.numbers("timestamp"))
         if place in self._clocks:

@@ -1,11 +1,11 @@
-"""The order in which a task takes the records of one batch: Kafka Streams' own, whatever way the rows came.
+"""The order in which a task processes the records of one batch: that of Kafka Streams, however the rows arrived.
 
 Within a topic partition it is offset order. Between partitions the one whose next record has the smallest timestamp
-goes first; of equals the earlier source, then the lower partition. Taking the smallest head each time is the same as
-sorting by the largest timestamp *so far* in each partition (`clocks`), which NumPy does quickly, and it does not matter
-where batches are cut. Behind a repartition, records come in the order of the input records that caused them, and those
-of one input record first in, first out: what came over fewer repartitionings, then what was forwarded first (`path`).
-Start at `processing_order`.
+goes first; if equal, the earlier source, then the lower partition. Taking the smallest head each time is the same as
+sorting by the largest timestamp *so far* in each partition (`clocks`), which is fast in NumPy, and does not depend on
+where batches are cut. After a repartition, records are in the order of the input records that caused them; those of one
+input record are first in, first out: fewer repartitionings first, then in the order of forwarding (`path`). Start at
+`processing_order`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ __all__ = ["AFTER_ALL", "BEFORE_ALL", "Lineage", "Numbers", "clocks", "is_sorted
 Numbers = npt.NDArray[np.int64]
 
 AFTER_ALL = 2**63 - 1
-"""The clock of what no single record caused: a commit, a wall-clock punctuation."""
+"""The clock of rows that no single record caused: from a commit or a wall-clock punctuation."""
 
 BEFORE_ALL = -(2**63)
-"""The clock of rows of global tables, which tasks know before they take any other record of the batch."""
+"""The clock of rows of global tables, which tasks process before any other record of the batch."""
 
 
 def clocks(timestamps: Numbers, lanes: Numbers, partitions: Numbers, offsets: Numbers) -> Numbers:
@@ -43,7 +43,7 @@ def _running_maximum(timestamps: Numbers, lanes: Numbers, partitions: Numbers) -
 def processing_order(
     clock: Numbers, lanes: Numbers, partitions: Numbers, offsets: Numbers, lineage: Lineage | None
 ) -> Numbers:
-    """The indexes of the rows in the order in which a task takes them; `lineage` only where some row has steps."""
+    """The row indexes in the order in which a task processes them; `lineage` only if some row has steps."""
     keys = [*(lineage.sort_keys() if lineage is not None else ()), offsets, partitions, lanes, clock]
     varied = [key for key in keys if len(key) and (key != key[0]).any()]
     order: Numbers = np.lexsort(varied) if varied else np.arange(len(clock))
@@ -51,7 +51,7 @@ def processing_order(
 
 
 def is_sorted(clock: Numbers, lanes: Numbers, partitions: Numbers, offsets: Numbers) -> bool:
-    """Whether rows of one topic partition already lie as they are to be taken: the common case, and a quick look."""
+    """Whether rows of one topic partition are already in processing order: the common case, and a cheap check."""
     if len(clock) < 2:
         return True
     one_lane = bool((lanes == lanes[0]).all() and (partitions == partitions[0]).all())
@@ -61,14 +61,14 @@ def is_sorted(clock: Numbers, lanes: Numbers, partitions: Numbers, offsets: Numb
 # --- lineage ---------------------------------------------------------------------------------------------------
 
 STEP = np.dtype(">u4")
-"""How a step is written in a row's `path`."""
+"""The type of a step in a row's `path`."""
 
 
 class Lineage:
-    """By which forwardings some rows were reached, a number for every stage; a row straight from a topic has none.
+    """The forwarding steps that led to each row, one number per stage; a row directly from a topic has none.
 
-    Rows with fewer steps sort first, then in the order of forwarding at each of them. All is done for whole columns at
-    once: a row on its own would take longer than the record it carries.
+    Rows with fewer steps sort first, then by the order of forwarding at each step. All operations work on whole
+    columns: per row they would take longer than processing the record.
     """
 
     def __init__(self, steps: npt.NDArray[np.uint32], depths: Numbers) -> None:
@@ -90,26 +90,26 @@ class Lineage:
 
     @classmethod
     def first(cls, nth: Numbers) -> Lineage:
-        """Rows that are the `nth` of records straight from a topic."""
+        """The lineage of rows that are the `nth` outputs of records directly from a topic."""
         return cls(nth.astype(np.uint32)[:, None], np.ones(len(nth), np.int64))
 
     def next(self, causes: Numbers, nth: Numbers) -> Lineage:
-        """Rows that are the `nth` of the rows at `causes`."""
+        """The lineage of rows that are the `nth` outputs of the rows at `causes`."""
         steps, depths = self._steps[causes], self._depths[causes]
         longer = np.concatenate([steps, np.zeros((len(steps), 1), np.uint32)], axis=1)
         longer[np.arange(len(steps)), depths] = nth
         return Lineage(longer, depths + 1)
 
     def taken(self, order: Sequence[int] | Numbers) -> Lineage:
-        """Those of the rows at these indexes."""
+        """The lineage of the rows at these indexes."""
         return Lineage(self._steps[order], self._depths[order])
 
     def slice(self, start: int, end: int) -> Lineage:
-        """Those of the rows from one position up to another."""
+        """The lineage of the rows from `start` to before `end`."""
         return Lineage(self._steps[start:end], self._depths[start:end])
 
     def column(self) -> pa.Array:
-        """As a column `path`."""
+        """The lineage as a column `path`."""
         bounds = np.concatenate([[0], np.cumsum(self._depths * STEP.itemsize)]).astype(np.int32)
         written = self._steps[_is_step(self._depths)].astype(STEP)
         return pa.Array.from_buffers(
@@ -117,7 +117,7 @@ class Lineage:
         )
 
     def sort_keys(self) -> list[npt.NDArray[np.generic]]:
-        """Columns for `numpy.lexsort`, the one that decides last first."""
+        """Columns for `numpy.lexsort`, the least significant first."""
         return [*reversed(list(self._steps.T)), self._depths]
 
 

@@ -1,6 +1,6 @@
-"""A task's stores in Spark's state: what is read is asked for ahead, what is written waits for the end of the batch.
+"""A task's stores in Spark's state: reads are prefetched, writes are buffered until the end of the batch.
 
-A `Backend` outlives the batch with its task; the channel to Spark does not, so it is given anew to each batch. Start at
+A `Backend` outlives the batch with its task; the channel to Spark does not, so each batch attaches a new one. Start at
 `Backend`.
 """
 
@@ -14,11 +14,11 @@ from moldau.pipeline.spark.hosted.state_channel import Entry, StateChannel
 __all__ = ["Backend", "GroupState"]
 
 READ_AHEAD = 20_000
-"""How many keys of a batch are asked for at once."""
+"""How many keys of a batch are read at once."""
 
 
 class GroupState:
-    """Spark's state of one group in one batch, and the keys of the records that the batch brought."""
+    """Spark's state of one group in one batch, and the keys of the batch's records."""
 
     def __init__(self, channel: StateChannel, record_keys: Callable[[], Iterable[bytes]]) -> None:
         self.channel = channel
@@ -27,7 +27,7 @@ class GroupState:
 
     @property
     def record_keys(self) -> dict[bytes, None]:
-        """Each key once, in the order of the records."""
+        """The distinct keys, in the order of the records."""
         if self._record_keys is None:
             self._record_keys = dict.fromkeys(self._find_record_keys())
         return self._record_keys
@@ -36,12 +36,12 @@ class GroupState:
 class Backend:
     """The entries of one store; a `pipeline.cores.stores.backends.StateBackend`.
 
-    A store that is asked for the key of one record will be asked for those of the others too. So with the first such
-    key all of them are read, many at a time, and wait here for their turn.
+    A store that is read for the key of one record will be read for those of the others too. So the first such read
+    prefetches the keys of all records, many at a time.
     """
 
     def __init__(self, state: str, prefix: bytes = b"", *, filled: Collection[bytes]) -> None:
-        """`prefix` begins all keys of this store, where tasks share Spark's state; `filled` names those in use."""
+        """`prefix` starts all keys of this store, if tasks share Spark's state; `filled` names the stores in use."""
         self.state = state
         self.identity = prefix + state.encode()
         self.is_new = self.identity not in filled
@@ -52,7 +52,7 @@ class Backend:
         self._changes: dict[bytes, bytes | None] = {}
 
     def attach(self, group: GroupState) -> None:
-        """Begin a batch."""
+        """Begin a batch with this group's state."""
         self._group = group
         self._read_ahead.clear()
         self._unread = None
@@ -97,14 +97,14 @@ class Backend:
                 yield key, changed
 
     def taken_changes(self) -> dict[bytes, bytes | None]:
-        """What was put and deleted since the batch began, to be written by the caller; None deletes."""
+        """The entries that were put or deleted (None) since the batch began; the caller writes them."""
         changes, self._changes = self._changes, {}
         self._read_ahead.clear()
         self.is_new = self.is_new and not changes
         return changes
 
     def entries(self, changes: dict[bytes, bytes | None]) -> Iterator[Entry]:
-        """Changes as Spark's state knows them."""
+        """Changes as entries of Spark's state."""
         for key, value in changes.items():
             yield self.state, self._prefix + key, value
 

@@ -1,9 +1,9 @@
-"""Spark's state as a Python worker reaches it: many requests in flight instead of one at a time.
+"""A Python worker's access to Spark's state, with many requests in flight instead of one at a time.
 
-PySpark's own client waits for the answer to each `getValue` and `updateValue`, 60 to 200 µs. The state server answers
-in order, so a batch of requests may be sent before the first answer is read; a request then costs a third. Only maps
-of bytes to bytes are spoken of here, and only with the protocol of the PySpark version that is pinned: what a request
-looks like is taken from PySpark's own message classes. Start at `StateChannel`.
+PySpark's own client waits for the response to each `getValue` and `updateValue`, 60 to 200 µs. The state server
+responds in order, so many requests can be sent before the first response is read; a request then costs a third.
+Supports only maps of bytes to bytes, and only the protocol of the pinned PySpark version: requests are built with
+PySpark's own message classes. Start at `StateChannel`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from moldau.core.errors import MoldauError
 __all__ = ["Entry", "StateChannel", "StateError"]
 
 Entry = tuple[str, bytes, bytes | None]
-"""A map's name, a key, and its value; without one the entry is to be removed."""
+"""A map's name, a key, and its value; None removes the entry."""
 
 Call = tuple[str, dict[str, Any]]
-"""A map's name, and what is asked of it."""
+"""A map's name, and the arguments of the request."""
 
 IN_FLIGHT = 100
-"""Requests sent ahead. Their answers must fit into the socket's buffer, or both ends would wait for each other."""
+"""Requests sent ahead. Their responses must fit into the socket's buffer, or both ends would deadlock."""
 
 _FRAME = struct.Struct(">ii")
 _LENGTH = struct.Struct(">i")
@@ -93,7 +93,7 @@ class StateChannel:
                 yield answer.value
 
     def _send_some(self, calls: Iterator[Call]) -> list[str]:
-        """The maps that were asked, in the order of their answers."""
+        """Send requests; returns the names of their maps, in the order of the responses."""
         states: list[str] = []
         for state, call in islice(calls, IN_FLIGHT):
             self._send(state, call)

@@ -1,6 +1,6 @@
-"""Between Arrow and tasks: rows of a batch become records in the order in which they are taken, outputs become bundles.
+"""Converts between Arrow and tasks: a batch's rows to records in processing order, outputs to bundles.
 
-Start at `ordered` for the way in and `BundleWriter` for the way out.
+Start at `ordered` for input and `BundleWriter` for output.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["BundleWriter", "FoldWriter", "Origin", "named_rows", "ordered", "win
 
 
 class Origin:
-    """The input records of some outputs: where in time each of them belongs."""
+    """The input records of some outputs, by their position in the processing order."""
 
     def __init__(
         self, clock: Numbers, lane: Numbers, partition: Numbers, offset: Numbers, lineage: Lineage | None
@@ -43,7 +43,7 @@ class Origin:
         self.lineage = lineage
 
     def slice(self, start: int, end: int) -> Origin:
-        """The records from one position up to another."""
+        """The records from `start` to before `end`."""
         return Origin(
             self.clock[start:end],
             self.lane[start:end],
@@ -54,18 +54,18 @@ class Origin:
 
     @property
     def caused_by_records(self) -> int:
-        """How many of the rows, which lie in order, go back to a record; the rest comes of commits and the clock."""
+        """The number of rows that records caused; they come first, the rest is from commits and punctuations."""
         return int(np.searchsorted(self.clock, AFTER_ALL))
 
     @classmethod
     def after_all(cls, unit: Unit) -> Origin:
-        """What no record caused: it comes after all of them, task by task."""
+        """The origin of outputs that no record caused: they come after all others, task by task."""
         lane, partition = np.full(1, unit.piece), np.full(1, unit.partition)
         return cls(np.full(1, AFTER_ALL), lane, partition, np.zeros(1, np.int64), None)
 
 
 def ordered(table: Table, global_inputs: frozenset[int]) -> tuple[Table, Origin]:
-    """The rows as a task takes them, those of global tables first."""
+    """The rows in processing order, those of global tables first."""
     lane, partition, offset = (table.numbers(name) for name in ("lane", "partition", "offset"))
     lineage = table.lineage()
     is_whole = not table.has("clock")
@@ -85,7 +85,7 @@ def ordered(table: Table, global_inputs: frozenset[int]) -> tuple[Table, Origin]
 
 
 def named_rows(table: Table, work: StageWork) -> Iterator[tuple[str, Iterator[tuple[Any, ...]]]]:
-    """Runs of rows of one input: the node's name, and records in the order of `InputRecord`."""
+    """Consecutive rows of one input: the node's name, and records in the field order of `InputRecord`."""
     inputs = table.numbers("input")
     if table.count == 0:
         return
@@ -120,7 +120,7 @@ def named_rows(table: Table, work: StageWork) -> Iterator[tuple[str, Iterator[tu
 
 
 class BundleWriter:
-    """Turns the outputs of one task into bundles: for the tasks of later stages, or finished."""
+    """Converts the outputs of one task to bundles: for tasks of later stages, or finished."""
 
     def __init__(self, work: StageWork, slot: int) -> None:
         self._outputs = work.outputs
@@ -130,12 +130,12 @@ class BundleWriter:
         self._finished_slot = -1 - slot
         self._sequence = 0
         self.forwards = bool(work.targets)
-        """Whether records may go to later stages, which need to know the record each comes from."""
+        """Whether records may go to later stages, which need the input record that caused each of them."""
 
     def written(
         self, outputs: Sequence[OutputRow], origin: Origin | None, marks: Sequence[int] | None
     ) -> Iterator[pa.RecordBatch]:
-        """The bundles of some outputs; `marks[i]` is how many there were after the i-th record of `origin`."""
+        """The bundles of some outputs; `marks[i]` is the number of outputs after the i-th record of `origin`."""
         if not outputs:
             return
         if not self.forwards:
@@ -150,7 +150,7 @@ class BundleWriter:
             yield self._forwarded(outputs, forwarded, origin, marks)
 
     def changes(self, changes: dict[str, list[StoreChange]], partition: int) -> Iterator[pa.RecordBatch]:
-        """What tells of changes in queryable stores."""
+        """The bundles with changes of queryable stores."""
         for store, entries in changes.items():
             name = store_output(store)
             if name not in self._outputs or not entries:
@@ -168,7 +168,7 @@ class BundleWriter:
             )
 
     def store_rows(self, table: Table, output: int) -> pa.RecordBatch:
-        """What tells of changes in a queryable store that Spark keeps, from the changes themselves."""
+        """The bundle with changes of a queryable store that Spark keeps natively, from rows with these changes."""
         return self._finished_columns(
             table.count,
             output=output,
@@ -178,7 +178,7 @@ class BundleWriter:
         )
 
     def state(self, unit: Unit, store: str, changes: Mapping[bytes, bytes | None]) -> pa.RecordBatch:
-        """What tells all that was written to a store's backend."""
+        """The bundle with everything that was written to a store's backend."""
         return self._finished_columns(
             len(changes),
             output=self._outputs[STATE_OUTPUT],
@@ -239,7 +239,7 @@ class BundleWriter:
         return _addressed(records, slots, inputs)
 
     def _addresses(self, names: tuple[str, ...], partitions: tuple[Any, ...]) -> tuple[Numbers, Numbers]:
-        """The slot and the input of each record that goes on to a later stage."""
+        """The slot and the input of each record that goes to a later stage."""
         targets = self._targets
         if names.count(names[0]) == len(names):
             number, slots = targets[names[0]]
@@ -252,7 +252,7 @@ class BundleWriter:
 
 
 class FoldWriter:
-    """Turns the outputs of a stateless task into rows for an aggregation of Spark's own."""
+    """Converts the outputs of a stateless task to rows for a native aggregation."""
 
     forwards = False
 
@@ -266,7 +266,7 @@ class FoldWriter:
 
 
 def _addressed(records: pa.RecordBatch, slots: Numbers, inputs: Numbers) -> pa.RecordBatch:
-    """Bundles for each input and slot, in which records keep their order."""
+    """Bundles per input and slot, in which records keep their order."""
     order = np.lexsort((slots, inputs))
     slots, inputs = slots[order], inputs[order]
     starts = np.flatnonzero(np.diff(slots, prepend=slots[0] - 1) | np.diff(inputs, prepend=inputs[0]))
@@ -280,7 +280,7 @@ def _addressed(records: pa.RecordBatch, slots: Numbers, inputs: Numbers) -> pa.R
 
 
 def _causes(positions: list[int], marks: Sequence[int] | None) -> tuple[Numbers, Numbers]:
-    """For each output the record it comes from, and the how manieth of that record's it is."""
+    """For each output the index of the record that caused it, and its index among that record's outputs."""
     at = np.asarray(positions, np.int64)
     if marks is None:
         return np.zeros(len(at), np.int64), at
@@ -297,7 +297,7 @@ def _header_column(headers: Iterable[Any]) -> list[Any] | None:
 
 
 def window_header(window: Any) -> Any:
-    """The window of a store's entry, as `pipeline.runtime` reads it."""
+    """The window of a store's entry as a header, in the format that `pipeline.runtime` reads."""
     from struct import pack
 
     return None if window is None else [{"key": "window", "value": pack(">qq", window.start, window.end)}]

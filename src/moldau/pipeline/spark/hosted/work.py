@@ -1,8 +1,8 @@
-"""What a Python worker must know to run the tasks of one stage; the driver pickles it, workers keep it.
+"""The description of a stage for Python workers; pickled by the driver, cached by workers.
 
-Spark sends the function of a stage with every batch. To unpickle a topology and the user's functions each time would
-take longer than a small batch, so the bytes are looked at only when a worker sees them for the first time. Where
-something cannot be pickled, the function that holds it is named. Start at `StageWork`.
+Spark sends the function of a stage with every batch. Unpickling a topology and the user's functions each time would
+take longer than a small batch, so a worker unpickles the bytes only once. If something cannot be pickled, the error
+names the function that holds it. Start at `StageWork`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ __all__ = ["InputName", "Parcel", "StageWork", "UnsendableError", "pickled_work"
 
 
 KEPT = 64
-"""How many stages a worker remembers."""
+"""How many stages a worker caches."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputName:
-    """An input as tasks know it."""
+    """An input of tasks, by name."""
 
     node: str
     topic: str | None
-    """None where each row says its topic."""
+    """None if each row carries its topic."""
     is_global: bool
     is_repartition: bool
 
@@ -58,30 +58,30 @@ class StageWork:
     readers: Mapping[int, tuple[int, ...]]
     """Which sub-topologies of the stage read an input; several only for a global table."""
     outputs: Mapping[str, int]
-    """Numbers of the ways out of the topology, by name."""
+    """The numbers of the topology's outputs, by name."""
     dynamic_topics: frozenset[str]
-    """Those whose rows say their topic themselves."""
+    """The outputs whose rows carry their own topic."""
     targets: Mapping[str, tuple[int, tuple[int, ...]]]
-    """Of each repartitioning written here: its input number, and the slot of each partition."""
+    """For each repartitioning that this stage writes: its input number, and the slot of each partition."""
     counts: Mapping[str, int]
     settings: TaskSettings
     states: tuple[str, ...] = ()
-    """Names of the maps in Spark's state, one for each store; the first holds the record of each group too."""
+    """Names of the maps in Spark's state, one per store; the first also holds the record of each group."""
     commits_each_record: bool = False
     """Whether caches are forwarded after each record, as Kafka Streams' test driver does."""
     exports_state: bool = False
-    """Whether all that is written to Spark's state leaves the topology too, for tests to look at."""
+    """Whether everything written to Spark's state is also an output, for tests to inspect."""
     feeds_aggregate: bool = False
-    """Whether what comes out goes to an aggregation of Spark's own, and nothing else does."""
+    """Whether all outputs go to a native aggregation."""
     store_output: int | None = None
-    """The output that tells of the changes which come in, where they are those of a queryable store."""
+    """The output for the incoming changes, if they are those of a queryable store."""
 
     @cached_property
     def global_inputs(self) -> frozenset[int]:
         return frozenset(index for index, name in self.inputs.items() if name.is_global)
 
     def task(self, unit: Unit, backends: Backends, wall_clock_ms: int | None = None) -> Task:
-        """A new task, going on from what its backends hold."""
+        """A new task, with the state in its backends."""
         return Task(
             self.pieces[unit.piece],
             partition=unit.partition,
@@ -94,18 +94,18 @@ class StageWork:
 
 @dataclass(frozen=True)
 class Parcel:
-    """A stage on its way to workers."""
+    """A pickled stage to send to workers."""
 
     identity: str
     data: bytes
     path: tuple[str, ...]
-    """Where the driver finds modules: the user's are imported in workers too, if these are on its machine."""
+    """The driver's `sys.path`, so that workers on its machine can import the user's modules."""
     version: str
-    """Of the driver's moldau."""
+    """The version of the driver's moldau."""
 
     @classmethod
     def of(cls, work: StageWork, *, shares_folders: bool) -> Parcel:
-        """The work of a stage, packed. Raises `UnsendableError` where a user's function cannot be copied."""
+        """The pickled stage. Raises `UnsendableError` if a user's function cannot be pickled."""
         path = tuple(entry for entry in sys.path if entry) if shares_folders else ()
         return cls(work.identity, pickled_work(work), path, __version__)
 
@@ -123,7 +123,7 @@ class Parcel:
         return _known[self.identity]
 
     def _check_version(self) -> None:
-        """Classes of another version may unpickle, and mean something else."""
+        """Raise if the versions differ: classes of another version may unpickle with another meaning."""
         if self.version != __version__:
             raise WorkerVersionError(
                 f"a Spark worker has moldau {__version__} in {sys.executable}, and the driver has {self.version}; "
@@ -132,7 +132,7 @@ class Parcel:
 
 
 class WorkerVersionError(MoldauError):
-    """A worker's moldau is not the driver's."""
+    """A worker has another version of moldau than the driver."""
 
 
 _known: OrderedDict[str, StageWork] = OrderedDict()
@@ -142,7 +142,7 @@ _known: OrderedDict[str, StageWork] = OrderedDict()
 
 
 class UnsendableError(MoldauError):
-    """A function or serde of the user's holds what cannot leave this process."""
+    """A function or serde of the user's holds an object that cannot be pickled."""
 
     def __init__(self, what: str, origin: Origin, cause: Exception) -> None:
         super().__init__(
@@ -175,7 +175,7 @@ def _check(node: Node, dumps: Callable[[object], bytes]) -> None:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """The user's functions and serdes within a value, and the plain values between them; not the nodes before it."""
+    """The user's functions and serdes within a value, and its plain values, without its input nodes."""
     if isinstance(value, list | tuple):
         for one in value:
             yield from _parts(one)

@@ -1,1 +1,1 @@
-"""What Spark computes by itself: nodes, expressions and serdes as columns. Start at `lowering`."""
+"""Native execution: nodes, expressions and serdes as Spark columns, without Python. Start at `lowering`."""

@@ -1,4 +1,4 @@
-"""The aggregations that Spark computes by itself, one line each in `_REDUCERS`; a count is the one beside them.
+"""The native aggregations: a count, and those in `_REDUCERS`, one line each.
 
 To add one, see "How to add an aggregate that runs natively" in `DESIGN.md`. Start at `native_aggregate`.
 """
@@ -18,13 +18,13 @@ _WHOLE_NUMBERS = (Primitive.BIGINT, Primitive.INTEGER)
 
 @dataclass(frozen=True, slots=True)
 class NativeAggregate:
-    """A fold that Spark has a function for."""
+    """An aggregation for which Spark has a function."""
 
     function: str
     """The name in `pyspark.sql.functions`."""
     result: Primitive
     folds: tuple[Primitive, ...] | None = None
-    """The types of values for which Spark gives what Python gives; None where only their presence matters."""
+    """The value types for which Spark and Python give the same result; None if only the presence of values matters."""
 
 
 _COUNT = NativeAggregate("count", Primitive.BIGINT)
@@ -34,11 +34,11 @@ _REDUCERS = {
     "LEAST": NativeAggregate("min", Primitive.BIGINT, _WHOLE_NUMBERS),
     "GREATEST": NativeAggregate("max", Primitive.BIGINT, _WHOLE_NUMBERS),
 }
-"""By the function of a reducer of the form (aggregate, value)."""
+"""The native aggregate for each reducer function of the form (aggregate, value)."""
 
 
 def native_aggregate(node: ir.Aggregate) -> NativeAggregate | None:
-    """What Spark calls an aggregation's fold; None where it has nothing that is the same."""
+    """Spark's equivalent of an aggregation; None if it has none."""
     if isinstance(node.aggregator, ir.Count):
         return _COUNT
     adder = node.aggregator.adder if isinstance(node.aggregator, ir.Reduce) else None

@@ -1,6 +1,6 @@
-"""Which nodes Spark can compute without Python, decided by the node and the settings alone.
+"""Checks which nodes Spark can compute without Python, from the node and the settings alone.
 
-An expression may still turn out to have no native form when it is lowered. `sections` decides from these answers what
+An expression may still turn out to have no native form when it is lowered. `sections` uses these checks to decide what
 runs natively. Start at `node_refusal` and `aggregate_refusal`.
 """
 
@@ -44,7 +44,7 @@ _NATIVE = (
 
 
 def node_refusal(node: ir.Node, settings: TaskSettings) -> NativeRefusalError | None:
-    """Why a node between a source and a sink needs Python; None where it does not."""
+    """Why a node between a source and a sink needs Python; None if it does not."""
     reason = _reason(node, settings)
     return None if reason is None else NativeRefusalError(node, reason)
 
@@ -79,7 +79,7 @@ def _source_reason(node: ir.Source, settings: TaskSettings) -> str | None:
 
 
 def aggregate_refusal(node: ir.Aggregate, settings: TaskSettings) -> NativeRefusalError | None:
-    """Why Spark cannot fold the records of an aggregation by itself; None where it can."""
+    """Why Spark cannot compute an aggregation natively; None if it can."""
     reason = _aggregate_reason(node, settings)
     return None if reason is None else NativeRefusalError(node, reason)
 

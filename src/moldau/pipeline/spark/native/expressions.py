@@ -1,7 +1,7 @@
-"""Expressions as Spark columns, for pipelines that need no Python at all.
+"""Expressions as Spark columns, for parts of a pipeline that run without Python.
 
-What a column gives is what `pipeline.cores.evaluation` gives for the same record; where Spark's function differs, it is
-mended here or refused. Whole numbers have 64 bits here: a sum that leaves them stops the pipeline. Start at `lowered`.
+A column has the same result as `pipeline.cores.evaluation` for the same record; if Spark's function differs, it is
+corrected here or refused. Integers have 64 bits: an overflow stops the pipeline. Start at `lowered`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["NotNativeError", "lowered", "spark_type"]
 
 
 class NotNativeError(MoldauError):
-    """Something has no form that Spark runs by itself; the message says what, and why."""
+    """Something has no native form; the message says what, and why."""
 
 
 def lowered(expression: Expression, columns: Mapping[str, Column]) -> Column:
-    """The expression over these columns; raises `NotNativeError` where Spark has nothing equal."""
+    """The expression over these columns; raises `NotNativeError` if Spark has no equivalent."""
     from pyspark.sql import functions as f
 
     match expression:
@@ -57,7 +57,7 @@ def _known(expression: Expression) -> DataType:
 
 
 def spark_type(data_type: DataType | None) -> str:
-    """A type in Spark's words."""
+    """A type as Spark SQL text."""
     match data_type:
         case Primitive() if data_type in _PRIMITIVES:
             return _PRIMITIVES[data_type]
@@ -88,7 +88,7 @@ _NUMBERS = (*_WHOLE, Primitive.DOUBLE)
 
 
 def _cast(column: Column, given: DataType | None, wanted: DataType | None) -> Column:
-    """Only casts that mean the same in Python and in Spark."""
+    """The cast column; only casts with the same meaning in Python and Spark are allowed."""
     if given == wanted:
         return column
     allowed = {
@@ -147,7 +147,7 @@ def _arithmetic(call: Call, arguments: list[Column], types: Sequence[DataType | 
         case "/":
             return one.cast("double") / divisor.cast("double")
         case "%" if all(each in _WHOLE for each in types):
-            # Python's remainder has the divisor's sign, Java's that of the dividend.
+            # Python's remainder has the sign of the divisor, Java's that of the dividend.
             return (one % divisor + divisor) % divisor
         case "//" if all(each in _WHOLE for each in types):
             return f.call_function("div", one - (one % divisor + divisor) % divisor, divisor)
@@ -219,7 +219,7 @@ _NEEDED: dict[str, tuple[Primitive, ...]] = {
     **dict.fromkeys(("STARTS WITH", "ENDS WITH", "CONTAINS"), _TEXT),
     "SUBSTRING": (Primitive.STRING, *_WHOLE),
 }
-"""Which types a function's arguments must have to mean the same in Spark; rounding is Python's alone."""
+"""The argument types for which a function has the same result in Spark; rounding is only done by Python."""
 
 _OF_ONE_KIND = frozenset({"=", "<>", "<", "<=", ">", ">=", "IN", "LEAST", "GREATEST", "COALESCE"})
-"""Functions whose arguments Spark would cast to each other, and Python would not."""
+"""Functions whose arguments Spark would cast to a common type, and Python would not."""

@@ -1,9 +1,9 @@
-"""What Spark computes without Python: expressions between topics, and counts, sums, minima and maxima under caching.
+"""Lowers native sections to Spark columns: expressions between topics, and counts, sums, minima and maxima.
 
-`sections` decides which outputs these are. A record's way to each of them is followed backwards and becomes columns:
-under which condition it gets there, with which key and value. Records that reach several sinks are read once. What runs
-in Python before or after an aggregation is not lowered here: its rows come in as `records`, and go out by
-`changes_for_python`. Start at `native_frame`.
+`sections` decides which outputs are native. The path of a record to each of them is followed backwards and becomes
+columns: the condition under which it arrives, its key and its value. Records that reach several sinks are read once.
+Aggregations are native only under caching. Python parts before or after an aggregation are not lowered here: their rows
+come in as `records`, and go out through `changes_for_python`. Start at `native_frame`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["changes_for_python", "native_frame"]
 
 @dataclass(frozen=True)
 class Part:
-    """A key or a value on its way: as a column of a type, and as the bytes it was read from where it is unchanged."""
+    """A key or value: as a column of a type, and as the bytes it was read from if it is unchanged."""
 
     column: Column
     type: DataType | None
@@ -55,7 +55,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Flow:
-    """What is known of a record at one node: whether it gets there, and as what."""
+    """A record at one node: the conditions under which it arrives, its key and its value."""
 
     key: Part
     value: Part
@@ -73,9 +73,9 @@ def native_frame(
     reader: Reader,
     records: DataFrame | None = None,
 ) -> DataFrame:
-    """The rows that leave a section; raises `NativeRefusalError` where a node needs Python after all.
+    """The rows that leave a section; raises `NativeRefusalError` if a node turns out to need Python.
 
-    `records` are those to fold, `TO_FOLD` of `rows`, where Python runs ahead of the aggregation.
+    `records` are the input of the aggregation, with schema `TO_FOLD` of `rows`, if a Python part precedes it.
     """
     lowering = _Lowering(section, settings, {point.name: point.index for point in outputs})
     return lowering.frame(lowering.rows(reader, records))
@@ -84,7 +84,7 @@ def native_frame(
 def changes_for_python(
     section: Section, settings: TaskSettings, input_number: int, *, reader: Reader, records: DataFrame | None = None
 ) -> DataFrame:
-    """The changes of a section's aggregation as rows for the Python stage behind it, `FROM_SOURCES` of `rows`."""
+    """The changes of a section's aggregation as rows for the Python stage after it, `FROM_SOURCES` of `rows`."""
     from pyspark.sql import functions as f
 
     lowering = _Lowering(section, settings, {})
@@ -103,7 +103,7 @@ def changes_for_python(
 
 
 class _Lowering:
-    """One section on its way to a DataFrame."""
+    """The lowering of one section."""
 
     def __init__(self, section: Section, settings: TaskSettings, numbers: Mapping[str, int]) -> None:
         self._section = section
@@ -113,7 +113,7 @@ class _Lowering:
         self._numbers = numbers
 
     def rows(self, reader: Reader, records: DataFrame | None) -> DataFrame:
-        """What sinks are computed from: the records of the sources, or the changes of the aggregation."""
+        """The rows from which sinks are computed: the records of the sources, or the changes of the aggregation."""
         rows = self._source(reader) if records is None else records
         return rows if self._aggregate is None else self._aggregated(rows, self._aggregate)
 
@@ -130,14 +130,14 @@ class _Lowering:
         return rows.select(f.explode(reached).alias("row")).select("row.*")
 
     def change(self) -> tuple[Column, Column]:
-        """Key and value of a change, as the store writes them."""
+        """The bytes of a change's key and value, as in the store."""
         node = self._aggregate
         assert node is not None
         flow = self._result(node)
         assert flow.key.data is not None
         return flow.key.data, _refusing_as(node, lambda: flow.value.written(node.table.value_serde))
 
-    # --- what comes in
+    # --- input
 
     def _source(self, reader: Reader) -> DataFrame:
         from pyspark.sql import functions as f
@@ -155,7 +155,7 @@ class _Lowering:
         return rows
 
     def _readable(self, rows: DataFrame, source: ir.Source, part: str, serde: Serde) -> DataFrame:
-        """Rows whose bytes the serde reads; the first other one stops the pipeline, or they are skipped."""
+        """Rows whose bytes the serde can read; any other row stops the pipeline or is skipped."""
         from pyspark.sql import functions as f
 
         readable = _refusing_as(source, lambda: is_readable(serde, f.col(part)))
@@ -188,7 +188,7 @@ class _Lowering:
     # --- from node to node
 
     def _flows(self, node: ir.Node) -> list[Flow]:
-        """The ways on which records reach a node and leave it."""
+        """The flows of records that leave a node, one per path."""
         if node is self._aggregate:
             return [self._result(self._aggregate)]
         match node:
@@ -211,7 +211,7 @@ class _Lowering:
             try:
                 column = decoded(serde, data)
             except NotNativeError:
-                column = data  # Nobody may look into it, but it can pass.
+                column = data  # It cannot be decoded, but can be passed on.
                 return Part(column, None, data, serde)
             return Part(column, type_of(serde), data, serde)
 
@@ -256,7 +256,7 @@ class _Lowering:
         return flow.when(holds[node.index]) if node.index < len(holds) else flow
 
     def _through(self, node: ir.Node, part: Part, serde: Serde) -> Part:
-        """A part written and read again."""
+        """A key or value after it was written and read with a serde."""
         data = _refusing_as(node, lambda: part.written(serde))
         assert data is not None
         return Part(part.column, part.type, data, serde)
@@ -298,7 +298,7 @@ class _Lowering:
         return chosen.select(key.alias("key"), value.alias("value"), "timestamp")
 
     def _written_by_python(self, node: ir.Aggregate) -> Flow:
-        """The records that the Python part ahead of an aggregation gives."""
+        """The records that the Python part before an aggregation returns."""
         from pyspark.sql import functions as f
 
         written, fold = handover(node), native_aggregate(node)
@@ -316,7 +316,7 @@ class _Lowering:
         key = Part(_decoded_or(data, node.table.key_serde), type_of(node.table.key_serde), data, node.table.key_serde)
         return Flow(key, Part(f.col("value"), fold.result))
 
-    # --- what goes out
+    # --- output
 
     def _sink_outputs(self, sink: ir.Sink) -> list[tuple[tuple[Column, ...], list[Column]]]:
         outputs = []
@@ -342,7 +342,7 @@ def _decoded_or(data: Column, serde: Serde) -> Column:
 
 
 def _refusing_as(node: ir.Node, lower: Any) -> Any:
-    """Whatever cannot be lowered is refused in the name of its node."""
+    """Lower something; if that fails, the refusal names the node."""
     try:
         return lower()
     except NativeRefusalError:

@@ -1,7 +1,7 @@
-"""Keys and values as Spark columns: which serdes Spark can read and write by itself, and how.
+"""Keys and values as Spark columns: which serdes Spark can read and write natively, and how.
 
-A serde without a native form keeps its pipeline in Python. Bytes that are not what the serde reads stop the pipeline,
-or are skipped, as its settings say. Start at `decoded`, `encoded` and `is_readable`.
+A serde without a native form needs Python. Bytes that the serde cannot read stop the pipeline, or are skipped,
+depending on its settings. Start at `decoded`, `encoded` and `is_readable`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SIZES = {LongSerde: 8, IntegerSerde: 4, ShortSerde: 2}
 
 
 def is_readable(serde: Serde, data: Column) -> Column | None:
-    """Whether bytes are what the serde reads, null being so; None where all bytes are."""
+    """Whether the serde can read the bytes or they are null; None if it can read all bytes."""
     from pyspark.sql import functions as f
 
     match serde:
@@ -36,15 +36,15 @@ def is_readable(serde: Serde, data: Column) -> Column | None:
         case LongSerde() | IntegerSerde() | ShortSerde():
             return data.isNull() | (f.octet_length(data) == _SIZES[type(serde)])
         case JsonSerde():
-            # A document that is no JSON gives a struct of nulls; only this function tells it from one that is. Unlike
-            # Python it does not mind what follows a complete document.
+            # `from_json` returns a struct of nulls for invalid JSON; only this function detects it. Unlike Python it
+            # accepts text after a complete document.
             return data.isNull() | f.try_parse_json(data.cast("string")).isNotNull()
         case _:
             raise NotNativeError(f"{type(serde).__name__} has no native form")
 
 
 def decoded(serde: Serde, data: Column) -> Column:
-    """The value of some bytes."""
+    """The value of serialized bytes."""
     from pyspark.sql import functions as f
 
     match serde:
@@ -66,7 +66,7 @@ def _number(serde: Serde, data: Column) -> Column:
     from pyspark.sql import functions as f
 
     size = _SIZES[type(serde)]  # type: ignore[index]
-    # A negative target base makes 64 bits a signed number; fewer bits need their sign put on.
+    # A negative target base makes 64 bits a signed number; for fewer bits the sign is set below.
     number = f.conv(f.hex(f.when(f.octet_length(data) == size, data)), 16, -10).cast("bigint")
     if isinstance(serde, LongSerde):
         return number
