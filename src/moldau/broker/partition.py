@@ -62,7 +62,7 @@ def _flush_now(logs: Iterable[PartitionLog], then: Callable[[], None]) -> None:
 
 @dataclass(slots=True)
 class PartitionEvents:
-    """Callbacks from partitions to the broker, set by `broker.data.data_plane`; the defaults are for tests and tools."""
+    """Callbacks from partitions to the broker, set by `broker.data.data_plane`; tests and tools use the defaults."""
 
     wake_readers: Callable[[Partition], None] = lambda partition: None
     """Make fetches that wait for this partition check again: for new records, a new leader, or deletion."""

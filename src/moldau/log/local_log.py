@@ -349,7 +349,7 @@ class LocalLog:
             self._save("the leader epochs", self._epoch_file.save)
 
     def _save(self, what: str, write: Callable[[], None]) -> bool:
-        """Try to write; return false on a transient error such as a full disk: the file can be written later or rebuilt."""
+        """Try to write; return false on a transient error such as a full disk: the file can be written later."""
         try:
             write()
         except OSError as error:
