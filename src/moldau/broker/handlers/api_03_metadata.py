@@ -71,7 +71,7 @@ def _to_create(request: Message, call: RequestContext, broker: Broker) -> list[s
 
 
 def _can_be_created(name: str) -> bool:
-    """Whether a topic may be created on demand; internal topics are created by their coordinators."""
+    """Whether a topic may be created on demand; coordinators create internal topics with their own settings."""
     try:
         check_topic_name(name)
     except RefusedError:

@@ -42,7 +42,7 @@ def attach_metrics(metrics: Metrics, broker: Broker, parts: Parts) -> None:
             found = importlib.import_module(f"moldau.broker.metric_sources.{module}")
             return found.families(broker, parts)
 
-        metrics.add_source(families)  # type: ignore[arg-type]  # the modules' `families` are typed where they stand
+        metrics.add_source(families)  # type: ignore[arg-type]  # `families` is typed in each module
 
     for module in ("health", "throughput", "requests", "storage", "controller", "process", "transactions", "groups"):
         source(module)

@@ -19,7 +19,7 @@ RecordSpan = tuple[int, int, int, int, int, bytes | None, bool]
 """One record inside the unpacked body of its batch: where its length field begins, where its offset delta begins,
 where it ends; its timestamp delta, its offset delta, its key, and whether it has a value.
 
-A plain tuple: a class costs as much as reading the record does."""
+A plain tuple: creating an object would cost as much as reading the record."""
 
 
 def unpacked_body(batch: bytes | memoryview, header: BatchHeader, limit: int = DEFAULT_LIMIT) -> bytes:
