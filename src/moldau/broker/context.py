@@ -1,6 +1,6 @@
-"""What a handler is given: the broker it acts for and the call it answers.
+"""The context passed to handlers: the broker and the request being answered.
 
-`Broker` is a bag of parts put together by `server.node`; it decides nothing. Start at `Broker`.
+`Broker` only holds the components that `server.node` creates; it has no logic of its own. Start at `Broker`.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ __all__ = ["Broker", "Listener", "RequestContext"]
 
 
 class Listener(NamedTuple):
-    """One named way into this broker: where it is bound and what clients are told."""
+    """One named listener of this broker: its bind address and the address advertised to clients."""
 
     name: str
     host: str
     port: int
     advertised_host: str
-    """Empty: whatever address of ours the client used."""
+    """Empty: advertise the local address that the client connected to."""
     advertised_port: int
     security_protocol: str = "PLAINTEXT"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """Which request is answered, and for whom. The handlers of Produce and Fetch get the connection instead."""
+    """The request being answered and its client. The handlers of Produce and Fetch get the connection instead."""
 
     api_key: int
     api_version: int
@@ -64,20 +64,20 @@ class RequestContext:
 
     @property
     def local_host(self) -> str:
-        """The address of ours that the client connected to."""
+        """The local address that the client connected to."""
         return self.session.local_host
 
 
 @dataclass(slots=True, kw_only=True)
 class Broker:
-    """The parts that handlers reach for."""
+    """The components that handlers use."""
 
     node_id: int
     cluster_id: str
     config: BrokerConfig
-    """Effective configuration; replaced as a whole when a dynamic key changes, so never keep it."""
+    """Effective configuration; replaced as a whole when a dynamic key changes, so do not store a reference to it."""
     image: MetadataImage
-    """The newest committed cluster metadata; replaced as a whole on every change, so never keep it."""
+    """The newest committed cluster metadata; replaced as a whole on every change, so do not store a reference to it."""
     controller: Controller
     partitions: Partitions
     logs: LogManager
@@ -85,9 +85,9 @@ class Broker:
     clock: Clock
     listeners: Mapping[str, Listener]
     schema_ids: SchemaIds
-    """What a schema registry says of the ids in records."""
+    """Lookups of schema ids in a schema registry."""
     stats: BrokerStats = field(default_factory=BrokerStats)
     data_plane: DataPlane = field(init=False)
-    """Sets itself here."""
+    """Set by the `DataPlane` itself."""
     producer_ids: ProducerIds = field(init=False)
     coordinators: Coordinators = field(init=False)

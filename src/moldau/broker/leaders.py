@@ -1,4 +1,5 @@
-"""Who leads what: the errors of asking the wrong broker, and where the right one is. Start at `leader_error`."""
+"""Leadership: errors for requests to the wrong broker, and endpoints of leaders. Start at
+`leader_error`."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ ANY_EPOCH = -1
 
 
 def leader_error(partition: Partition | None, current_leader_epoch: int = ANY_EPOCH) -> ErrorCode | None:
-    """Why this broker cannot answer for a partition, given the leader epoch the client believes in."""
+    """Return the error if this broker cannot answer for a partition, given the leader epoch the client sent."""
     if partition is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if partition.log.offline_error is not None:
@@ -33,7 +34,7 @@ def leader_error(partition: Partition | None, current_leader_epoch: int = ANY_EP
 
 
 def leader_endpoints(image: MetadataImage, node_ids: Iterable[int], listener_name: str) -> list[NodeEndpoint]:
-    """The endpoints of these brokers behind the listener the client came through; unknown ones are left out."""
+    """Return the endpoints of these brokers on the client's listener; unknown brokers are left out."""
     endpoints = []
     for node_id in sorted(node_ids):
         broker = image.brokers.get(node_id)

@@ -1,9 +1,8 @@
 """The metrics registry: families keyed by Kafka's MBean names, rendered as Prometheus text or JMX-like JSON.
 
-Nothing is counted here. Families are gathered from plain counters when somebody asks
-(`broker.metric_sources`), so the hot paths pay for an addition and no more. `core.prometheus` writes them in small
-pieces, so that a broker with thousands of partitions can serve requests between them.
-Start at `Metrics.render_prometheus`.
+Nothing is counted here. Families are built from plain counters at each scrape (`broker.metric_sources`), so the hot
+paths only pay for an addition. `core.prometheus` writes them in small pieces, so that a broker with thousands of
+partitions can serve requests in between. Start at `Metrics.render_prometheus`.
 
     kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec,topic=t   attribute Count
     kafka_server_brokertopicmetrics_bytesin_total{topic="t"}
@@ -38,7 +37,7 @@ QUANTILE_ATTRIBUTES = (
 
 
 class Kind(Enum):
-    """What a family measures, which decides its attributes and its Prometheus name."""
+    """The kind of metric, which determines its attributes and its Prometheus name."""
 
     GAUGE = "a number that goes up and down, attribute Value"
     METER = "a count that only grows, attribute Count and rates"
@@ -81,14 +80,14 @@ Source = Callable[[], Iterable[Family]]
 
 
 class Metrics:
-    """Where sources of families are known; one per broker."""
+    """The registered sources of metric families; one per broker."""
 
     def __init__(self) -> None:
         self._sources: list[Source] = []
         self._rates = _Rates()
 
     def add_source(self, source: Source) -> None:
-        """Have `source` asked at every scrape; a family's name must come from one source only."""
+        """Register a source to call at every scrape; each family name must come from one source only."""
         self._sources.append(source)
 
     def families(self) -> Iterator[Family]:
@@ -100,7 +99,7 @@ class Metrics:
         return render(made for family in self.families() for made in _prometheus_families(family))
 
     def jmx(self, pattern: str = "*:*", *, now_s: float = 0.0) -> Iterator[tuple[str, dict[str, Any]]]:
-        """MBeans that match a JMX object name pattern, with their attributes; a name may come in parts."""
+        """MBeans that match a JMX object name pattern, with their attributes; one name may be yielded several times."""
         for family in self.families():
             if not family.group:
                 continue
@@ -133,7 +132,7 @@ def _series(family: Family, sample: Sample) -> Series:
 
 
 def _distribution_families(family: Family) -> Iterator[MetricFamily]:
-    """Kafka's histograms have quantiles instead of buckets; in Prometheus' words these are a counter and gauges."""
+    """Kafka's histograms have quantiles instead of buckets; in Prometheus they become a counter and gauges."""
     name, text = _prometheus_name(family), family.help
     counts, quantiles, largest, means = (list[Series]() for _ in range(4))
     for tags, value in family.samples:
@@ -167,7 +166,7 @@ def _prometheus_type(kind: Kind) -> str:
 
 
 def _labels(tags: Tags) -> Labels:
-    """MBeans quote values that hold special characters; labels need no such quotes."""
+    """Label values without the quotes that MBeans put around values with special characters."""
     return tuple((key, value.strip('"')) for key, value in tags)
 
 
@@ -176,7 +175,7 @@ def _labels(tags: Tags) -> Labels:
 
 def _mbean(family: Family, tags: Tags) -> str:
     domain, _, kind = family.group.partition(":")
-    # Attributes of a group share one MBean; everything else has a name of its own.
+    # Attributes of a group share one MBean; every other family has its own name.
     named = family.kind in (Kind.ATTRIBUTE, Kind.INFO) or not family.name
     own = () if named else (("name", family.name),)
     properties = ",".join(f"{key}={value}" for key, value in (("type", kind), *own, *tags))
@@ -214,7 +213,7 @@ def _distribution_attributes(value: Distribution) -> dict[str, Any]:
 
 
 class _Rates:
-    """Rates over one, five and fifteen minutes, from the counts seen at earlier scrapes."""
+    """Rates over one, five and fifteen minutes, computed from the counts at earlier scrapes."""
 
     WINDOWS = (("OneMinuteRate", 60), ("FiveMinuteRate", 300), ("FifteenMinuteRate", 900))
     LONGEST_S = 900
@@ -225,7 +224,7 @@ class _Rates:
         self._dropped_s = 0.0
 
     def drop_unseen(self, now_s: float) -> None:
-        """Drop series nobody asked for since the longest window, such as those of deleted topics."""
+        """Drop series not scraped within the longest window, such as those of deleted topics."""
         if now_s - self._dropped_s >= self.LONGEST_S:
             self._dropped_s = now_s
             self._seen = {name: seen for name, seen in self._seen.items() if seen[-1][0] > now_s - self.LONGEST_S}
@@ -243,14 +242,14 @@ class _Rates:
 
     @staticmethod
     def _rate(seen: Sequence[tuple[float, float]], count: float, now_s: float, window_s: int) -> float:
-        """Since the newest sighting that is at least `window_s` old, or else the oldest one."""
+        """The rate since the newest sample that is at least `window_s` old, or else since the oldest one."""
         older = [one for one in seen if one[0] <= now_s - window_s]
         since_s, then = older[-1] if older else (seen[0] if seen else (now_s, count))
         return (count - then) / (now_s - since_s) if now_s > since_s else 0.0
 
 
 def mbean_matches(pattern: str, name: str) -> bool:
-    """JMX object name patterns: `*` and `?` in the domain and in values, a lone `*` for more properties."""
+    """Match JMX object name patterns: `*` and `?` in the domain and in values, a lone `*` for more properties."""
     if pattern in ("", "*", "*:*"):
         return True
     domain_pattern, _, properties_pattern = pattern.partition(":")

@@ -1,14 +1,14 @@
-"""A partition as this broker sees it: its log, who leads it, who waits for it.
+"""A partition on this broker: its log, its leadership and the requests that wait for it.
 
-The log keeps the bytes; here is what replication and clients add to them. Every append, whoever makes it, is three
-steps:
+The log stores the bytes; this module adds replication state and waiting clients. Every append, from any source, has
+three steps:
 
 1. `Partition.append` writes the batch: on the loop, or on the thread for slow appends (`broker.data.slow_appends`);
 2. `Partition.publish` counts it, moves the high watermark and wakes readers: on the loop;
-3. `Partition.when_committed` calls back when the batch is committed, which is when its writer may be answered.
+3. `Partition.when_committed` calls back when the batch is committed; only then may the producer be answered.
 
-A topic groups its partitions under the bytes by which requests name it, so that the hot paths never decode a name.
-Start at `Partition`.
+Topics are keyed by the bytes by which requests name them, so that the hot paths never decode a name. Start at
+`Partition`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Timer(Protocol):
 
 class _NoTimer:
     def cancel(self) -> None:
-        """Nothing was started."""
+        """No timer was started."""
 
 
 def _flush_now(logs: Iterable[PartitionLog], then: Callable[[], None]) -> None:
@@ -62,14 +62,14 @@ def _flush_now(logs: Iterable[PartitionLog], then: Callable[[], None]) -> None:
 
 @dataclass(slots=True)
 class PartitionEvents:
-    """What partitions ask of their broker. `broker.data.data_plane` sets it up; the defaults suit tests and tools."""
+    """Callbacks from partitions to the broker, set by `broker.data.data_plane`; tests and tools use the defaults."""
 
     wake_readers: Callable[[Partition], None] = lambda partition: None
-    """Fetches that wait at this partition have to look again: for records, another leader, or its end."""
+    """Make fetches that wait for this partition check again: for new records, a new leader, or deletion."""
     flush_then: Callable[[Iterable[PartitionLog], Callable[[], None]], None] = _flush_now
-    """Call back on the loop once all that was appended to these logs is on disk."""
+    """Call back on the loop once everything appended to these logs is on disk."""
     call_at: Callable[[float, Callable[[], None]], Timer] = lambda deadline, action: _NoTimer()
-    """Call back on the loop at this time of the loop."""
+    """Call back on the loop at this loop time."""
 
 
 class Topic:
@@ -101,10 +101,10 @@ class Topic:
         self.rules = BatchRules.of(config)
         self.schema_rules = SchemaRules.of(name, config)
         self.replies: dict[int, OnePartitionReply] = {}
-        """The prepared produce reply for each version that was asked for."""
+        """The prepared produce reply for each version used so far."""
 
     def configure(self, config: LogConfig) -> None:
-        """Take a new configuration, for all partitions at once."""
+        """Apply a new configuration to all partitions."""
         self.config = config
         self.rules = BatchRules.of(config)
         self.schema_rules = SchemaRules.of(self.name, config)
@@ -113,7 +113,7 @@ class Topic:
             partition.settle()
 
     def reply(self, version: int) -> OnePartitionReply:
-        """The prepared produce reply of `version`, from 5 on."""
+        """The prepared produce reply of `version`, for versions 5 and later."""
         prepared = self.replies.get(version)
         if prepared is None:
             prepared = OnePartitionReply(version, self.id_bytes if version >= 13 else self.name_bytes)
@@ -125,7 +125,7 @@ Committed: TypeAlias = "Callable[[ErrorCode], None]"
 
 
 class _CommitWait:
-    """Somebody who waits for the high watermark to reach `end_offset`."""
+    """A callback that waits for the high watermark to reach `end_offset`."""
 
     __slots__ = ("end_offset", "then", "timer")
 
@@ -140,12 +140,12 @@ class _CommitWait:
         try:
             self.then(code)
         except Exception:
-            # The others who wait have to hear of it all the same.
+            # The other waiting callbacks must be called all the same.
             log.exception("an acknowledgement failed")
 
 
 class Partition:
-    """Owned by the loop, apart from `append`."""
+    """One partition; used only on the loop, except for `append`."""
 
     __slots__ = (
         "_commit_waits",
@@ -177,11 +177,11 @@ class Partition:
         self.isr: tuple[int, ...] = ()
         self.is_leader = False
         self.is_alone = False
-        """Whether no other replica has to have a record before it counts as committed."""
+        """Whether a record is committed without being on any other replica."""
         self.is_plain = False
-        """Whether an append needs nothing but its header checked: no special topic, no replica to wait for."""
+        """Whether an append needs only a header check: no special topic, no replica to wait for."""
         self.is_committed_at_once = False
-        """Whether whatever is published is committed with that: there is no replica and no sync to wait for."""
+        """Whether records are committed as soon as they are published: no replica and no sync to wait for."""
         self.waiting: set[ParkedFetch] = set()
         """Fetches that wait for records of this partition."""
         self._commit_waits: list[_CommitWait] = []
@@ -196,7 +196,7 @@ class Partition:
     # --- leading ----------------------------------------------------------------------------------------
 
     def lead_or_follow(self, image: PartitionImage, node_id: int) -> None:
-        """Take up what the cluster's metadata says of this partition."""
+        """Apply the partition's state in the cluster metadata."""
         begins_to_lead = image.leader == node_id and image.leader_epoch > self.leader_epoch
         self.leader_id, self.leader_epoch = image.leader, image.leader_epoch
         self.partition_epoch, self.replicas, self.isr = image.partition_epoch, image.replicas, image.isr
@@ -205,7 +205,7 @@ class Partition:
         self._lead(begins=begins_to_lead)
 
     def take_log(self, log: PartitionLog) -> None:
-        """The log could be opened at last: it takes the place of what stood in for it."""
+        """Replace the placeholder log by the real log, which can now be opened."""
         self.log = log
         log.config = self.topic.config
         self._lead(begins=self.is_leader)
@@ -219,18 +219,18 @@ class Partition:
         self.on_watermark()
 
     def leave(self) -> None:
-        """The topic is gone: nothing is appended any more, and whoever waits looks again."""
+        """Stop appends because the topic is deleted, and wake all waiting requests."""
         self.is_leader = self.is_alone = False
         self.settle()
         self.on_watermark()
 
     @property
     def offline_error(self) -> StorageError | None:
-        """Why nothing can be written to or read from this replica, if so."""
+        """Why this replica cannot be written or read; `None` if it can."""
         return self.log.offline_error
 
     def settle(self) -> None:
-        """Work out again what an append needs, after a change of leader, replicas or configuration."""
+        """Recompute what an append needs, after a change of leader, replicas or configuration."""
         topic = self.topic
         needs_no_replica = self.is_leader and self.is_alone and self.has_enough_replicas
         self.is_plain = needs_no_replica and not topic.is_internal and topic.rules.is_header_enough
@@ -238,11 +238,11 @@ class Partition:
 
     @property
     def has_enough_replicas(self) -> bool:
-        """Whether the in-sync replicas reach `min.insync.replicas`, which never asks for more than there are."""
+        """Whether the in-sync replicas reach `min.insync.replicas`, which is capped at the number of replicas."""
         return len(self.isr) >= min(self.topic.config.min_insync_replicas, len(self.replicas))
 
     def fetchable_end(self, isolation_level: int, replica_id: int) -> int:
-        """Where a reader has to stop: followers at the log's end, consumers at the high watermark or below."""
+        """Where a reader must stop: the log end for followers, the high watermark or below for consumers."""
         if replica_id >= 0:
             return self.log.log_end_offset
         return self.log.last_stable_offset if isolation_level else self.log.high_watermark
@@ -250,19 +250,19 @@ class Partition:
     # --- appending --------------------------------------------------------------------------------------
 
     def append(self, batch: memoryview | bytearray, header: tuple[int, ...], now_ms: int) -> int:
-        """Write one batch that was checked before, and return its base offset; `publish` has to follow on the loop.
+        """Write one batch that is already checked, and return its base offset; call `publish` on the loop afterwards.
 
-        On the loop or on the thread for slow appends, as `broker.data.slow_appends` explains. Nothing was kept if this
-        raises: `NotLeaderError`, or whatever the log says.
+        Runs on the loop or on the thread for slow appends, as `broker.data.slow_appends` explains. If this raises
+        `NotLeaderError` or an error of the log, nothing was written.
         """
         if not self.is_leader:
             raise NotLeaderError(f"{self.topic_partition} is not led by this broker")
         return self.log.append(batch, header, self.leader_epoch, now_ms)
 
     def publish(self, messages: int, size: int) -> None:
-        """Count what was appended, move the high watermark as far as it may go, and wake readers.
+        """Count the append, move the high watermark as far as possible, and wake readers.
 
-        Whoever appended, it counts as a produce, as in Apache Kafka.
+        Every append counts as a produce, whatever its source, as in Apache Kafka.
         """
         stats = self.topic.stats
         stats.produce_requests += 1
@@ -277,24 +277,24 @@ class Partition:
             self._end_commit_waits()
 
     def on_watermark(self) -> None:
-        """The high watermark or the leader may have changed: whoever waits at this partition looks again."""
+        """Wake everything that waits for this partition: the high watermark or the leader may have changed."""
         self.events.wake_readers(self)
         self._end_commit_waits()
 
     # --- committing -------------------------------------------------------------------------------------
 
     def is_flushed(self, end_offset: int) -> bool:
-        """Whether what lies below `end_offset` is on disk, or its topic acknowledges records that are not."""
+        """Whether everything below `end_offset` is on disk, or need not be for an acknowledgement."""
         config, partition_log = self.topic.config, self.log
         has_to_flush = config.moldau_flush_on_ack or partition_log.unflushed_messages >= config.flush_messages
         return not has_to_flush or partition_log.recovery_point >= end_offset
 
     def when_committed(self, end_offset: int, deadline: float | None, then: Committed) -> None:
-        """Call `then` once all below `end_offset` is committed, or cannot be; perhaps before this returns.
+        """Call `then` once everything below `end_offset` is committed, or cannot be; possibly before this returns.
 
-        Committed is: on this broker's disk, if the topic wants that for an acknowledgement, and below the high
-        watermark. `deadline`, a time of the loop, ends the wait for other replicas with REQUEST_TIMED_OUT; a sync is
-        waited for however long it takes, as in Apache Kafka.
+        Committed means: below the high watermark and, if the topic requires it for an acknowledgement, on this broker's
+        disk. `deadline`, a loop time, ends the wait for other replicas with REQUEST_TIMED_OUT; the wait for a sync has
+        no limit, as in Apache Kafka.
         """
         when_all_committed([(self, end_offset)], deadline, lambda codes: then(codes[0]))
 
@@ -323,7 +323,7 @@ class Partition:
             wait.end(ErrorCode.REQUEST_TIMED_OUT)
 
     def _commit_code(self, end_offset: int) -> ErrorCode | None:
-        """How the wait for the high watermark ends, or `None` while it goes on."""
+        """The result of the wait for the high watermark, or `None` while the wait continues."""
         if not self.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.log.high_watermark < end_offset:
@@ -332,11 +332,11 @@ class Partition:
 
 
 Wait: TypeAlias = "tuple[Partition, int]"
-"""A partition, and the offset below which everything is waited for."""
+"""A partition, and the offset up to which to wait."""
 
 
 def when_all_flushed(waits: Sequence[Wait], then: Callable[[], None]) -> None:
-    """Call `then` once every partition `is_flushed`; logs that have to be synced are synced together."""
+    """Call `then` once every partition `is_flushed`; all logs that need a sync are synced together."""
     unflushed = [partition for partition, end_offset in waits if not partition.is_flushed(end_offset)]
     if unflushed:
         unflushed[0].events.flush_then([partition.log for partition in unflushed], then)

@@ -1,8 +1,8 @@
 """All partitions of this broker, found by the bytes that requests carry.
 
-They follow the cluster's metadata: whoever applies a change to it calls `follow` for each topic it touched.
-What changes a log here must not overlap an append, so it is called through
-`SlowAppends.apply` once clients are served. Start at `Partitions.follow`.
+They follow the cluster metadata: the code that applies a metadata change calls `follow` for each changed topic. Changes
+to a log must not overlap an append, so once clients are served these methods are called through `SlowAppends.apply`.
+Start at `Partitions.follow`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class Partitions:
-    """Owned by the loop."""
+    """The partitions by topic; used only on the loop."""
 
     def __init__(self, node_id: int, logs: LogManager, config_of: Callable[[str], LogConfig]) -> None:
         self._node_id = node_id
@@ -37,9 +37,9 @@ class Partitions:
         self.by_name: dict[bytes, Topic] = {}
         self.by_id: dict[bytes, Topic] = {}
         self.deleted_topics = TopicStats()
-        """Sum over topics that are gone, so that totals over all topics never fall."""
+        """Sum over deleted topics, so that totals over all topics never decrease."""
         self.events = PartitionEvents()
-        """What all partitions here ask of the broker; `broker.data.data_plane` fills it in."""
+        """Callbacks from all partitions to the broker; `broker.data.data_plane` sets them."""
 
     def __iter__(self) -> Iterator[Partition]:
         for topic in list(self.by_name.values()):
@@ -56,10 +56,10 @@ class Partitions:
         return None if topic is None else topic.partitions.get(topic_partition.partition)
 
     def follow(self, name: str, image: TopicImage | None) -> None:
-        """Make this broker's share of one topic what the metadata says; `None` for a deleted topic.
+        """Bring this broker's partitions of one topic in line with the metadata; `None` for a deleted topic.
 
-        Logs that are missing are created here, and those of a dropped topic deleted; whoever minds that it takes a
-        while calls `drop` and creates them before.
+        Creates missing logs and deletes those of a dropped topic. Callers that must not block for that long call `drop`
+        and create the logs beforehand.
         """
         topic = self.by_name.get(name.encode())
         if topic is not None and (image is None or image.topic_id != topic.topic_id):
@@ -80,7 +80,7 @@ class Partitions:
             partition.lead_or_follow(assigned, self._node_id)
 
     def configure(self, name: str) -> None:
-        """A topic's configuration changed, or a broker-wide default it inherits."""
+        """Apply a changed topic configuration, or a changed broker-wide default that the topic inherits."""
         topic = self.by_name.get(name.encode())
         if topic is not None:
             topic.configure(self._config_of(name))
@@ -90,7 +90,7 @@ class Partitions:
             topic.configure(self._config_of(topic.name))
 
     def _log_of(self, topic: Topic, index: int) -> PartitionLog:
-        """A log that cannot be made leaves its partition offline; `broker.metadata.offline_partitions` tries again."""
+        """The partition's log, or an offline placeholder that `broker.metadata.offline_partitions` tries to replace."""
         topic_partition = TopicPartition(topic.name, index)
         existing = self._logs.get(topic_partition)
         if existing is not None:
@@ -101,14 +101,14 @@ class Partitions:
             return self._logs.stand_in(topic_partition, str(error))
 
     def restore(self, reopened: PartitionLog) -> None:
-        """A log that could not be opened before is there: its partition serves again."""
+        """Put a log that could not be opened before into its partition, which then serves requests again."""
         partition = self.get(reopened.topic_partition)
-        assert partition is not None  # only `follow` takes partitions away, and not during an attempt
+        assert partition is not None  # only `follow` removes partitions, and not during a retry
         self._logs.restore(reopened)
         partition.take_log(reopened)
 
     def offline(self) -> list[Partition]:
-        """Partitions here whose log cannot be used."""
+        """Partitions whose log cannot be used."""
         return [partition for partition in self if partition.offline_error is not None]
 
     def lost_replicas(self, topic: str, index: int) -> tuple[int, ...]:
@@ -117,7 +117,7 @@ class Partitions:
         return () if partition is None or partition.offline_error is None else (self._node_id,)
 
     def drop(self, name: str) -> list[TopicPartition]:
-        """Serve a topic no more; return its partitions, whose logs are now nobody's and can be deleted."""
+        """Stop serving a topic; return its partitions, whose logs can now be deleted."""
         topic = self.by_name.pop(name.encode(), None)
         if topic is None:
             return []
@@ -128,10 +128,10 @@ class Partitions:
         return [partition.topic_partition for partition in topic.partitions.values()]
 
     def delete_logs(self, dropped: Sequence[TopicPartition]) -> None:
-        """Delete the logs of a topic that was dropped; in any thread."""
+        """Delete the logs of a dropped topic; may run in any thread."""
         for topic_partition in dropped:
             try:
                 self._logs.delete(topic_partition)
             except StorageError as error:
-                # The others have to go all the same: a topic made again under this name must not find them.
+                # Delete the others all the same: a new topic with this name must not find them.
                 log.error("%s is deleted, but its folder stays until the next start: %s", topic_partition, error)

@@ -1,7 +1,7 @@
-"""From a frame to the handler of its API: a table, two hot entries, one way for all the rest.
+"""Routing from a frame to the handler of its API: one table, special cases for Produce and Fetch.
 
-Produce and Fetch read their frames themselves; every other API gets a decoded `Message` and returns one.
-Handler modules are imported when first asked for, which keeps start-up short. Start at `Router.handle`.
+Produce and Fetch parse their frames themselves; every other handler gets a decoded `Message` and returns one. Handler
+modules are imported on first use, which keeps startup short. Start at `Router.handle`.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ FrameHandler = Callable[["Connection", memoryview, int, int, int, int, int], Han
 
 
 class Route(NamedTuple):
-    """Where an API is handled, in which versions, and what a principal must be allowed for it."""
+    """The handler of an API, its versions, and the permissions it needs."""
 
     module: str
     first: int
     last: int
     permissions: tuple[Permission, ...]
-    """Every permission that a request of this API may need, the usual one first; none where anybody may ask.
+    """Every permission that a request of this API may need, the usual one first; empty if none is needed.
 
-    Nothing reads them yet, as there is no authorizer; a test keeps the table complete. Which of them one request needs
+    Nothing reads them yet, as there is no authorizer; a test keeps the table complete. Which of them a request needs
     depends on the request: a follower's fetch needs CLUSTER_ACTION in place of READ, and only a transactional produce
     needs the transactional id.
     """
     announced_first: int | None = None
-    """Lower bound told to clients where it differs: old librdkafka compresses only if Produce starts at 0."""
+    """The lowest version announced, if it differs: old librdkafka compresses only if Produce starts at 0."""
 
 
 class ApiRange(NamedTuple):
@@ -90,7 +90,7 @@ _CONFIGURABLE = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER)
 DESCRIBE_CONFIGS = tuple(Permission(AclOperation.DESCRIBE_CONFIGS, one) for one in _CONFIGURABLE)
 ALTER_CONFIGS = tuple(Permission(AclOperation.ALTER_CONFIGS, one) for one in _CONFIGURABLE)
 OPEN: tuple[Permission, ...] = ()
-"""Anybody may ask. DescribeCluster is open at a broker; only its field of authorized operations is not."""
+"""No permission needed. DescribeCluster is open on a broker; only its field of authorized operations is not."""
 
 ROUTES: dict[int, Route] = {
     0: Route("api_00_produce", 3, 13, (WRITE_TOPIC, WRITE_TRANSACTIONAL_ID), announced_first=0),
@@ -136,22 +136,22 @@ ROUTES: dict[int, Route] = {
     74: Route("api_74_list_config_resources", 0, 1, (DESCRIBE_CONFIGS_CLUSTER,)),
     75: Route("api_75_describe_topic_partitions", 0, 0, (DESCRIBE_TOPIC,)),
 }
-"""Every API this broker has a handler for, and nothing else: clients are told what stands here."""
+"""Every API this broker has a handler for; ApiVersions announces exactly these."""
 
 
 def announced_ranges() -> Iterator[ApiRange]:
-    """What ApiVersions tells clients, in the order of the keys."""
+    """The version ranges that ApiVersions returns, ordered by API key."""
     for key, route in sorted(ROUTES.items()):
         first = route.first if route.announced_first is None else route.announced_first
         yield ApiRange(key, first, route.last)
 
 
 _header = struct.Struct(">hhih").unpack_from
-"""Request header up to the length of the client id."""
+"""The request header up to the length of the client id."""
 
 
 class Router:
-    """Hands each frame of each connection to its handler. One per broker, used on the loop only."""
+    """Passes each frame to its handler. One per broker, used on the loop only."""
 
     def __init__(self, broker: Broker, *, produce: FrameHandler, fetch: FrameHandler) -> None:
         self._broker = broker
@@ -163,7 +163,7 @@ class Router:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(self, connection: Connection, view: memoryview, start: int, end: int) -> Handled:
-        """Handle the frame in `view[start:end]`; raises `CloseConnectionError` where there is no answer."""
+        """Handle the frame in `view[start:end]`; raises `CloseConnectionError` if no reply is possible."""
         try:
             api_key, version, correlation_id, client_id_length = _header(view, start)
             hot = self._hot.get(api_key)
@@ -206,7 +206,7 @@ class Router:
             request = decode_request(api_key, version, frame[header.body_position :])
             return self._answer(connection, request, call, encode_version=version)
         if api_key == ApiKey.API_VERSIONS:
-            # The one API that answers a version it does not know: in version 0, which every client reads.
+            # The only API that answers an unsupported version: in version 0, which every client can read.
             return self._answer(connection, Message(), call, encode_version=0)
         raise _unsupported_version(api_key, version)
 
@@ -225,7 +225,7 @@ class Router:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if inspect.iscoroutine(outcome):
-            # A task that is cancelled before its first step never awaits it.
+            # A task that is cancelled before its first step never awaits the coroutine.
             task.add_done_callback(lambda _: outcome.close())
         return slot
 
@@ -251,7 +251,7 @@ class Router:
 
 
 def encode_reply(api_key: int, version: int, correlation_id: int, response: Message) -> bytes:
-    """A whole frame: length, response header of the right version, body."""
+    """Return a whole frame: length, response header of the right version, body."""
     from moldau.protocol.messages import encode_response
 
     header = encode_response_header(api_key, version, correlation_id)

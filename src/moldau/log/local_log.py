@@ -1,7 +1,7 @@
-"""A partition's log as it lies on this disk: opening, flushing, saving, deleting, truncating, closing.
+"""A partition's log on disk: opening, flushing, saving, deleting, truncating, closing.
 
-Everything but appending and reading, which `log.partition_log` adds; it also says which thread may do what. The list of
-segments is `log.segments.log_segments`, the files beside them are `log.partition_files`. Start at `LocalLog.flush`.
+Appending and reading are added by `log.partition_log`, which also documents the threads. The list of segments is
+`log.segments.log_segments`, the small files beside them are `log.partition_files`. Start at `LocalLog.flush`.
 """
 
 from __future__ import annotations
@@ -100,10 +100,10 @@ class LocalLog:
         """The first offset not known to be on disk."""
         self.last_flush_ms = self.clock.monotonic_ms()
         self.offline_error: StorageError | None = None
-        """Why this partition takes no requests; names the file and the position."""
+        """Why this partition rejects all requests; names the file and the position."""
         self.is_closed = False
         self.needs_recovery = False
-        """Whether the next start must not trust the files although this run shut down cleanly."""
+        """Whether the next start must run recovery although this run shut down cleanly."""
         self.recorded: PartitionEntry | None = None
         """What the manifest requires, if this log was opened without all of it."""
         self._write = self.files.write
@@ -141,7 +141,7 @@ class LocalLog:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """All of them, oldest first; the tuple is replaced and never changed."""
+        """All segments, oldest first; the tuple is replaced and never modified."""
         return self._segments.all
 
     @property
@@ -179,7 +179,7 @@ class LocalLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it, every transaction is decided."""
+        """The offset below which every transaction is committed or aborted."""
         high_watermark = self.high_watermark
         first_unstable = self.producers.first_unstable_offset(high_watermark)
         return high_watermark if first_unstable is None else min(first_unstable, high_watermark)
@@ -193,15 +193,15 @@ class LocalLog:
         return self.log_end_offset - self.recovery_point
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """The largest known epoch up to this one, and where it ends; (-1, -1) when nothing is known."""
+        """The largest known epoch up to this one, and its end offset; (-1, -1) if there is none."""
         return self.leader_epochs.end_offset_of(leader_epoch, self.log_end_offset)
 
     def segment_of(self, offset: int) -> Segment:
-        """The segment that `offset` falls into."""
+        """The segment that contains `offset`."""
         return self._segments.of(offset)
 
     def withhold_all(self) -> None:
-        """Never list a segment of this log in the manifest: it stands in for a log that could not be opened."""
+        """Never list a segment of this log in the manifest: it is a placeholder for a log that could not be opened."""
         self._segments.withheld = frozenset(segment.base_offset for segment in self.segments)
 
     def _unreadable(self, path: str, error: OSError) -> StorageError:
@@ -243,7 +243,7 @@ class LocalLog:
     # --- opening ----------------------------------------------------------------------------------------
 
     def mark_new(self, topic_id: uuid.UUID | None) -> None:
-        """The partition was just created: nothing of it is certainly on disk."""
+        """Mark a partition as just created: none of its files is known to be on disk."""
         self._is_directory_synced = False
         self._producers = ProducerStates()
         if topic_id is not None:
@@ -255,13 +255,13 @@ class LocalLog:
         self._is_directory_synced = False
 
     def adopt(self, epochs: LeaderEpochs | None, producers: ProducerStates | None, *, is_saved: bool) -> None:
-        """Take over the state that recovery rebuilt; `None` means that the files can be trusted."""
+        """Use the state that recovery rebuilt; `None` means that the files can be trusted."""
         if epochs is not None:
             self._epoch_file.start(epochs, is_saved=is_saved)
         self._producers = producers
 
     def assume_topic_id(self, topic_id: uuid.UUID | None) -> None:
-        """Take the topic id from the manifest, so that a start with thousands of partitions reads no file for it."""
+        """Use the topic id from the manifest, so that a start with thousands of partitions reads no file for it."""
         if topic_id is not None:
             self._metadata.assume(topic_id)
 
@@ -270,9 +270,9 @@ class LocalLog:
     def flush(self, *, before: int | None = None) -> int:
         """Sync everything appended so far to disk; return the offset below which everything is on disk.
 
-        Only segments that begin below `before`, when given. A sync that fails is fatal: the kernel may have
-        dropped the pages, so trying again would prove nothing. The recovery point follows, but not past a
-        closed segment whose indexes could not be saved: recovery has to find those in order.
+        If `before` is given, sync only segments that begin below it. A failed sync is fatal: the kernel may have
+        dropped the pages, so a retry could succeed without them being on disk. The recovery point moves too, but not
+        past a closed segment whose indexes could not be saved: recovery has to rebuild those.
         """
         with self._flush_lock:
             # Read the end offset first: everything below it is in the segments read afterwards.
@@ -281,7 +281,7 @@ class LocalLog:
                 synced, described = self._sync_segments(segments, end, before)
                 self._sync_directory_once()
             except OSError as error:
-                if self.is_closed:  # deleted meanwhile, and its files moved away
+                if self.is_closed:  # deleted in the meantime, and its files moved away
                     return self.recovery_point
                 if error.errno in OUT_OF_FILES:
                     self._flush_at = end + self._config.flush_messages
@@ -297,9 +297,9 @@ class LocalLog:
             return synced
 
     def _sync_segments(self, segments: Sequence[Segment], end: int, before: int | None) -> tuple[int, int]:
-        """Oldest first, so that a crash in between leaves no hole.
+        """Sync segments, oldest first, so that a crash in between leaves no gap.
 
-        Return the offset up to which all is on disk, and up to which all that describes it is as well.
+        Return the offset up to which all records are on disk, and the one up to which their indexes are saved as well.
         """
         described: int | None = None
         first = max(0, bisect_right(segments, self.recovery_point, key=base_offset_of) - 1)
@@ -314,7 +314,7 @@ class LocalLog:
         return end, end if described is None else described
 
     def _sync_directory_once(self) -> None:
-        """The first flush of a new partition puts its directory and its topic id on disk as well."""
+        """Sync the directory and the topic id with the first flush of a new partition."""
         if self._is_directory_synced:
             return
         if self.files.exists(self._metadata.path):
@@ -329,7 +329,7 @@ class LocalLog:
         return fatal
 
     def finish_roll(self, segment: Segment) -> None:
-        """Put a closed segment on disk with all that belongs to it, and move the recovery point past it."""
+        """Sync a closed segment with its indexes, and move the recovery point past it."""
         if not self.is_closed and segment in self.segments:
             if self._config.preallocate:
                 segment.free_preallocated()
@@ -343,13 +343,13 @@ class LocalLog:
         if self.offline_error is None and not self.is_closed:
             for segment in self.segments:
                 if not segment.is_index_saved:
-                    with self._flush_lock:  # a flush must not take them for saved while they are being written
+                    with self._flush_lock:  # a flush must not treat them as saved while they are being written
                         self._save("the indexes", segment.save_indexes)
             self._save("a producer snapshot", self._snapshots.save)
             self._save("the leader epochs", self._epoch_file.save)
 
     def _save(self, what: str, write: Callable[[], None]) -> bool:
-        """Try to write. A full disk must not stop the broker for files that can be written later or rebuilt."""
+        """Try to write; return false on a transient error such as a full disk: the file can be written later."""
         try:
             write()
         except OSError as error:
@@ -366,13 +366,13 @@ class LocalLog:
 
     @property
     def is_dirty(self) -> bool:
-        """Whether closing has anything to write that was appended since the last flush."""
+        """Whether records were appended since the last flush, which closing has to write."""
         return self.unflushed_messages > 0 and self.offline_error is None and not self.is_closed
 
     def close(self) -> None:
         """Write everything to disk as a clean start expects it, and close all files.
 
-        What cannot be saved leaves `needs_recovery` set, so that the next start does not trust the files.
+        If something cannot be saved, `needs_recovery` stays set, so that the next start does not trust the files.
         """
         if self.is_closed:
             return
@@ -389,7 +389,7 @@ class LocalLog:
                 self._snapshots.keep(self.log_end_offset, self._producers)
             self._save("a producer snapshot", self._snapshots.save)
             self.needs_recovery |= not self._save("the leader epochs", self._epoch_file.save)
-            # A clean start uses the recovery point as the log's end, so it must have reached the end.
+            # A clean start uses the recovery point as the log end, so the two must be equal.
             self.needs_recovery |= self.recovery_point != self.log_end_offset
         self.abandon()
 
@@ -409,9 +409,9 @@ class LocalLog:
             segment.release()
 
     def release_idle(self) -> None:
-        """Close the files and drop the indexes of all but the last segment; reads load them again.
+        """Close the files and drop the indexes of all segments but the last; reads load them again.
 
-        Does nothing while a flush saves indexes in another thread; the next round does it then.
+        Does nothing while a flush saves indexes in another thread; the next call does it then.
         """
         if self._flush_lock.acquire(blocking=False):
             try:
@@ -421,9 +421,9 @@ class LocalLog:
                 self._flush_lock.release()
 
     def close_files(self) -> None:
-        """Close every file because descriptors are short; the next append or read opens its file again.
+        """Close every file because file descriptors are short; the next append or read opens its file again.
 
-        On the loop, between appends.
+        Call it on the loop, between appends.
         """
         self._active = None
         for segment in self.segments:
@@ -440,7 +440,7 @@ class LocalLog:
         self._move_start(offset)
 
     def _move_start(self, offset: int) -> None:
-        """Producers stay until they expire: a resend is recognised even after its original was deleted."""
+        """Move the log start. Producers stay until they expire, to detect resends of deleted batches."""
         with self._segments.lock:
             if offset <= self.log_start_offset:
                 return
@@ -448,7 +448,7 @@ class LocalLog:
         self._epoch_file.truncate_start(offset)
 
     def deletable_segments(self, now_ms: int) -> Deletable:
-        """The leading segments that retention deletes; all of them only after a roll."""
+        """The leading segments to delete under the retention settings; all of them only after a roll."""
         segments = self.segments
         ends = [segment.base_offset for segment in segments[1:]] + [self.log_end_offset]
         facts = [
@@ -469,11 +469,11 @@ class LocalLog:
         )
 
     def delete_segments(self, count: int, now_ms: int, reason: str = "nobody needs them") -> None:
-        """Take the first `count` segments out of the log; their files go after `file.delete.delay.ms`.
+        """Remove the first `count` segments from the log; their files are deleted after `file.delete.delay.ms`.
 
-        With a manifest, they wait until it does not list them any more; what cannot be renamed is tried again.
+        With a manifest, they wait until it no longer lists them; a rename that fails is retried.
         """
-        _ = self.leader_epochs  # read now what the new start changes
+        _ = self.leader_epochs  # load it now, because moving the log start truncates it
         gone, first_offset = self._segments.take_first(count)
         if gone:
             log.info(
@@ -490,12 +490,12 @@ class LocalLog:
                 self.retire_leaving(self.leaving, now_ms)
 
     def list_in_manifest(self, save_manifest: Callable[[], None]) -> None:
-        """Delete or change files only after `save_manifest` has written the manifest; it raises if that fails."""
+        """Delete or change files only after `save_manifest` has written the manifest; it raises on failure."""
         self._segments.save_manifest = save_manifest
 
     @property
     def leaving(self) -> int:
-        """How many deleted segments wait for the manifest."""
+        """The number of deleted segments that wait for the manifest."""
         return self._segments.leaving
 
     def retire_leaving(self, count: int, now_ms: int) -> None:
@@ -508,11 +508,11 @@ class LocalLog:
         return now_ms + self._config.file_delete_delay_ms
 
     def delete_retired(self, now_ms: int) -> int:
-        """Unlink the files of segments whose delay has passed; return how many segments went."""
+        """Unlink the files of segments whose delay has passed; return the number of segments deleted."""
         return self._segments.delete_retired(now_ms)
 
     def replace_segments(self, cleaned: Segment, replaced: Sequence[Segment], now_ms: int) -> None:
-        """Swap a compacted segment in for the ones it was made of."""
+        """Replace segments by the compacted segment made from them."""
         self._segments.replace(cleaned, replaced, self._deletion_time(now_ms), self.take_offline)
 
     def expire_producers(self, now_ms: int, max_age_ms: int) -> None:
@@ -522,13 +522,13 @@ class LocalLog:
 
     @property
     def has_moved_start(self) -> bool:
-        """Whether the log starts above its first file's base offset, which only a checkpoint can remember."""
+        """Whether the log starts above its first file's base offset, which only a checkpoint records."""
         return self.log_start_offset > self._segments.oldest.base_offset
 
     # --- truncating -------------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> None:
-        """Remove everything from `offset` on, as a follower does whose log diverged."""
+        """Remove all records from `offset` on, as a follower does whose log diverged."""
         if offset >= self.log_end_offset:
             return
         if offset < self.segments[0].base_offset:
@@ -555,7 +555,7 @@ class LocalLog:
             raise self._fail_truncation(offset, error) from error
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove everything and continue at `offset`."""
+        """Remove all records and continue at `offset`."""
         self._segments.withhold(self.segments)
         try:
             # Rename the old segments first: the new segment may need the name of one of them.
@@ -573,7 +573,7 @@ class LocalLog:
             raise self._fail_truncation(offset, error) from error
 
     def _fail_truncation(self, offset: int, error: Exception) -> StorageError:
-        """Take the log offline: files and memory no longer agree. After a restart the truncation can be retried."""
+        """Take the log offline: files and memory no longer agree. The truncation can be retried after a restart."""
         self.take_offline(f"cannot truncate {self.directory} to offset {offset}: {error}")
         return StorageError(str(self.offline_error))
 

@@ -1,4 +1,4 @@
-"""Finding records by time: indexes lead to the batch, and only that batch is opened.
+"""Finding records by timestamp: indexes lead to the batch, and only that batch is decoded.
 
 Start at `offset_for_timestamp`.
 """
@@ -38,7 +38,7 @@ def offset_for_timestamp(log: LocalLog, timestamp: int) -> FoundOffset | None:
 
 
 def max_timestamp_offset(log: LocalLog) -> FoundOffset | None:
-    """The first record with the newest timestamp of all; `None` while no record has one."""
+    """The first record with the newest timestamp of the log; `None` if no record has a timestamp."""
     log.check_online()
     try:
         newest = max((segment.newest_timestamp().timestamp for segment in log.segments), default=NO_TIMESTAMP)
@@ -48,7 +48,7 @@ def max_timestamp_offset(log: LocalLog) -> FoundOffset | None:
 
 
 def _find_in_segment(segment: Segment, timestamp: int, log_start_offset: int) -> FoundOffset | None:
-    """Every batch up to the time entry's own is older than `timestamp`, so the walk may begin there."""
+    """Search from the time index entry on: every batch up to it is older than `timestamp`."""
     known = segment.time_index.lookup(timestamp - 1)
     start = segment.offset_index.lookup(max(known.offset, log_start_offset)).position
     for position, header in segment.headers(start):
@@ -62,7 +62,7 @@ def _find_in_segment(segment: Segment, timestamp: int, log_start_offset: int) ->
 def _first_record(
     segment: Segment, position: int, header: BatchHeader, timestamp: int, log_start_offset: int
 ) -> FoundOffset | None:
-    # Here and not above: record codecs bring the compression libraries, which most brokers start without.
+    # Imported here: record codecs import the compression libraries, which most brokers do not need at startup.
     from moldau.protocol.records import decode_records
 
     if header.has_log_append_time:

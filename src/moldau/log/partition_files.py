@@ -1,7 +1,7 @@
 """The small files of a partition's directory: epoch checkpoint, topic id, producer snapshots.
 
-Each is read when first asked for, so that a start with thousands of partitions reads none of them, and
-written behind by the maintenance thread. Start at `Snapshots`.
+Each is read on first use, so that a start with thousands of partitions reads none of them, and written later by the
+maintenance thread. Start at `Snapshots`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ METADATA_FILE: Final = "partition.metadata"
 
 
 class EpochFile:
-    """The leader epochs of a partition and the checkpoint they are kept in."""
+    """The leader epochs of a partition and their checkpoint file."""
 
     __slots__ = ("_epochs", "_files", "_lock", "_pending", "_saving", "is_saved", "path")
 
@@ -64,12 +64,15 @@ class EpochFile:
             return LeaderEpochs()
 
     def start(self, epochs: LeaderEpochs, *, is_saved: bool = False) -> None:
-        """Take over epochs that recovery has put together."""
+        """Use the epochs that recovery rebuilt."""
         self._epochs, self.is_saved = epochs, is_saved
 
     def begin(self, epoch: int, start_offset: int) -> None:
-        """A leader begins an epoch. Nothing is saved before a record is: thousands of partitions begin one
-        at every start, and most will not see a record."""
+        """Begin an epoch as leader, without saving it yet.
+
+        It is saved after its first record: thousands of partitions begin an epoch at every start, and most get no
+        record.
+        """
         with self._lock:
             if self._epochs is None:
                 self._pending = (epoch, start_offset)
@@ -77,7 +80,7 @@ class EpochFile:
                 self._epochs.assign(epoch, start_offset)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """The first record of an epoch was written."""
+        """Assign an epoch whose first record was written."""
         with self._lock:
             self.epochs.assign(epoch, start_offset)
             self.is_saved = False
@@ -111,7 +114,7 @@ class EpochFile:
 
 
 class PartitionMetadata:
-    """The topic id a directory belongs to: tells a topic from an older one of the same name."""
+    """The topic id of a directory: distinguishes a topic from an older one of the same name."""
 
     __slots__ = ("_files", "_is_loaded", "_topic_id", "path")
 
@@ -140,21 +143,21 @@ class PartitionMetadata:
             return None
 
     def assume(self, topic_id: uuid.UUID) -> None:
-        """Take an id that is known without reading the file."""
+        """Use an id that is known without reading the file."""
         self._topic_id, self._is_loaded = topic_id, True
 
     def save(self, topic_id: uuid.UUID) -> None:
-        """Write the file unsynced; the partition's first flush puts it on disk with everything else."""
+        """Write the file without a sync; the partition's first flush syncs it."""
         try:
             self._files.write_file(self.path, f"version: 0\ntopic_id: {render_uuid(topic_id)}\n".encode())
         except OSError:
-            self._files.unlink(self.path)  # a part of it would be taken for damage
+            self._files.unlink(self.path)  # a partial file would be reported as damaged
             raise
         self._topic_id, self._is_loaded = topic_id, True
 
 
 class Snapshots:
-    """The producer snapshots of a partition, by the offset they are named after."""
+    """The producer snapshots of a partition, by the offset in their file name."""
 
     __slots__ = ("_directory", "_files", "_lock", "_pending", "offsets")
 
@@ -192,7 +195,7 @@ class Snapshots:
         self.discard([known for known in list(self.offsets) if known > offset])
 
     def newest(self, end_offset: int) -> tuple[int, ProducerStates]:
-        """The newest usable snapshot up to `end_offset`, and what it holds; (0, nothing) without one."""
+        """The newest usable snapshot up to `end_offset`, and its content; (0, empty) if there is none."""
         for offset in sorted((known for known in list(self.offsets) if known <= end_offset), reverse=True):
             try:
                 data = self._pending.get(offset) or self._files.read_file(self.path(offset))
@@ -205,7 +208,7 @@ class Snapshots:
         return 0, ProducerStates()
 
     def load(self, segments: Sequence[Segment], end_offset: int, now_ms: int) -> ProducerStates:
-        """Producer state as of `end_offset`: the newest snapshot, and the batches written since."""
+        """Return the producer state as of `end_offset`: the newest snapshot plus the batches written since."""
         start, states = self.newest(end_offset)
         for segment, following in zip_longest(segments, segments[1:]):
             if segment.size == 0 or (following is not None and following.base_offset <= start) or start >= end_offset:
@@ -228,7 +231,7 @@ def track_batch(  # noqa: PLR0917 - called once per idempotent batch, and keywor
     base_offset: int,
     now_ms: int,
 ) -> None:
-    """Account for a batch of a known producer; an abort also gets its entry in the segment's index."""
+    """Update the producer state for a batch with a producer id; an abort is also added to the segment's index."""
     if not header[5] & CONTROL_BIT:
         states.update(header, base_offset, now_ms)
         return
@@ -243,7 +246,7 @@ def track_marker(  # noqa: PLR0917
     base_offset: int,
     now_ms: int,
 ) -> None:
-    """Account for a control batch with this marker in it, or with another control record."""
+    """Update the producer state for a control batch; `marker` is `None` for other control records."""
     completed = None if marker is None else states.complete(header, base_offset, marker, now_ms)
     if completed is not None and completed.is_aborted and segment is not None:
         stable_offset = states.stable_offset_after(completed)

@@ -1,27 +1,26 @@
 """One partition's log: appends, rolls and reads.
 
-An append is one `write` of the bytes the producer sent, with base offset and leader epoch stamped into them;
-everything else it does is a handful of comparisons. It is all or nothing: whatever can fail happens before the write,
-and a write that fails is cut off again. Flushing, deleting and truncating are `log.local_log`;
-`log.recovery.recovery` opens and mends a log, `log.lookups` finds offsets by time, `log.manager` looks after all of
-them. Start at `PartitionLog.append`.
+An append is one `write` of the bytes the producer sent, with base offset and leader epoch written into them; the rest
+is a few comparisons. It is all or nothing: everything that can fail happens before the write, and a failed write is cut
+off again. Flushing, deleting and truncating are in `log.local_log`; `log.recovery.recovery` checks a log after a crash,
+`log.lookups` finds offsets by time, `log.manager` manages all logs. Start at `PartitionLog.append`.
 
-Who may touch what:
+Threads:
 
 - The *loop thread* owns the log: it alone appends, rolls, truncates and moves the log start. While the disk is slow
-  a thread does so in its place (`broker.data.slow_appends`); never both at once, so an append takes no lock.
-- *Any thread* may read. `segments` is a tuple that is only ever replaced, under a lock, so whoever took
+  another thread does so in its place (`broker.data.slow_appends`); never both at once, so an append takes no lock.
+- *Any thread* may read. `segments` is a tuple that is replaced, never modified, under a lock, so a reader that holds
   it sees a consistent list. An open file outlives its segment (`files.SegmentFile`).
 - The *maintenance thread* flushes, saves indexes and checkpoints, and deletes segments: it replaces
-  `segments` under that lock, and leaves the last one alone. Nobody holds it while the disk works.
-- Whoever writes index files or lets go of indexes holds `_flush_lock`, which the loop never takes.
-- The recovery point moves under the lock of `segments`, and a flush that a truncation overtook does not move it.
+  `segments` under that lock, and never touches the last one. The lock is never held during disk access.
+- Code that writes index files or drops indexes holds `_flush_lock`, which the loop never takes.
+- The recovery point moves under the lock of `segments`; a flush does not move it if a truncation ran meanwhile.
 
-What the disk holds after a crash: index files, producer snapshots and the epoch checkpoint are written
-behind, but never later than the recovery point passes what they describe; recovery scans from there on.
+After a crash: index files, producer snapshots and the epoch checkpoint are written after the records, but before the
+recovery point moves past the records they describe; recovery scans from the recovery point on.
 
-A truncation shortens a file that slices may still be reading: a `sendfile` then meets the end of the file
-early, and its sender has to drop the connection. Only replication truncates.
+A truncation shortens a file that slices may still be reading: a `sendfile` then reaches the end of the file early, and
+its sender has to drop the connection. Only replication truncates.
 """
 
 from __future__ import annotations
@@ -51,19 +50,19 @@ __all__ = ["LogEvents", "LogSlice", "PartitionLog"]
 log = logging.getLogger("moldau.log")
 
 _STAMP: Final = struct.Struct(">qii")
-"""Base offset, batch length, leader epoch: the sixteen bytes before the CRC's reach."""
+"""Base offset, batch length, leader epoch: the first sixteen bytes, which the CRC does not cover."""
 
 _NO_FILE: Final = SegmentFile(-1)
 
 
 class LogSlice(NamedTuple):
-    """Whole batches as a range of a file, for `sendfile`. Keep it while its bytes are being sent."""
+    """Whole batches as a range of a file, for `sendfile`. Keep a reference while its bytes are being sent."""
 
     file: SegmentFile
     position: int
     length: int
     first_offset: int
-    """The offset that was asked for; the first batch may begin before it."""
+    """The requested offset; the first batch may begin before it."""
 
 
 class PartitionLog(LocalLog):
@@ -72,11 +71,11 @@ class PartitionLog(LocalLog):
     # --- appending --------------------------------------------------------------------------------------
 
     def append(self, batch: memoryview | bytearray, header: tuple[int, ...], leader_epoch: int, now_ms: int) -> int:
-        """Stamp and write one batch; return its base offset.
+        """Write the base offset and leader epoch into one batch and append it; return its base offset.
 
-        `header` is the batch's header in `BatchHeader`'s order, validated by the caller, who has also asked
-        `producers.check`. `batch` is exactly that batch and writable. On `StorageError` nothing was kept: behind
-        the write only memory is touched, because what is read from files was read by `_open_for_append`.
+        `header` is the batch's header in `BatchHeader`'s order, validated by the caller, which has also called
+        `producers.check`. `batch` is exactly that batch and writable. On `StorageError` nothing was written: after the
+        write only memory changes, because `_open_for_append` has loaded everything needed from files.
         """
         active = self._active
         if active is None:
@@ -133,7 +132,7 @@ class PartitionLog(LocalLog):
             rest = rest[self._write(fd, rest) :]
 
     def _undo_write(self, active: Segment, position: int, error: OSError) -> StorageError:
-        """Cut off what a failed write left behind, so that no torn batch lies under the next one."""
+        """Cut off what a failed write left behind, so that no partial batch precedes the next one."""
         reason = f"{self.topic_partition}: cannot write to {active.path('.log')} at {position}: {error.strerror}"
         log.error("%s", reason)
         try:
@@ -143,7 +142,7 @@ class PartitionLog(LocalLog):
         return StorageError(reason)
 
     def _note_first_batch(self, active: Segment, max_timestamp: int) -> None:
-        """The first batch's timestamp is what the segment's age is counted from."""
+        """Store the timestamp of the first batch, from which the segment's age is computed."""
         active.first_timestamp = max_timestamp
         active.index_after = self._config.index_interval_bytes
         active.set_roll_limits(self._config, self._roll_jitter_ms)
@@ -159,11 +158,11 @@ class PartitionLog(LocalLog):
         self._latest_epoch = leader_epoch
 
     def begin_leader_epoch(self, leader_epoch: int) -> None:
-        """This replica leads from the log's end on; reaches the disk once a record of the epoch does."""
+        """Begin an epoch as leader at the log end; it is saved to disk after the first record of the epoch."""
         self._epoch_file.begin(leader_epoch, self.log_end_offset)
 
     def _open_for_append(self) -> Segment:
-        """Make the last segment ready: descriptor, indexes, newest timestamp, producers, limits."""
+        """Prepare the last segment for appends: descriptor, indexes, newest timestamp, producers, limits."""
         self.check_online()
         active = self.segments[-1]
         try:
@@ -174,14 +173,14 @@ class PartitionLog(LocalLog):
             raise StorageError(
                 f"{self.topic_partition}: cannot open {active.path('.log')}: {error.strerror}"
             ) from error
-        # Read now what an append needs behind its write, where nothing may fail any more.
+        # Load now what an append needs after its write, where nothing may fail.
         _ = self.producers, self.leader_epochs
         self._prepare_active(active)
         self._active = active
         return active
 
     def _verify_end(self, active: Segment) -> None:
-        """A clean start believes the checkpoint about the log's end; before appending, ask the file."""
+        """Check the log end in the file before appending: a clean start took it from the checkpoint."""
         end_offset, end_position = active.end()
         if end_position != active.size or end_offset > self.log_end_offset:
             self.take_offline(
@@ -207,7 +206,7 @@ class PartitionLog(LocalLog):
         return active
 
     def roll(self, now_ms: int | None = None) -> Segment:
-        """Close the last segment and begin a new one at the log's end; an empty one is kept as it is."""
+        """Close the last segment and begin a new one at the log end; an empty last segment is kept."""
         active = self._active or self._open_for_append()
         if active.size == 0 and active.base_offset == self.log_end_offset:
             return active
@@ -223,10 +222,10 @@ class PartitionLog(LocalLog):
     # --- reading ----------------------------------------------------------------------------------------
 
     def read(self, offset: int, max_bytes: int, upper_bound: int, at_least_one_batch: bool = True) -> LogSlice:
-        """Whole batches from the one that holds `offset` on, below `upper_bound`, within one segment.
+        """Return whole batches from the one that contains `offset` on, below `upper_bound`, within one segment.
 
-        At most `max_bytes`, save that `at_least_one_batch` lets the first one exceed it. Nothing to read is
-        an empty slice; an offset outside of the log raises `OffsetOutOfRangeError`.
+        At most `max_bytes`, except that `at_least_one_batch` allows the first batch to exceed it. If there is nothing
+        to read, the slice is empty; an offset outside the log raises `OffsetOutOfRangeError`.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRangeError(
@@ -245,7 +244,7 @@ class PartitionLog(LocalLog):
         try:
             end = segment.size
             while (position := segment.find(offset)) is None:
-                index += 1  # compaction left nothing at or above `offset` in this one
+                index += 1  # compaction left nothing at or above `offset` in this segment
                 if index == len(segments):
                     return LogSlice(_NO_FILE, 0, 0, offset)
                 segment = segments[index]
@@ -261,7 +260,7 @@ class PartitionLog(LocalLog):
             raise self._unreadable(segment.path(".log"), error) from error
 
     def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
-        """The first record at or after `timestamp`; opens the one batch that holds it."""
+        """The first record at or after `timestamp`; decodes only the batch that contains it."""
         return offset_for_timestamp(self, timestamp)
 
     def max_timestamp_offset(self) -> FoundOffset | None:
@@ -269,7 +268,7 @@ class PartitionLog(LocalLog):
         return max_timestamp_offset(self)
 
     def aborted_transactions(self, first_offset: int, upper_bound: int) -> list[AbortedTransaction]:
-        """Aborted transactions that touch [first_offset, upper_bound), from the transaction indexes."""
+        """Aborted transactions that overlap [first_offset, upper_bound), from the transaction indexes."""
         segments = self.segments
         found: list[AbortedTransaction] = []
         for segment in segments[max(0, bisect_right(segments, first_offset, key=base_offset_of) - 1) :]:

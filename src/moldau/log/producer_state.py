@@ -1,9 +1,9 @@
-"""What a partition remembers of idempotent and transactional producers.
+"""The state that a partition keeps for idempotent and transactional producers.
 
-Per producer id: its epoch, its last five batches (to recognise a resend and answer it with the offset of the
-original) and the transaction it has open here. `check` judges a batch before it is appended, `update` and
-`complete` account for it afterwards; recovery and truncation replay batches through the same two. Bytes of a
-snapshot file are read and written here, the file itself by `log.partition_files`. Start at `ProducerStates.check`.
+Per producer id: its epoch, its last five batches (to detect a resend and answer it with the offset of the original) and
+its open transaction in this partition. `check` validates a batch before the append, `update` and `complete` update the
+state afterwards; recovery and truncation replay batches through the same two. This module encodes and decodes
+snapshots, `log.partition_files` reads and writes the files. Start at `ProducerStates.check`.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _VERSION: Final = 1
 
 
 class DuplicateBatch(NamedTuple):
-    """A batch seen before: where the original went."""
+    """A batch that was appended before, with the offset of the original."""
 
     base_offset: int
     timestamp: int
 
 
 class Marker(NamedTuple):
-    """The end of a transaction, as its control record tells it."""
+    """The end of a transaction, as read from its control record."""
 
     is_commit: bool
     coordinator_epoch: int
@@ -56,7 +56,7 @@ class CompletedTransaction(NamedTuple):
 
 
 class ProducedBatch(NamedTuple):
-    """A batch as remembered to recognise its resend."""
+    """A batch as stored to detect a resend."""
 
     first_sequence: int
     last_sequence: int
@@ -66,7 +66,7 @@ class ProducedBatch(NamedTuple):
 
 
 class ProducerState:
-    """One producer on one partition."""
+    """The state of one producer in one partition."""
 
     __slots__ = (
         "coordinator_epoch",
@@ -82,14 +82,14 @@ class ProducerState:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
         self.recent: tuple[tuple[int, int, int, int, int], ...] = ()
-        """The newest batches, oldest first, with `ProducedBatch`'s fields; plain because every append makes one."""
+        """The newest batches, oldest first, with `ProducedBatch`'s fields; plain tuples for speed."""
         self.next_sequence = 0
         self.last_append_ms = -1
         self.coordinator_epoch = -1
         self.txn_first_offset: int | None = None
 
     def start_epoch(self, producer_epoch: int) -> None:
-        """A newer instance: its sequences begin anew."""
+        """Start a newer producer epoch; sequences begin at zero again."""
         self.producer_epoch = producer_epoch
         self.recent = ()
         self.next_sequence = 0
@@ -114,7 +114,7 @@ class ProducerStates:
     def __init__(self) -> None:
         self._entries: dict[int, ProducerState] = {}
         self._open: dict[int, ProducerState] = {}
-        """Open transactions by their first offset; offsets only rise, so the first key is the lowest."""
+        """Open transactions by their first offset; offsets only increase, so the first key is the lowest."""
         self._completed: deque[CompletedTransaction] = deque()
         """Transactions whose marker is not yet below the high watermark."""
 
@@ -130,10 +130,10 @@ class ProducerStates:
     # --- one batch --------------------------------------------------------------------------------------
 
     def check(self, header: tuple[int, ...]) -> DuplicateBatch | None:
-        """Judge a client's data batch by its header fields, in `BatchHeader`'s order.
+        """Check a client's data batch by its header fields, in `BatchHeader`'s order.
 
-        `None` means append; a `DuplicateBatch` means answer with it and append nothing.
-        A producer unknown here may begin with any sequence: retention may have removed its past.
+        `None` means append; a `DuplicateBatch` means reply with it and append nothing. An unknown producer may begin
+        with any sequence: retention may have removed its earlier batches.
         """
         entry = self._entries.get(header[9])
         if entry is None:
@@ -165,7 +165,7 @@ class ProducerStates:
         return None
 
     def update(self, header: tuple[int, ...], base_offset: int, now_ms: int) -> None:
-        """Account for a data batch that was appended at `base_offset`."""
+        """Update the state for a data batch that was appended at `base_offset`."""
         producer_id, producer_epoch, sequence, delta = header[9], header[10], header[11], header[6]
         entry = self._entries.get(producer_id)
         if entry is None:
@@ -187,7 +187,7 @@ class ProducerStates:
     def complete(
         self, header: tuple[int, ...], base_offset: int, marker: Marker, now_ms: int
     ) -> CompletedTransaction | None:
-        """Account for an end-transaction marker; `None` when the producer had nothing open here."""
+        """Update the state for an end-transaction marker; `None` if the producer had no open transaction here."""
         producer_id, producer_epoch = header[9], header[10]
         entry = self._entries.get(producer_id)
         if entry is None:
@@ -207,26 +207,26 @@ class ProducerStates:
     # --- transactions -----------------------------------------------------------------------------------
 
     def first_unstable_offset(self, high_watermark: int) -> int | None:
-        """The lowest offset whose transaction is undecided, as far as `high_watermark` can tell."""
+        """The first offset of the earliest transaction that is open, or whose marker is not below `high_watermark`."""
         if not self._open and not self._completed:
             return None
         completed = self._completed
         while completed and completed[0].last_offset < high_watermark:
-            completed.popleft()  # decided for everybody, and so no more of interest
+            completed.popleft()  # its marker is below the high watermark, so it is no longer needed
         candidates = [transaction.first_offset for transaction in completed]
         candidates.extend(list(self._open)[:1])
         return min(candidates, default=None)
 
     def has_late_transaction(self, before_ms: int) -> bool:
-        """Whether a transaction is open that nobody has written to since."""
+        """Whether a transaction is open whose last append was before `before_ms`."""
         return any(entry.last_append_ms < before_ms for entry in list(self._open.values()))
 
     def stable_offset_after(self, completed: CompletedTransaction) -> int:
-        """The last stable offset once `completed` is decided: what its index entry carries."""
+        """The last stable offset after `completed` ends, as stored in its index entry."""
         return next(iter(self._open), completed.last_offset + 1)
 
     def expire(self, now_ms: int, max_age_ms: int) -> int:
-        """Forget producers that have been silent for `max_age_ms` and have no open transaction."""
+        """Remove producers that have been inactive for `max_age_ms` and have no open transaction; return how many."""
         gone = [
             entry.producer_id
             for entry in list(self._entries.values())
@@ -247,7 +247,7 @@ class ProducerStates:
 
     @classmethod
     def decode(cls, data: bytes) -> ProducerStates:
-        """Read a snapshot's bytes; raises `CorruptSnapshotError` when they do not check."""
+        """Read a snapshot's bytes; raises `CorruptSnapshotError` if they are invalid."""
         if len(data) < _PREFIX.size:
             raise CorruptSnapshotError(f"{len(data)} bytes are too few for a snapshot")
         version, crc, count = _PREFIX.unpack_from(data)
@@ -290,13 +290,13 @@ def _encoded_entry(entry: ProducerState) -> bytes:
 
 
 def read_marker(batch: bytes | bytearray | memoryview, header: BatchHeader) -> Marker | None:
-    """The transaction marker in a control batch; `None` for control batches of another kind.
+    """Return the transaction marker in a control batch; `None` for control batches of another kind.
 
-    Compaction may leave a marker's header without its record: that transaction is long over.
+    Compaction may leave a marker's header without its record: that transaction ended long ago.
     """
     if header.records_count == 0:
         return None
-    # Here and not above: record codecs bring the compression libraries, which most brokers start without.
+    # Imported here: record codecs import the compression libraries, which most brokers do not need at startup.
     from moldau.protocol.records import ControlType, control_type, decode_records
 
     record = next(decode_records(batch, header))

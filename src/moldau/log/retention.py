@@ -1,7 +1,7 @@
-"""Retention: which leading segments of a partition may go.
+"""Retention: which leading segments of a partition may be deleted.
 
-Decisions only: `log.partition_log` carries them out, `log.cleaning.compaction` is the other policy.
-Start at `deletable`.
+This module only decides: `log.partition_log` deletes, `log.cleaning.compaction` is the other policy. Start at
+`deletable`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Deletable", "SegmentFacts", "count_above_size", "count_below_start",
 
 
 class SegmentFacts(NamedTuple):
-    """What retention wants to know of a segment."""
+    """The facts about a segment that retention needs."""
 
     base_offset: int
     end_offset: int
@@ -25,7 +25,7 @@ class SegmentFacts(NamedTuple):
 
 
 class Deletable(NamedTuple):
-    """How many leading segments may go, and the rule that says so, in words for the log."""
+    """How many leading segments may be deleted, and the rule that applies, as text for the log."""
 
     segments: int
     reason: str
@@ -40,11 +40,11 @@ def deletable(
     high_watermark: int,
     now_ms: int,
 ) -> Deletable:
-    """Which leading segments may go, by the rule that lets go of most; all means that a new one must be rolled first.
+    """Return the leading segments that may be deleted, by the rule that deletes most; all means: roll a new one first.
 
-    `newest_timestamp_ms` tells the time of a segment's newest record, or of its file where no record has one;
-    it may have to read, and is asked for no more segments than needed.
-    Never one with offsets at or above the high watermark, and never an empty last one.
+    `newest_timestamp_ms` returns the time of a segment's newest record, or of its file if no record has one; it may
+    have to read the disk, and is called for no more segments than needed. Never includes a segment with offsets at or
+    above the high watermark, nor an empty last one.
     """
     replicated = len(list(takewhile(lambda segment: segment.end_offset <= high_watermark, segments)))
     if replicated == len(segments) and segments and segments[-1].size == 0:
@@ -63,12 +63,12 @@ def deletable(
 
 
 def count_below_start(segments: Sequence[SegmentFacts], log_start_offset: int) -> int:
-    """Leading segments that lie wholly below the log start; the last one always stays."""
+    """The number of leading segments entirely below the log start; the last one always stays."""
     return len(list(takewhile(lambda segment: segment.end_offset <= log_start_offset, segments[:-1])))
 
 
 def count_above_size(segments: Sequence[SegmentFacts], max_bytes: int) -> int:
-    """Leading segments without which the log would still hold at least `max_bytes`; -1 keeps all."""
+    """The number of leading segments without which the log would still hold at least `max_bytes`; -1 keeps all."""
     if max_bytes < 0:
         return 0
     excess = sum(segment.size for segment in segments) - max_bytes
@@ -77,9 +77,9 @@ def count_above_size(segments: Sequence[SegmentFacts], max_bytes: int) -> int:
 
 
 def count_expired(count: int, newest_timestamp_ms: Callable[[int], int], max_age_ms: int, *, now_ms: int) -> int:
-    """Leading segments whose newest record is older than `max_age_ms`; -1 keeps all.
+    """The number of leading segments whose newest record is older than `max_age_ms`; -1 keeps all.
 
-    Stops at the first one still young enough, so the log never gets a hole.
+    Stops at the first segment that is not expired, so the log never gets a gap.
     """
     if max_age_ms < 0:
         return 0

@@ -1,1 +1,1 @@
-"""Moving records: produce, fetch, and what they wait for. Start at `data_plane`."""
+"""The data path: produce, fetch, and the queues and threads they use. Start at `data_plane`."""

@@ -1,9 +1,9 @@
-"""Opening batches: what only their records can tell, and packing them anew in the topic's codec.
+"""Opening batches: checks that need the records themselves, and recompression with the topic's codec.
 
 For compacted topics, recompression, schema ids, lowered bounds on timestamps and `moldau.validate.records`; all other
-batches are appended unopened. `open_batch` looks inside one batch and is pure but slow, so `BodyOpening` does that to
-small batches on the spot and to others in a thread. Questions to a schema registry, which may be slow or gone, have a
-thread of their own, so that batches which raise none never wait for it. Start at `BodyOpening.open`.
+batches are appended unopened. `open_batch` opens one batch; it is pure but slow, so `BodyOpening` opens small batches
+inline and others in a thread. Schema registry requests, which may be slow or fail, have their own thread, so that
+batches that need none never wait for the registry. Start at `BodyOpening.open`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["BodyOpening", "OpenedBatch", "Refusals", "open_batch"]
 
 INLINE_BODY_BYTES = 8 * 1024
-"""Uncompressed bodies up to this size are open_batch on the spot: a thread would cost more."""
+"""Uncompressed bodies up to this size are opened inline: a thread would cost more."""
 
 BODY_THREADS = 2
 
@@ -33,7 +33,7 @@ Refusals: TypeAlias = "list[tuple[ProduceItem, MoldauError]]"
 
 
 class BodyOpening:
-    """One per broker; called on the loop."""
+    """Opens the batches of produce requests; one per broker, called on the loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, schema_ids: SchemaIds) -> None:
         self._loop = loop
@@ -45,9 +45,9 @@ class BodyOpening:
     def open(
         self, items: Sequence[ProduceItem], now_ms: int, later: Callable[[asyncio.Task[Refusals]], None]
     ) -> Refusals | None:
-        """Open what has to be, and tell which items are refused; `None` if that takes a while, and `later` is told.
+        """Open the batches that need it, and return the refused items; `None` if `later` will be called with them.
 
-        Items that wait have bytes of their own from then on, since a frame is only lent.
+        Waiting items get a copy of their bytes, since the frame is only valid during this call.
         """
         if any(_wants_thread(item) for item in items):
             self._begin(self._open_in_thread(_own_batches(items), now_ms), later)
@@ -92,7 +92,7 @@ def _wants_thread(item: ProduceItem) -> bool:
 
 
 def _own_batches(items: Sequence[ProduceItem]) -> Sequence[ProduceItem]:
-    """Give items that have to wait bytes of their own: a frame is only lent for one call."""
+    """Copy the bytes of items that have to wait: a frame is only valid during one call."""
     for item in items:
         if isinstance(item.batch, memoryview):
             item.batch = bytearray(item.batch)
@@ -100,7 +100,7 @@ def _own_batches(items: Sequence[ProduceItem]) -> Sequence[ProduceItem]:
 
 
 def _open_all(items: Sequence[ProduceItem], now_ms: int, schema_ids: SchemaIds) -> Refusals:
-    """Open each body that has to be, replace batches that were packed anew, and tell which were refused."""
+    """Open each body that needs it, replace recompressed batches, and return the refused items."""
     refused: Refusals = []
     for item in items:
         if not item.is_body_wanted or item.topic is None:
@@ -119,7 +119,7 @@ def _open_all(items: Sequence[ProduceItem], now_ms: int, schema_ids: SchemaIds) 
 
 
 def _judge(item: ProduceItem, claims: Sequence[SchemaClaims], schema_ids: SchemaIds) -> None:
-    """Give the verdict if it can be given by what is remembered; the item keeps its claims if not."""
+    """Check schema ids if cached answers are sufficient; otherwise the item keeps its claims."""
     known, questions = look_up(claims, schema_ids)
     if questions:
         item.claims = claims
@@ -143,9 +143,9 @@ def _settle_all(items: Sequence[ProduceItem], schema_ids: SchemaIds) -> Refusals
 
 class OpenedBatch(NamedTuple):
     batch: bytearray
-    """What to append: the same bytes, or new ones in the topic's codec."""
+    """The batch to append: the same bytes, or new ones in the topic's codec."""
     claims: Sequence[SchemaClaims] = ()
-    """The schema ids in it, where the topic has them checked; that is still to be done."""
+    """The schema ids in the batch that are still to be checked, if the topic requires that."""
 
 
 def open_batch(
@@ -156,7 +156,7 @@ def open_batch(
     schema_rules: SchemaRules | None = None,
 ) -> OpenedBatch:
     """Check the records of one batch; raises `RefusedBatchError`."""
-    # Imported here: codecs bring their libraries, which most brokers never need.
+    # Imported here: codecs import their libraries, which most brokers never need.
     from moldau.protocol.records import InvalidRecordError, validated_records
 
     header = BatchHeader._make(fields)

@@ -1,7 +1,7 @@
-"""What a topic asks of a batch before it may be appended.
+"""The checks that a batch must pass before it is appended to a topic.
 
-Judged by the 61 bytes of the header alone; `broker.data.batch_bodies` opens the batch where a topic asks for more.
-Pure. Start at `checked_header`.
+They use only the 61 bytes of the header; `broker.data.batch_bodies` opens the batch if a topic requires more. Pure.
+Start at `checked_header`.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ ZSTD: Final = 4
 FIRST_WITH_ZSTD: Final = 7
 MAGIC_OFFSET: Final = 16
 _ODD_ATTRIBUTES: Final = ~0x17
-"""Everything but codec and the transactional bit needs a closer look."""
+"""Attribute bits other than codec and the transactional bit need further checks."""
 
 WORDED_ERRORS: Final = 100
-"""Of more refused records only the places are told: the words would only repeat themselves."""
+"""With more refused records, only their positions are returned, without messages, which would repeat."""
 
 _unpack_header = HEADER.unpack_from
 
 
 class RefusedBatchError(MoldauError):
-    """A batch that is not appended, with the code and the words its producer gets."""
+    """A batch that is not appended, with the error code and message for its producer."""
 
     def __init__(
         self,
@@ -56,11 +56,11 @@ class RefusedBatchError(MoldauError):
         self.error_code = code
         self.record_errors = record_errors
         self.counter = counter
-        """Which of `BrokerStats` counts refusals of this kind."""
+        """The field of `BrokerStats` that counts refusals of this kind."""
 
 
 def record_errors(complaints: Mapping[int, str]) -> list[RecordError]:
-    """What the producer is told of each refused record, by its place; all of them, so that it can send the others."""
+    """Return an error for every refused record, by position, so that the producer can send the others."""
     return [
         RecordError(place, f"record {place}: {complaints[place]}" if told < WORDED_ERRORS else None)
         for told, place in enumerate(sorted(complaints))
@@ -69,7 +69,7 @@ def record_errors(complaints: Mapping[int, str]) -> list[RecordError]:
 
 @dataclass(frozen=True, slots=True)
 class BatchRules:
-    """A topic's configuration in the form the checks compare with."""
+    """A topic's configuration in the form that the checks use."""
 
     max_message_bytes: int
     segment_bytes: int
@@ -84,7 +84,7 @@ class BatchRules:
     may_flush: bool
     """Whether an acknowledgement may have to wait for the disk."""
     is_header_enough: bool
-    """Whether a batch goes into the log as it came once its header has passed."""
+    """Whether a batch is appended unchanged once its header has passed the checks."""
 
     @classmethod
     def of(cls, config: LogConfig) -> BatchRules:
@@ -115,10 +115,10 @@ def _level(config: LogConfig, codec: int | None) -> int | None:
 
 
 def checked_header(view: memoryview, start: int, end: int, version: int, rules: BatchRules) -> tuple[int, ...]:
-    """Check everything a header can tell about the records in `view[start:end]`; raises `RefusedBatchError`.
+    """Check everything that a header shows about the records in `view[start:end]`; raises `RefusedBatchError`.
 
-    Returns the header's fields in `BatchHeader`'s order. Timestamps that are too far ahead are for the caller,
-    who knows the time.
+    Returns the header's fields in `BatchHeader`'s order. The caller, which knows the time, checks for timestamps too
+    far in the future.
     """
     size = end - start
     if size < BATCH_OVERHEAD:
@@ -193,7 +193,7 @@ def _invalid(message: str) -> RefusedBatchError:
 
 
 def stamp_append_time(batch: memoryview, header: tuple[int, ...], now_ms: int) -> tuple[int, ...]:
-    """Give a batch the broker's time, in place: one bit, the newest timestamp, and the checksum over both."""
+    """Set a batch's timestamp to the broker's time, in place: one bit, the newest timestamp, and the checksum."""
     stamped = list(header)
     stamped[5] |= LOG_APPEND_TIME_BIT
     stamped[8] = now_ms

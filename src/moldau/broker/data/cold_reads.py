@@ -1,8 +1,8 @@
-"""Reads that would have to wait for the disk wait in a thread, not on the loop.
+"""Threads for reads that would have to wait for the disk, so that the loop does not wait.
 
-`sendfile` blocks when its pages are not in the page cache. So before a range is sent a few of its pages are probed
-without waiting; if one is missing, a thread reads the range in and the reply goes on afterwards. The same threads look
-up offsets whose index or batches have to come from the disk. Start at `is_resident`.
+`sendfile` blocks when its pages are not in the page cache. So before a range is sent, some of its pages are probed
+without blocking; if one is missing, a thread reads the range into the cache and the reply is sent afterwards. The same
+threads look up offsets whose index or batches have to be read from disk. Start at `is_resident`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from moldau.net.replies import FileRange
 __all__ = ["ColdReads", "is_page_resident", "is_resident", "read_now", "touch"]
 
 PROBE_STEP_BYTES: Final = 128 * 1024
-"""The kernel reads ahead in steps of about this size, so one page tells about its neighbours."""
+"""The kernel reads ahead in steps of about this size, so one page stands for its neighbours."""
 
 TOUCH_STEP_BYTES: Final = 64 * 1024
 THREADS: Final = 4
@@ -44,7 +44,7 @@ def is_page_resident(fd: int, position: int) -> bool:
 
 
 def is_resident(file_range: FileRange) -> bool:
-    """Whether a range can probably be sent without waiting for the disk. Only asked on the loop."""
+    """Whether a range can probably be sent without waiting for the disk. Called on the loop only."""
     if not _NO_WAIT or not file_range.length:
         return True
     fd, position = file_range.file.fileno(), file_range.position
@@ -62,7 +62,7 @@ def is_resident(file_range: FileRange) -> bool:
 
 
 def read_now(file_range: FileRange) -> bytes | None:
-    """The bytes of a small range, or `None` if that would have to wait for the disk."""
+    """Return the bytes of a small range, or `None` if that would have to wait for the disk."""
     fd, position, length = file_range.file.fileno(), file_range.position, file_range.length
     buffer = bytearray(length)
     try:
@@ -77,7 +77,7 @@ def read_now(file_range: FileRange) -> bytes | None:
 
 
 def touch(file_range: FileRange) -> None:
-    """Wait until a range is in the page cache. For threads."""
+    """Wait until a range is in the page cache. Call it in a thread."""
     if not file_range.length:
         return
     fd, position, length = file_range.file.fileno(), file_range.position, file_range.length
@@ -94,7 +94,7 @@ class ColdReads:
         self._loop = loop
         self._threads: ThreadPoolExecutor | None = None
         self.count = 0
-        """Reads that had to wait."""
+        """Reads that had to wait for the disk."""
 
     def run(self, read: Callable[[], T]) -> asyncio.Future[T]:
         """Call `read` in a thread."""

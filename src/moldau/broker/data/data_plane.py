@@ -1,6 +1,6 @@
-"""The parts that move records, put together: waiting, syncing, cold reads, and the router that leads to them.
+"""The components of the data path, created together: parked fetches, syncs, cold reads, and the router.
 
-One object to make and to close; it decides nothing. Start at `DataPlane`.
+It only creates and closes them; it has no logic of its own. Start at `DataPlane`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["DataPlane"]
 
 
 class DataPlane:
-    """Made on the loop that will serve. `router.handle` is what a `net.server.Server` wants."""
+    """The data path of a broker, created on its loop. `router.handle` is passed to a `net.server.Server`."""
 
     def __init__(
         self, broker: Broker, loop: asyncio.AbstractEventLoop, on_fatal: Callable[[BaseException], None]
@@ -49,7 +49,7 @@ class DataPlane:
         events.call_at = loop.call_at
 
     async def close(self) -> None:
-        """Finish what threads have begun, then end them."""
+        """Finish the work queued in threads, then end the threads."""
         self.parked.close()
         await self.slow_appends.finish()
         await asyncio.get_running_loop().run_in_executor(None, self._end_threads)

@@ -1,6 +1,6 @@
 """Reading for a fetch: which batches of which partitions, within the limits of reader and broker.
 
-No sockets and no waiting: reads give file ranges and facts, from any thread. When to answer and how is
+No sockets and no waiting: reads return file ranges and metadata, from any thread. When and how to answer is decided by
 `broker.handlers.api_01_fetch`. Start at `Reader.read`.
 """
 
@@ -31,7 +31,7 @@ Fetched: TypeAlias = "FetchedPartition[LogSlice]"
 
 
 class ReadResult:
-    """What one pass over the partitions of a fetch found."""
+    """The result of one pass over the partitions of a fetch."""
 
     __slots__ = ("fetched", "has_to_answer", "size")
 
@@ -40,11 +40,11 @@ class ReadResult:
         """In the order of the request."""
         self.size = 0
         self.has_to_answer = False
-        """Whether something was found that the reader should know at once, such as an error."""
+        """Whether the result contains something to report at once, such as an error."""
 
 
 class Reader:
-    """Reads for one request, as often as it takes."""
+    """Reads the partitions of one request, possibly several times."""
 
     __slots__ = ("_max_bytes", "_request", "_targets", "_version", "wanted")
 
@@ -64,23 +64,23 @@ class Reader:
 
     @property
     def partitions(self) -> list[Partition]:
-        """Those that exist here, to wait for."""
+        """The requested partitions that exist here."""
         found = (None if topic is None else topic.partitions.get(wanted.partition) for topic, wanted in self._targets)
         return [partition for partition in found if partition is not None]
 
     def is_lookup_cheap(self) -> bool:
-        """Whether all offsets can be found without the disk; a guess, but never one that costs much."""
+        """Whether all offsets can probably be found without disk access; an estimate that is itself cheap."""
         try:
             for topic, wanted in self._targets:
                 partition = None if topic is None else topic.partitions.get(wanted.partition)
                 if partition is not None and not _is_at_hand(partition.log, wanted.fetch_offset):
                     return False
         except OSError:
-            return False  # whoever reads finds out
+            return False  # the read itself reports the error
         return True
 
     def read(self, previous: ReadResult | None = None, changed: Collection[Partition] = ()) -> ReadResult:
-        """Read every partition; with a `previous` result only those that `changed`, and keep the rest of it."""
+        """Read every partition; with a `previous` result only those in `changed`, and copy the rest from it."""
         result = ReadResult()
         left = self._max_bytes
         for place, (topic, wanted) in enumerate(self._targets):
@@ -93,7 +93,7 @@ class Reader:
                 try:
                     fetched = self._read_partition(partition, wanted, left, is_first=not result.size)
                 except OSError as error:
-                    # What describes the log could not be read: no file may be opened, say.
+                    # The log's files could not be read, for example because no file can be opened.
                     log.error("%s cannot be read: %s", partition.topic_partition, error)
                     fetched = FetchedPartition(wanted.partition, ErrorCode.KAFKA_STORAGE_ERROR)
             length = fetched.records_length
@@ -141,7 +141,7 @@ class Reader:
         return fetched
 
     def _refusal(self, partition: Partition, wanted: FetchPartition) -> Fetched | None:
-        """Why this partition cannot be read by this request, if it cannot."""
+        """Return an error if this request cannot read this partition, else `None`."""
         code = leader_error(partition, wanted.current_leader_epoch)
         if code is None and self._version < FIRST_WITH_ZSTD and partition.topic.config.compression_type == "zstd":
             code = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
@@ -153,7 +153,7 @@ class Reader:
 
 
 def _diverging_epoch(log: PartitionLog, wanted: FetchPartition) -> tuple[int, int] | None:
-    """Where the reader's history parts from ours, if its last epoch ended earlier than it believes."""
+    """Where the reader's log diverges from this one, if its last epoch ended earlier than it assumes."""
     epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return epoch, end_offset
@@ -161,9 +161,9 @@ def _diverging_epoch(log: PartitionLog, wanted: FetchPartition) -> tuple[int, in
 
 
 def aborted_within(log: PartitionLog, records: LogSlice, upper_bound: int) -> list[tuple[int, int]]:
-    """Aborted transactions among the records of a slice, which never reaches into the next segment.
+    """Return the aborted transactions within a slice, which never extends into the next segment.
 
-    That need not be the segment which the offset falls into: compaction may have left nothing of it there.
+    The slice may lie in a later segment than its first offset belongs to, if compaction left no records there.
     """
     segments = log.segments
     following = bisect_right(segments, records.first_offset, key=lambda segment: segment.base_offset)
@@ -176,7 +176,7 @@ def aborted_within(log: PartitionLog, records: LogSlice, upper_bound: int) -> li
 
 
 def _is_at_hand(log: PartitionLog, offset: int) -> bool:
-    """Whether finding `offset` needs no disk: nothing is there, it is among the newest batches, or it is cached."""
+    """Whether finding `offset` needs no disk access: no records there, among the newest batches, or cached."""
     if offset >= log.high_watermark or offset < log.log_start_offset:
         return True
     tail = log.segments[-1].tail

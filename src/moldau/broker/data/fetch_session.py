@@ -1,13 +1,13 @@
-"""Fetch sessions: a reader names its partitions once and from then on only what changed (KIP-227).
+"""Fetch sessions: a reader sends its list of partitions once and from then on only changes (KIP-227).
 
-Pure: sessions decide what a request means and which partitions its answer has to name; reading is `broker.data.fetch`.
+Pure: sessions determine which partitions a request reads and which ones its reply contains; `broker.data.fetch` reads.
 Start at `FetchSessions.begin`.
 
     session id, epoch   meaning
     0, -1               one full fetch, no session
-    0, 0                a full fetch that would like a session
+    0, 0                a full fetch that asks for a session
     id, -1              close the session, one full fetch
-    id, 0               close the session, a full fetch that would like a new one
+    id, 0               close the session, a full fetch that asks for a new one
     id, n               the next fetch of the session: partitions added, changed, forgotten
 """
 
@@ -29,11 +29,11 @@ FINAL_EPOCH = -1
 EVICTABLE_AFTER_MS = 120_000
 
 Wanted = tuple[bytes, FetchPartition]
-"""A partition to read: its topic's bytes and what is wanted of it."""
+"""A partition to read: its topic's bytes and the requested offsets and limits."""
 
 
 class Answered(Protocol):
-    """What a session has to know of an answered partition."""
+    """The fields of an answered partition that a session uses."""
 
     @property
     def partition(self) -> int: ...
@@ -57,13 +57,13 @@ A = TypeVar("A", bound=Answered)
 
 
 class SessionError(NamedTuple):
-    """The request cannot be answered within its session; the reader starts over with a full fetch."""
+    """The request does not fit its session; the reader starts over with a full fetch."""
 
     code: ErrorCode
 
 
 class _Known(NamedTuple):
-    """What the reader was told of a partition last."""
+    """The values last sent to the reader for a partition."""
 
     wanted: FetchPartition
     high_watermark: int = -1
@@ -81,7 +81,7 @@ class FetchSession:
         self.created_ms = self.last_used_ms = now_ms
         self.next_epoch = 1
         self.known: dict[tuple[bytes, int], _Known] = {}
-        """In the order in which partitions are served; whoever got records goes to the end."""
+        """In the order in which partitions are served; a partition that returned records moves to the end."""
 
     def wanted(self) -> list[Wanted]:
         return [(topic, known.wanted) for (topic, _), known in self.known.items()]
@@ -96,7 +96,7 @@ class FetchSession:
                 self.known[topic, wanted.partition] = _Known(wanted) if known is None else known._replace(wanted=wanted)
 
     def remember(self, topic: bytes, answered: Answered) -> bool:
-        """Note what is being told of a partition; returns whether it has to be told at all."""
+        """Store the values to be sent for a partition; return whether the reply must include it."""
         key = (topic, answered.partition)
         known = self.known.get(key)
         if known is None:
@@ -104,7 +104,7 @@ class FetchSession:
         has_records = answered.records_length > 0
         has_error = answered.error_code != ErrorCode.NONE
         news = known._replace(
-            # An error forgets what was known, so that the recovery is told in any case.
+            # After an error the stored value is reset, so that the next reply without an error is always sent.
             high_watermark=-1 if has_error else answered.high_watermark,
             last_stable_offset=answered.last_stable_offset,
             log_start_offset=answered.log_start_offset,
@@ -122,7 +122,7 @@ class FetchSession:
 
 
 class FetchContext:
-    """One request within its session, or without one."""
+    """One request, with or without a session."""
 
     __slots__ = ("_on_answer", "session", "session_id", "wanted")
 
@@ -138,7 +138,7 @@ class FetchContext:
         self._on_answer = on_answer
 
     def answer(self, answered: Sequence[tuple[bytes, A]]) -> Sequence[tuple[bytes, A]]:
-        """Which of these to send. Called once, with every partition of `wanted`, when they are about to leave."""
+        """Return the partitions to send. Call it once, with every partition of `wanted`, just before sending."""
         if self.session is not None:
             session = self.session
             return [(topic, partition) for topic, partition in answered if session.remember(topic, partition)]
@@ -152,7 +152,7 @@ class FetchContext:
 
 
 class FetchSessions:
-    """The sessions of one broker, as many as there are slots."""
+    """The sessions of one broker, up to the number of slots."""
 
     def __init__(self, slots: int = 1000, random_id: Callable[[], int] | None = None) -> None:
         self._slots = slots
@@ -172,7 +172,7 @@ class FetchSessions:
         return sum(len(session.known) for session in self._sessions.values())
 
     def begin(self, request: FetchRequest, version: int, now_ms: int) -> FetchContext | SessionError:
-        """Find out which partitions a request is about."""
+        """Determine which partitions a request reads."""
         if request.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH):
             return self._continue(request, version, now_ms)
         if request.session_id != NO_SESSION:
@@ -200,7 +200,7 @@ class FetchSessions:
         return FetchContext(session.wanted(), session)
 
     def _create(self, request: FetchRequest, version: int, now_ms: int) -> FetchSession | None:
-        """Open a session if there is room for it, or if another has to make room."""
+        """Open a session if a slot is free or another session can be evicted."""
         size = sum(len(partitions) for _, partitions in request.topics)
         is_privileged = request.replica_id >= 0
         if len(self._sessions) >= self._slots and not self._make_room(is_privileged, size, now_ms):
@@ -219,7 +219,7 @@ class FetchSessions:
         return session
 
     def _make_room(self, is_privileged: bool, size: int, now_ms: int) -> bool:
-        """Evict a session unused for long, or one that matters less: a reader's for a follower, a smaller old one."""
+        """Evict a session unused for long or of lower priority: a consumer's for a follower's, or a smaller old one."""
         if not self._sessions:
             return False
         oldest = next(iter(self._sessions.values()))

@@ -1,9 +1,9 @@
 """Group commit: many produce requests that must be on disk before they are acknowledged share one sync.
 
 While one round of syncs runs in its thread, appends continue and requests that need a sync wait for the next round,
-which covers everything appended before it began. The logs of a round are synced side by side, because file systems
-commit such syncs together. A sync that fails is fatal and acknowledges nothing; one that could not be tried, because no
-file could be opened, is tried again while those who wait for it wait. Start at `GroupCommit.flush_then`.
+which covers everything appended before it began. The logs of a round are synced in parallel, because file systems
+commit such syncs together. A failed sync is fatal and acknowledges nothing; one that could not start because no file
+could be opened is retried, and its requests keep waiting. Start at `GroupCommit.flush_then`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Round = tuple[set["PartitionLog"], list[Callable[[], None]]]
 
 
 class GroupCommit:
-    """One per broker; called on the loop, syncs on its thread."""
+    """Shares syncs between requests; one per broker, called on the loop, syncs on its thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_fatal: Callable[[BaseException], None]) -> None:
         self._loop = loop
@@ -47,11 +47,11 @@ class GroupCommit:
         self._helpers: ThreadPoolExecutor | None = None
         self.activity = Activity("a sync for acknowledgements", patience_s=1.0)
         self.rounds = 0
-        """Syncs so far, each for any number of produces."""
+        """The number of rounds so far, each for any number of produces."""
 
     @property
     def waiting(self) -> int:
-        """Gauge: produces that no running sync covers yet."""
+        """Gauge: produces not yet covered by a running sync."""
         return len(self._waiting)
 
     def flush_then(self, logs: Iterable[PartitionLog], callback: Callable[[], None]) -> None:
@@ -83,7 +83,7 @@ class GroupCommit:
                 self._loop.call_soon_threadsafe(self._finish_round, callbacks)
 
     def _flush_or_give_up(self, logs: set[PartitionLog]) -> bool:
-        """Flush as soon as files can be opened for it; false if the broker stops before that."""
+        """Flush, and retry while no file can be opened for it; return false if the broker stops before it succeeds."""
         is_told = False
         while True:
             try:

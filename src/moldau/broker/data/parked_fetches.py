@@ -1,8 +1,8 @@
-"""Fetches that wait for data or for time.
+"""Fetches that wait for data or for a timeout.
 
-A fetch waits at every partition it asked for. An append marks its partition; once per turn of the loop everybody
-waiting at a marked partition looks again, however many appends there were. Deadlines lie in one heap, and a fetch
-answered before its own stays there until it comes up. Start at `ParkedFetches.park`.
+A fetch waits at every partition it requested. An append marks its partition; once per loop iteration all fetches
+waiting at a marked partition retry, however many appends there were. Deadlines are kept in one heap, and the deadline
+of an answered fetch stays there until it is reached. Start at `ParkedFetches.park`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = ["ParkedFetch", "ParkedFetches"]
 Retry = Callable[["Collection[Partition] | None"], bool]
 
 STALE_DEADLINES_KEPT = 4096
-"""Deadlines of answered fetches in the heap beyond which it is swept, for clients that ask to wait for days."""
+"""Deadlines of answered fetches in the heap beyond which it is purged, for clients with timeouts of days."""
 
 
 class ParkedFetch:
-    """One fetch in waiting.
+    """One waiting fetch.
 
-    `retry(changed)` answers it and returns true, or returns false to wait on; `None` says that its time is up.
+    `retry(changed)` answers it and returns true, or returns false to keep waiting; `None` means that its time is up.
     """
 
     __slots__ = ("partitions", "retry")
@@ -62,7 +62,7 @@ class ParkedFetches:
             self._set_timer(deadline)
 
     def mark(self, partition: Partition) -> None:
-        """Wake the fetches that wait for this partition, at the end of this turn of the loop."""
+        """Wake the fetches that wait for this partition, at the end of this loop iteration."""
         if not self._marked:
             self._loop.call_soon(self._wake)
         self._marked.add(partition)
@@ -90,7 +90,7 @@ class ParkedFetches:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at = deadline
-        # A millisecond late rather than early: uvloop rounds to whole ones.
+        # A millisecond late rather than early: uvloop rounds to whole milliseconds.
         self._timer = self._loop.call_at(deadline + 0.001, self._expire)
 
     def _expire(self) -> None:

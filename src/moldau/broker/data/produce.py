@@ -1,8 +1,8 @@
 """Produce, the general path: any number of partitions, any kind of topic, and every reason to reject a batch.
 
-A request becomes items, one for each partition. Items are checked, their bodies opened where the topic wants that
-(`broker.data.batch_bodies`), appended in order, and answered when they are as safe as `acks` asks for. The short
-way that most requests take is `broker.handlers.api_00_produce`. Start at `CarefulProduce.handle`.
+A request becomes items, one for each partition. Items are checked, opened if the topic requires it
+(`broker.data.batch_bodies`), appended in order, and answered once they are as durable as `acks` requires. The fast path
+that most requests take is `broker.handlers.api_00_produce`. Start at `CarefulProduce.handle`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _client_id_length = struct.Struct(">h").unpack_from
 
 
 class ProduceItem:
-    """One partition's share of a produce request, on its way from bytes to an outcome."""
+    """One partition's part of a produce request, from its bytes to its outcome."""
 
     __slots__ = (
         "batch",
@@ -71,7 +71,7 @@ class ProduceItem:
         self.header: tuple[int, ...] = ()
         self.is_body_wanted = False
         self.claims: Sequence[SchemaClaims] = ()
-        """Schema ids that the registry has to be asked about."""
+        """Schema ids that have to be looked up in the registry."""
         self.is_appended = False
         self.end_offset = 0
         """One past the batch's last offset, whether it was appended now or is a duplicate."""
@@ -108,7 +108,7 @@ class _Call:
 
 
 class LateProduce:
-    """A request of one batch that turned out not to be plain when its turn came in the thread for slow appends."""
+    """A request with one batch that turned out not to be plain when the thread for slow appends processed it."""
 
     def __init__(
         self,
@@ -128,12 +128,12 @@ class LateProduce:
         self.call.items.append(self._item)
 
     def append(self) -> None:
-        """In the thread."""
+        """Append the batch; runs in the thread for slow appends."""
         _append_or_note_error(self._item, self.call)
 
 
 class CarefulProduce:
-    """One per broker."""
+    """The general produce path; one per broker."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class CarefulProduce:
 
         refused = self._bodies.open(opening, call.now_ms, later)
         if refused is None:
-            # What follows on this connection waits, so that its order is kept.
+            # Later requests on this connection wait, so that the order is kept.
             slot = ReplySlot(connection, holds_back=True)
             return slot
         self._refuse_all(refused)
@@ -209,9 +209,9 @@ class CarefulProduce:
     # Appending and answering
 
     def _append_and_answer(self, connection: Connection, call: _Call, slot: ReplySlot | None = None) -> Handled:
-        """Append what was not refused; the answer is there at once unless a disk has to be waited for.
+        """Append what was not refused; answers at once unless it has to wait for a disk.
 
-        Whether a batch belongs to a transaction is asked last of all, so that it still does when it is appended.
+        Whether a batch belongs to a transaction is checked last, so that it is still true when the batch is appended.
         """
         transactional = {item.partition: item for item in call.items if _is_transactional(item)}
         if not transactional or call.transactional_id is None:
@@ -232,7 +232,7 @@ class CarefulProduce:
         if is_checked:
             return self._append_all(connection, call, slot)
         for item in call.pending():
-            item.batch = bytearray(item.batch)  # the frame is only lent to us
+            item.batch = bytearray(item.batch)  # the frame is only valid during this call
         waiting = slot or ReplySlot(connection, holds_back=True)
         return waiting
 
@@ -249,11 +249,11 @@ class CarefulProduce:
     def _append_in_thread(
         self, connection: Connection, call: _Call, items: list[ProduceItem], slot: ReplySlot | None
     ) -> ReplySlot:
-        """Let the thread append while the kernel makes writers wait; later requests line up behind this one."""
+        """Append in the thread while the kernel blocks writers; later requests queue after this one."""
         waiting = slot or ReplySlot(connection, holds_back=self._slow_appends.is_full)
         for item in items:
             if isinstance(item.batch, memoryview):
-                # The frame is only lent to us.
+                # The frame is only valid during this call.
                 item.batch = bytearray(item.batch)
 
         def append() -> None:
@@ -267,7 +267,7 @@ class CarefulProduce:
         return waiting
 
     def _answer(self, connection: Connection, call: _Call, items: list[ProduceItem], slot: ReplySlot | None) -> Handled:
-        """Let readers see what was appended, and answer once it is as safe as `acks` wants it."""
+        """Publish what was appended to readers, and answer once it is as durable as `acks` requires."""
         for item in items:
             if item.error is not None:
                 self._refuse(item, item.error, 0)
@@ -299,7 +299,7 @@ class CarefulProduce:
         return waiting
 
     def answer_late(self, slot: ReplySlot, late: LateProduce | None) -> None:
-        """Answer what the thread for slow appends has found out."""
+        """Answer a request that the thread for slow appends has processed."""
         if late is None:
             slot.abandon()
             return
@@ -342,7 +342,7 @@ class CarefulProduce:
 
 
 def _check(call: _Call, item: ProduceItem, view: memoryview, first: int, last: int) -> None:
-    """Everything that can be told before appending, without opening the batch."""
+    """Run every check that is possible before appending, without opening the batch."""
     if not -1 <= call.acks <= 1:
         raise RefusedBatchError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks {call.acks} is none of -1, 0 and 1")
     if item.topic is None:
@@ -358,7 +358,7 @@ def _check(call: _Call, item: ProduceItem, view: memoryview, first: int, last: i
     if topic.is_internal and not call.is_admin:
         raise RefusedBatchError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is written by brokers only")
     if partition.offline_error is not None:
-        # Before anything is asked of the producer's state, which an unopened log does not know.
+        # Checked before the producer state is used, which an unopened log does not have.
         raise RefusedBatchError(ErrorCode.KAFKA_STORAGE_ERROR, str(partition.offline_error))
     if not partition.is_leader:
         raise RefusedBatchError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition.topic_partition} is led elsewhere")
@@ -371,7 +371,7 @@ def _check(call: _Call, item: ProduceItem, view: memoryview, first: int, last: i
     rules = topic.rules
     item.header = checked_header(view, first, last, call.version, rules)
     item.batch = view[first:last]
-    # A timestamp too far ahead is refused record by record, so the records have to be seen.
+    # A timestamp too far in the future is refused record by record, so the body has to be opened.
     item.is_body_wanted = rules.opens_bodies or item.header[8] > call.now_ms + rules.timestamp_after_max_ms
 
 
@@ -380,7 +380,7 @@ def _is_transactional(item: ProduceItem) -> bool:
 
 
 def _refuse_strange_transactions(call: _Call) -> None:
-    """Batches that claim to be part of a transaction in a request that names none, or of two producers' at once."""
+    """Refuse transactional batches in a request without a transactional id, or from more than one producer."""
     transactional = [item for item in call.items if _is_transactional(item)]
     if transactional and call.transactional_id is None:
         code, why = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactional batches without a transactional id"
@@ -393,7 +393,7 @@ def _refuse_strange_transactions(call: _Call) -> None:
 
 
 def _complete(slot: ReplySlot, answer: Callable[[], Handled]) -> None:
-    """Fill the slot with the answer, unless that has to wait for something else in the same slot."""
+    """Complete the slot with the answer, unless that is itself waiting in the same slot."""
     try:
         answered = answer()
     except CloseConnectionError as error:
@@ -407,9 +407,9 @@ def _complete(slot: ReplySlot, answer: Callable[[], Handled]) -> None:
 
 
 def _append_or_note_error(item: ProduceItem, call: _Call) -> None:
-    """Put one batch into its log, or find out why not. The loop does this, or the thread for slow appends.
+    """Append one batch to its log, or store the error. Runs on the loop or in the thread for slow appends.
 
-    Whatever happens to one batch, the others of the request are appended, published and answered.
+    If one batch fails, the others of the request are still appended, published and answered.
     """
     item.error = failure_of(_append, item, call)
 
@@ -418,11 +418,11 @@ def _append(item: ProduceItem, call: _Call) -> None:
     partition, header, now_ms = item.partition, item.header, call.now_ms
     assert partition is not None
     if not partition.is_leader:
-        # Before anything is asked of the producer's state, which only the leader knows.
+        # Checked before the producer state is used, which only the leader has.
         raise NotLeaderError(f"{partition.topic_partition} moved away")
     partition_log, uses_append_time = partition.log, partition.topic.rules.uses_append_time
     if header[5] & TRANSACTIONAL_BIT:
-        # Imported here: a broker without transactions starts without their code.
+        # Imported here: a broker without transactions starts without this code.
         from moldau.broker.coordination.transaction_checks import check_first_sequence
 
         check_first_sequence(partition_log, header, call.version)
@@ -444,7 +444,7 @@ def _append(item: ProduceItem, call: _Call) -> None:
 
 
 def _close_on_failure(call: _Call) -> None:
-    """With acks=0 there is no reply; a failure closes the connection, which makes the client look for the cause."""
+    """Close the connection after a failure with acks=0, which has no reply, so that the client notices."""
     failed = [item.outcome for item in call.items if item.outcome is not None and item.outcome.error_code]
     if failed:
         raise CloseConnectionError(f"a produce with acks=0 failed: {failed[0].error_message}")

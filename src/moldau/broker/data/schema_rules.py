@@ -1,7 +1,7 @@
-"""Which schema ids the records of a batch carry, and whether each is registered where its topic wants it.
+"""The schema ids in the records of a batch, and whether each is registered under the subject its topic requires.
 
-For topics with `confluent.key.schema.validation` or `confluent.value.schema.validation`. Only ids are looked at, never
-the data behind them. Pure: what is registered is told by a `SchemaIds`, which `server.schema_ids` provides. Start at
+For topics with `confluent.key.schema.validation` or `confluent.value.schema.validation`. Only ids are checked, never
+the data after them. Pure: a `SchemaIds`, which `server.schema_ids` provides, looks up what is registered. Start at
 `claims_of` and `verdict`.
 
     0 | schema id, 4 bytes | data        the usual prefix of a key or value
@@ -43,17 +43,17 @@ _HEADERS: Final = {"key": "__key_schema_id", "value": "__value_schema_id"}
 
 
 class RegistryUnreachableError(MoldauError):
-    """It cannot be determined now whether an id is registered. Producers retry, as they do when a leader moves."""
+    """The registry cannot be asked whether an id is registered. Producers retry, as they do when a leader moves."""
 
     code, retriable = ErrorCode.NOT_LEADER_OR_FOLLOWER, True
 
 
 class RegisteredSchema(NamedTuple):
-    """What a registry knows about an id; empty for an unknown one."""
+    """The registry's entry for a schema id; empty for an unknown one."""
 
     subjects: frozenset[str] = frozenset()
     record_names: frozenset[str] = frozenset()
-    """What records of it may be called: an Avro record's full name, a JSON Schema's title, Protobuf's messages."""
+    """Possible names of its records: an Avro record's full name, a JSON Schema's title, Protobuf's messages."""
 
 
 UNKNOWN: Final = RegisteredSchema()
@@ -61,15 +61,15 @@ Known: TypeAlias = Mapping[SchemaId, RegisteredSchema]
 
 
 class SubjectRule(NamedTuple):
-    """Where the schemas of a topic's keys, or of its values, have to be registered."""
+    """The subject under which the schemas of a topic's keys, or of its values, have to be registered."""
 
     topic: str
     side: str
     strategy: str
-    """The short name of a class of Confluent's."""
+    """The short name of a Confluent strategy class."""
 
     def subjects(self, schema: RegisteredSchema) -> frozenset[str]:
-        """The subjects of which one must have the schema."""
+        """The subjects of which at least one must have the schema."""
         if self.strategy == "RecordNameStrategy":
             return schema.record_names
         if self.strategy == "TopicRecordNameStrategy":
@@ -91,14 +91,14 @@ class SubjectRule(NamedTuple):
 
 
 Question: TypeAlias = tuple[SchemaId, SubjectRule]
-"""Whether an id is registered as a rule wants it."""
+"""Whether an id is registered as a rule requires."""
 
 
 class SchemaIds(Protocol):
-    """What is registered, as far as it is remembered, and the way to ask."""
+    """Cached registry answers, and requests to the registry."""
 
     def current(self, question: Question) -> RegisteredSchema | None:
-        """What may be relied on without asking: what fits for longer, what did not for a moment only."""
+        """The cached answer if still valid: for longer if it satisfies the rule, for a moment only if not."""
         ...
 
     def last_known(self, schema_id: SchemaId) -> RegisteredSchema | None:
@@ -111,14 +111,14 @@ class SchemaIds(Protocol):
 
 
 class SchemaRules(NamedTuple):
-    """What a topic asks of the ids in its records."""
+    """A topic's requirements on the schema ids in its records."""
 
     key: SubjectRule | None
     value: SubjectRule | None
 
     @classmethod
     def of(cls, topic: str, config: LogConfig) -> SchemaRules | None:
-        """`None` for a topic that asks for nothing, as nearly all do."""
+        """Return the rules of a topic; `None` if it has none, as nearly all topics."""
         key = value = None
         if config.confluent_key_schema_validation:
             key = SubjectRule(topic, "key", _short(config.confluent_key_subject_name_strategy))
@@ -132,11 +132,11 @@ def _short(strategy: str) -> str:
 
 
 class SchemaClaims(NamedTuple):
-    """The ids that one side of a batch's records carries, each with the places of its records."""
+    """The schema ids in the keys or in the values of a batch, each with the positions of its records."""
 
     rule: SubjectRule
     places: Mapping[SchemaId | None, Sequence[int]]
-    """`None` for keys or values that carry no id. Null ones are in no list: they need none."""
+    """`None` for keys or values without an id. Null keys and values are not listed: they need no id."""
 
 
 def claims_of(records: Sequence[Record], rules: SchemaRules) -> list[SchemaClaims]:
@@ -172,7 +172,7 @@ def _schema_id(carried: bytes) -> SchemaId | None:
 def look_up(
     claims: Iterable[SchemaClaims], schema_ids: SchemaIds
 ) -> tuple[dict[SchemaId, RegisteredSchema], list[Question]]:
-    """What is known of the ids without asking, and what has to be asked."""
+    """Return the cached answers for the ids, and the questions for the registry."""
     known: dict[SchemaId, RegisteredSchema] = {}
     questions: list[Question] = []
     for claim in claims:
@@ -187,10 +187,10 @@ def look_up(
 
 
 def settle(claims: Sequence[SchemaClaims], count: int, schema_ids: SchemaIds) -> None:
-    """Ask what has to be asked, which may take long, and give the verdict.
+    """Ask the registry where needed, which may take long, and raise if the batch is refused.
 
     While the registry is unreachable, its earlier answers are sufficient to accept a batch, and records without an id
-    are still rejected. Only if neither decides, the producer has to retry.
+    are still rejected. If neither decides, the producer has to retry.
     """
     known, questions = look_up(claims, schema_ids)
     try:
@@ -217,7 +217,7 @@ def _without_id(claim: SchemaClaims) -> SchemaClaims:
 
 
 def verdict(claims: Iterable[SchemaClaims], count: int, known: Known) -> None:
-    """Raise `RefusedBatchError` if any of `count` records carries an id that is not registered as it should be."""
+    """Raise `RefusedBatchError` if any of `count` records has no id or one not registered as its rule requires."""
     complaints: dict[int, str] = {}
     for claim in claims:
         for schema_id, places in claim.places.items():

@@ -1,13 +1,13 @@
 """A thread that changes logs while the kernel blocks writers.
 
 A `write` usually just copies into the page cache. Once too many pages are dirty, or the disk does not answer, the
-kernel stops whoever writes, and the loop would stop with it. So after one such write all changes to logs go through a
-thread, in order, until none has been slow for a while. At any time either the loop changes logs or the thread does,
-never both, so neither needs a lock and the loop never waits for one. Everybody who changes a log comes here:
+kernel blocks the writer, which would block the loop. So after one such write all changes to logs go through a thread,
+in order, until none has been slow for a while. At any time either the loop changes logs or the thread does, never both,
+so neither needs a lock and the loop never waits for one. All code that changes a log calls this module:
 
-- `run` for an append: on the spot while the disk keeps up, in the thread otherwise;
-- `submit` for work that belongs into the thread even then, because it opens or renames files;
-- `between` for a change in memory that no append may overlap: on the loop, with the thread at rest.
+- `run` for an append: directly while the disk keeps up, in the thread otherwise;
+- `submit` for work that always needs the thread, because it opens or renames files;
+- `between` for a change in memory that must not overlap an append: on the loop, while the thread is idle.
 
 Why the loop writes at all while the disk keeps up is `docs/adr/0017-the-loop-writes-until-a-write-is-slow.md`.
 """
@@ -34,28 +34,30 @@ __all__ = ["LARGE_BYTES", "SlowAppends", "failure_of", "sleeps"]
 log = logging.getLogger(__name__)
 
 SLOW_S: Final = 0.020
-"""A write that takes longer was blocked by the kernel."""
+"""A write that takes longer counts as blocked by the kernel."""
 
 CALM_S: Final = 1.0
 CALM_FACTOR: Final = 10
 LONGEST_CALM_S: Final = 300.0
-"""Without a slow write for ten times as long as the slowest took, within these bounds, the loop appends again: what has
-stalled once may stall again, and the loop should not be the one to find out."""
+"""The loop appends again after ten times the duration of the slowest write, within these bounds, without a slow write.
+
+A disk that stalled once may stall again, and that should not block the loop.
+"""
 
 LARGE_BYTES: Final = 32 * 1024
-"""Appends worth timing: the kernel stops writers by the pages they make dirty."""
+"""The size from which an append is worth timing: the kernel blocks writers by the pages they make dirty."""
 
 QUEUED_BYTES: Final = 32 * 1024 * 1024
-"""With more than this waiting to be written, connections wait instead of sending more."""
+"""With more than this waiting to be written, connections handle no further request until theirs is written."""
 
 JOB_BYTES: Final = 1024
-"""About what a waiting append takes besides its batch."""
+"""The approximate memory of a waiting append besides its batch."""
 
 REPORT_S: Final = 0.005
-"""How long finished appends may wait for the others of their turn before the loop hears of them."""
+"""How long finished appends may wait for the others of their loop iteration before they are reported to the loop."""
 
 PATIENCE_S: Final = 0.5
-"""An append that takes longer is worth a log line."""
+"""An append that takes longer is logged."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -68,7 +70,7 @@ class _Job(NamedTuple):
 
 
 def _nothing() -> None:
-    """The default callback."""
+    """The default callback; does nothing."""
 
 
 def failure_of(append: Callable[[*Ts], None], *args: *Ts) -> MoldauError | None:
@@ -84,12 +86,12 @@ def failure_of(append: Callable[[*Ts], None], *args: *Ts) -> MoldauError | None:
 
 
 def sleeps() -> int:
-    """The voluntary context switches of this thread: a writer that the kernel blocks makes one."""
+    """The voluntary context switches of this thread: a write that the kernel blocks causes one."""
     return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
 
 
 class SlowAppends:
-    """One per broker; everything but the jobs runs on the loop."""
+    """Runs changes to logs on the loop or in the thread; one per broker, only the jobs run in the thread."""
 
     def __init__(
         self,
@@ -104,9 +106,9 @@ class SlowAppends:
         self._jobs: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._turn: list[_Job] = []
-        """Jobs of this turn of the loop, handed over together at its end: waking the thread costs more than most."""
+        """Jobs of this loop iteration, handed over together at its end, because waking the thread is expensive."""
         self._line: deque[_Job | Callable[[], None]] = deque()
-        """An action for the loop that waits for the jobs before it, and everything that came after it."""
+        """An action for the loop that waits for the jobs before it, and everything submitted after it."""
         self._in_thread = 0
         self._pending = 0
         self._pending_bytes = 0
@@ -118,7 +120,7 @@ class SlowAppends:
         """Whether changes have to go through the thread."""
         self.on_switch: Callable[[bool], None] = lambda is_on: None
         self.count = 0
-        """Appends that the kernel held up."""
+        """Appends that the kernel blocked."""
         self.activity = Activity("an append", patience_s=PATIENCE_S)
 
     @property
@@ -127,15 +129,15 @@ class SlowAppends:
 
     @property
     def pending(self) -> int:
-        """Gauge: changes that wait for the thread, or that it is making."""
+        """Gauge: changes that are queued or running in the thread."""
         return self._pending
 
     # --- making changes ---------------------------------------------------------------------------------
 
     def run(self, change: Callable[[], None], then: Callable[[MoldauError | None], None], size: int) -> None:
-        """Make a change after all before it, here or in the thread, then tell `then` on the loop how it failed, if so.
+        """Run a change after all earlier ones, here or in the thread, then call `then(error)` on the loop.
 
-        `then` may be called before this returns.
+        The error is `None` on success. `then` may be called before this returns.
         """
         failures: list[MoldauError | None] = []
 
@@ -151,7 +153,7 @@ class SlowAppends:
         then(failures[0])
 
     def submit(self, change: Callable[[], None], then: Callable[[], None] = _nothing, size: int = 0) -> None:
-        """Run `change` in the thread after all others, then `then` on the loop. After `close` only the loop is left."""
+        """Run `change` in the thread after all others, then `then` on the loop. After `close` both run directly."""
         if self._is_closed:
             change()
             then()
@@ -166,7 +168,7 @@ class SlowAppends:
             self._hand_over(job)
 
     def between(self, action: Callable[[], None]) -> None:
-        """Call `action` on the loop: after all that was submitted before, and before anything submitted later."""
+        """Call `action` on the loop: after everything submitted before, and before anything submitted later."""
         if self._pending or self._line:
             self._line.append(action)
         else:
@@ -194,17 +196,17 @@ class SlowAppends:
     # --- turning on and off -----------------------------------------------------------------------------
 
     def note(self, elapsed_s: float, sleeps_before: int) -> None:
-        """An append took this long; `sleeps_before` is what `sleeps` said when it began.
+        """Record the duration of an append; `sleeps_before` is the value of `sleeps` when it began.
 
-        Without a sleep in between it was not the kernel that held the write up: the machine was busy, and a thread
-        would only have made that worse.
+        Without a sleep in between, the kernel did not block the write: the machine was busy, and a thread would only
+        make that worse.
         """
         if elapsed_s < SLOW_S or sleeps() == sleeps_before:
             return
         self.note_slow(elapsed_s)
 
     def note_slow(self, elapsed_s: float) -> None:
-        """A write on the loop had to wait for the disk."""
+        """Record that a write on the loop had to wait for the disk."""
         self._keep_thread_on(1, elapsed_s)
         if not self.is_on:
             log.warning("an append took %d ms: appends go through a thread until the disk keeps up", elapsed_s * 1000)
@@ -280,7 +282,7 @@ class SlowAppends:
                 self._idle.set_result(None)
 
     def _advance(self) -> None:
-        """Hand over what stood behind an action, up to the next one that has to wait for jobs itself."""
+        """Hand over the jobs queued after an action, up to the next action that has to wait for jobs itself."""
         while self._line:
             first = self._line[0]
             if isinstance(first, _Job):
@@ -301,7 +303,7 @@ class SlowAppends:
             await self._idle
 
     def close(self) -> None:
-        """End the thread; after `finish`, and off the loop."""
+        """End the thread; call it after `finish`, and not on the loop."""
         self._is_closed = True
         if self._thread is not None:
             self._jobs.put(None)

@@ -1,12 +1,12 @@
-"""Produce (0): batches are checked by their headers, stamped and written as they came.
+"""Produce (0): batches are checked by their headers, given an offset and written unchanged.
 
     versions 3 to 13; 0 to 2 are announced but close the connection, because only magic 2 is accepted
 
-Nearly every request takes the short way, `_append_plain`: one batch for a topic that asks for nothing special. While a
-thread appends in the loop's place (`broker.data.slow_appends`) that becomes `_append_plain_later`. The careful way,
-`broker.data.produce`, does the same for any number of partitions and for topics that want bodies opened or the broker's
-time in the batch. All of them append, publish and wait for the commit as `broker.partition` says; what is checked is
-`broker.data.batch_rules`.
+Nearly every request takes the fast path, `_append_plain`: one batch for a topic without special settings. While a
+thread appends instead of the loop (`broker.data.slow_appends`), that becomes `_append_plain_later`. The general path,
+`broker.data.produce`, does the same for any number of partitions and for topics that need bodies opened or the broker's
+time in the batch. All of them append, publish and wait for the commit as `broker.partition` describes; the checks are
+in `broker.data.batch_rules`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NO_OFFSET = bytes(8)
 
 
 class ProduceHandler:
-    """One per broker; called by the router for each Produce frame."""
+    """Handles Produce frames for the router; one per broker."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class ProduceHandler:
         self._switch(slow_appends.is_on)
 
     def _switch(self, is_slow: bool) -> None:
-        """While a thread appends the loop must not, so the shortest way finds no topic."""
+        """Disable the fast path while a thread appends: with empty tables it finds no topic."""
         self._by_name = {} if is_slow else self._partitions.by_name
         self._by_id = {} if is_slow else self._partitions.by_id
 
@@ -104,7 +104,7 @@ class ProduceHandler:
     def _append_plain(  # noqa: PLR0917
         self, rules: BatchRules, partition: Partition, view: memoryview, first: int, last: int, version: int, acks: int
     ) -> int:
-        """Append and publish one batch if nothing about it is special; -1 sends it the careful way, which finds out."""
+        """Append and publish one batch if nothing about it is special; -1 sends it to the general path."""
         now_ms = self._now_ms()
         try:
             header = checked_header(view, first, last, version, rules)
@@ -117,7 +117,7 @@ class ProduceHandler:
             log = partition.log
             if header[9] >= 0 and log.producers.check(header) is not None:
                 return -1
-            # `Partition.append`, in line: a plain partition is led here.
+            # `Partition.append`, inlined: a plain partition is led by this broker.
             if last - first < LARGE_BYTES:
                 base_offset = log.append(view[first:last], header, partition.leader_epoch, now_ms)
             else:
@@ -125,13 +125,13 @@ class ProduceHandler:
                 base_offset = log.append(view[first:last], header, partition.leader_epoch, now_ms)
                 self._slow_appends.note(perf_counter() - began, sleeps_before)
         except StorageError:
-            # The offset was stamped before the disk refused; the careful way must find the batch as it came.
+            # The offset was written into the batch before the disk failed; restore the batch for the general path.
             view[first : first + 8] = _NO_OFFSET
             return -1
         except MoldauError:
             return -1
-        # `Partition.publish`, in line: nobody can wait for the replicas of a plain partition. The calls of both would
-        # add two per cent to a small request; a test compares what the ways to append leave behind.
+        # `Partition.publish`, inlined: a plain partition has no replicas to wait for. Calling both methods would add
+        # two per cent to a small request; a test checks that all paths leave the same result.
         log.high_watermark = log.log_end_offset
         if partition.waiting:
             partition.events.wake_readers(partition)
@@ -149,7 +149,7 @@ class ProduceHandler:
         version: int,
         correlation_id: int,
     ) -> ReplySlot | None:
-        """The same in the thread for slow appends; `None` sends the request the careful way."""
+        """Like `_append_plain`, in the thread for slow appends; `None` sends the request to the general path."""
         acks, name, index, first, last = one
         topic = (self._partitions.by_id if version >= FIRST_WITH_TOPIC_IDS else self._partitions.by_name).get(name)
         partition = None if topic is None else topic.partitions.get(index)
@@ -162,7 +162,7 @@ class ProduceHandler:
             return None
         if header[8] > now_ms + topic.rules.timestamp_after_max_ms or header[5] & TRANSACTIONAL_BIT:
             return None
-        batch = bytearray(view[first:last])  # the frame is only lent to us
+        batch = bytearray(view[first:last])  # the frame is only valid during this call
         slot = ReplySlot(connection, holds_back=self._slow_appends.is_full)
         base_offset = -1
         refused: LateProduce | None = None
@@ -177,7 +177,7 @@ class ProduceHandler:
                 batch[:8] = _NO_OFFSET
             except MoldauError:
                 pass
-            # Something is special after all; find out what right here, so that the order is kept.
+            # Something is special after all; handle it in this thread, so that the order is kept.
             refused = LateProduce(
                 partition, name, batch, header, version=version, correlation_id=correlation_id, acks=acks, now_ms=now_ms
             )

@@ -1,10 +1,10 @@
-"""Fetch (1): batches go from the page cache to the socket as they lie in the log.
+"""Fetch (1): batches are sent from the page cache to the socket unchanged.
 
     versions 4 to 18; sessions from 7, topic ids from 13
 
-A fetch is answered at once when it has enough bytes or something to tell, and parked otherwise. Reads that would have
-to wait for the disk are done by a thread; meanwhile the connection waits and nobody else does. What is read is
-`broker.data.fetch`, what a session leaves out is `broker.data.fetch_session`.
+A fetch is answered at once if it has enough bytes or something to report, and parked otherwise. Reads that would have
+to wait for the disk run in a thread; meanwhile only this connection waits. `broker.data.fetch` reads,
+`broker.data.fetch_session` decides what a session leaves out of the reply.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Call:
         self.context = context
         self.reader: Reader
         self.slot: ReplySlot | None = None
-        """The place in line, once the answer could not be given at once."""
+        """The reserved place in the order of replies, if the request could not be answered at once."""
         self.started = perf_counter()
 
     def wait(self) -> ReplySlot:
@@ -74,7 +74,7 @@ class _Call:
 
 
 class FetchHandler:
-    """One per broker; called by the router for each Fetch frame."""
+    """Handles Fetch frames for the router; one per broker."""
 
     def __init__(self, broker: Broker, parked: ParkedFetches, cold_reads: ColdReads, sessions: FetchSessions) -> None:
         self._broker = broker
@@ -103,7 +103,7 @@ class FetchHandler:
         call = _Call(connection, version, correlation_id, request, context)
         topics = self._broker.partitions
         max_bytes = min(request.max_bytes, self._broker.config.section(FetchSettings).max_bytes)
-        # Nobody can wait for more than may be sent.
+        # A fetch cannot wait for more than may be sent.
         call.min_bytes = min(request.min_bytes, max(max_bytes, 0))
         by_key = topics.by_id if version >= FIRST_WITH_TOPIC_IDS else topics.by_name
         call.reader = Reader(request, version, context.wanted, by_key, max_bytes)
@@ -114,7 +114,7 @@ class FetchHandler:
     # Waiting
 
     def _answer_or_wait(self, call: _Call, result: ReadResult) -> Handled:
-        """Answer if there is enough to say, else wait for more."""
+        """Answer if there is enough data or something to report, else wait for more."""
         request = call.request
         if result.size >= call.min_bytes or result.has_to_answer or request.max_wait_ms <= 0 or not result.fetched:
             return self._answer(call, result)
@@ -124,7 +124,7 @@ class FetchHandler:
         latest = result
 
         def retry(changed: Collection[Partition] | None) -> bool:
-            """Look again: at what changed, or at everything when the time is up."""
+            """Read again: the changed partitions, or all of them when the time is up."""
             nonlocal latest
             try:
                 latest = call.reader.read() if changed is None else call.reader.read(latest, changed)
@@ -144,14 +144,14 @@ class FetchHandler:
 
     @staticmethod
     def _complete(slot: ReplySlot, answer: Handled) -> None:
-        """Fill the slot, unless the answer has to wait for something else in the same slot."""
+        """Complete the slot, unless the answer is itself waiting in the same slot."""
         if not isinstance(answer, ReplySlot):
             slot.complete(answer)
 
     # Cold reads
 
     def _read_in_thread(self, call: _Call) -> ReplySlot:
-        """Let a thread read everything and bring it into the page cache, then go on from there."""
+        """Read everything into the page cache in a thread, then continue on the loop."""
 
         def read() -> ReadResult:
             result = call.reader.read()
@@ -233,7 +233,7 @@ def _touch_all(fetched: Iterable[Fetched]) -> None:
 
 
 def _load_resident(fetched: Iterable[Fetched]) -> bool:
-    """Copy small slices into memory and probe the large ones; return whether all could be had without the disk."""
+    """Copy small slices into memory and probe large ones; return whether none of that needed the disk."""
     for partition in fetched:
         records = partition.records
         if isinstance(records, bytes):
@@ -257,7 +257,7 @@ def _by_topic(answered: Sequence[tuple[bytes, Fetched]]) -> list[tuple[bytes, li
 
 
 def _reply_of(parts: list[bytes | LogSlice], size: int) -> bytes | FileReply:
-    """One piece where everything is in memory already."""
+    """Return the reply as one byte string if everything is in memory already."""
     first = parts[0]
     if len(parts) == 1 and isinstance(first, bytes):
         return first

@@ -1,9 +1,9 @@
-"""ListOffsets (2): the offset at the beginning, at the end, or at a point in time.
+"""ListOffsets (2): the offset at the start, at the end, or at a timestamp.
 
     versions 1 to 11: v2 isolation level, v4 leader epochs, v7 newest timestamp, v8 earliest local, v9 latest tiered,
     v10 timeout, v11 earliest pending upload
 
-Times are looked up in a thread, since indexes and batches may have to come from the disk. Start at `handle`.
+Timestamps are looked up in a thread, since indexes and batches may have to be read from disk. Start at `handle`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["handle"]
 
 
 class Special(IntEnum):
-    """Timestamps that are questions."""
+    """Negative timestamps with a special meaning."""
 
     LATEST = -1
     EARLIEST = -2
@@ -84,14 +84,14 @@ def _partition(request: Message, call: RequestContext, broker: Broker, topic: st
 
 
 def _visible_end(partition: Partition, request: Message) -> int:
-    """The end as this reader sees it; brokers and debuggers see all of the log."""
+    """The end offset visible to this reader; brokers and debug consumers see the whole log."""
     if request.replica_id == DEBUG_REPLICA_ID:
         return partition.log.log_end_offset
     return partition.fetchable_end(request.isolation_level, request.replica_id)
 
 
 def _look_up(partition: Partition, timestamp: int, bound: int) -> tuple[int, int, int]:
-    """Timestamp, offset and leader epoch; offset -1 where there is nothing to find."""
+    """Timestamp, offset and leader epoch; offset -1 if nothing was found."""
     log = partition.log
     nothing = (-1, -1, -1)
     log.check_online()

@@ -1,8 +1,8 @@
-"""Metadata (3), versions 0-13: brokers, topics, who leads what; creates topics on demand.
+"""Metadata (3), versions 0-13: brokers, topics and partition leaders; creates topics on demand.
 
-v1 null means all topics (v0: empty does), rack, internal flag; v4 asks before creating; v5 offline
-replicas; v7 leader epochs; v8 operations; v10 topic ids in the answer, v12 in the question; v13 an error
-for all. Start at `handle`.
+v1 null means all topics (in v0: an empty list), rack, internal flag; v4 a flag to allow creation; v5 offline replicas;
+v7 leader epochs; v8 operations; v10 topic ids in the response, v12 in the request; v13 a top-level error. Start at
+`handle`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message | 
 async def _answer_after_creating(
     names: Sequence[str], request: Message, call: RequestContext, broker: Broker
 ) -> Message:
-    """Create, then say "no leader yet": clients expect to be told to ask again."""
+    """Create the topics, then return LEADER_NOT_AVAILABLE for them, after which clients retry."""
     try:
         results = await broker.controller.create_topics([NewTopic(name=name) for name in names])
     except MoldauError as error:
@@ -71,7 +71,7 @@ def _to_create(request: Message, call: RequestContext, broker: Broker) -> list[s
 
 
 def _can_be_created(name: str) -> bool:
-    """Internal topics are made by the coordinators that use them, with settings of their own."""
+    """Whether a topic may be created on demand; coordinators create internal topics with their own settings."""
     try:
         check_topic_name(name)
     except RefusedError:

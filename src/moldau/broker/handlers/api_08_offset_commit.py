@@ -1,6 +1,6 @@
-"""OffsetCommit (8), versions 2-10: how far a group has come.
+"""OffsetCommit (8), versions 2-10: commit the offsets of a group.
 
-v2-4 a time to keep the offset; v6 leader epoch; v7 static members; v9 member epochs of the consumer protocol; v10
+v2-4 retention time of the offset; v6 leader epoch; v7 static members; v9 member epochs of the consumer protocol; v10
 topics by id. Start at `handle`.
 """
 
@@ -24,7 +24,7 @@ LAST_TIME_MS = 2**63 - 1
 
 
 class _Place(NamedTuple):
-    """One partition of the request: what is wrong with it already, or which of the commits it is."""
+    """One partition of the request: its error, or its index in the list of commits."""
 
     partition: int
     error: ErrorCode

@@ -1,6 +1,6 @@
-"""OffsetFetch (9), versions 1-10: how far groups have come.
+"""OffsetFetch (9), versions 1-10: the committed offsets of groups.
 
-v2 null for all topics, an error for all; v5 leader epoch; v7 waits for open transactions; v8 many groups; v9 member
+v2 null for all topics, a top-level error; v5 leader epoch; v7 waits for open transactions; v8 many groups; v9 member
 epochs; v10 topics by id. Start at `handle`.
 """
 
@@ -93,7 +93,7 @@ def _group(reply: FetchOffsetsReply | ErrorCode, group: Message, call: RequestCo
     for name, found in offsets.items():
         topic = broker.image.topics.get(name)
         if by_id and topic is None:
-            continue  # its id is gone with it
+            continue  # a deleted topic has no id to return
         topics.append(_topic(name, None if topic is None else topic.topic_id, found))
     if by_id and group.topics is not None:
         unknown = [topic for topic in group.topics if topic.topic_id not in broker.image.topic_names]

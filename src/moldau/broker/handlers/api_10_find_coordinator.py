@@ -1,6 +1,6 @@
-"""FindCoordinator (10), versions 0-6: who looks after a group or a transactional id.
+"""FindCoordinator (10), versions 0-6: the coordinator of a group or of a transactional id.
 
-The internal topic is made on the first question about it. v1 key type, v4 many keys at once. Start at `handle`.
+The internal topic is created by the first request for it. v1 key type, v4 many keys at once. Start at `handle`.
 """
 
 from __future__ import annotations

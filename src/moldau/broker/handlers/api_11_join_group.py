@@ -1,7 +1,7 @@
-"""JoinGroup (11), versions 0-9: become a member, and wait until the group agrees who belongs to the generation.
+"""JoinGroup (11), versions 0-9: join a group, and wait until the members of the new generation are known.
 
-v1 rebalance timeout; v4 newcomers are given an id first; v5 static members; v7 protocol type in the answer; v8 the
-reason; v9 a leader may be told to skip assigning. Start at `handle`.
+v1 rebalance timeout; v4 new members first get a member id; v5 static members; v7 protocol type in the response; v8 the
+reason; v9 the response may tell a leader to skip the assignment. Start at `handle`.
 """
 
 from __future__ import annotations

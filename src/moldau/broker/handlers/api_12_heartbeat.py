@@ -1,4 +1,4 @@
-"""Heartbeat (12), versions 0-4: a member is alive, and learns whether the group rebalances.
+"""Heartbeat (12), versions 0-4: keeps a member alive and tells it whether the group rebalances.
 
 v3 static members. Start at `handle`.
 """

@@ -37,7 +37,7 @@ def _answer(reply: LeaveReply | ErrorCode, leaving: list[LeavingMember], version
         error = reply.members[0][1] if reply.members else reply.error
         return Message(error_code=error)
     if reply.error is ErrorCode.UNKNOWN_MEMBER_ID:
-        # An unknown group answers for each member it does not have.
+        # For an unknown group, return the error for each member.
         reply = LeaveReply(ErrorCode.NONE, tuple((one, ErrorCode.UNKNOWN_MEMBER_ID) for one in leaving))
     return Message(
         error_code=reply.error,

@@ -1,6 +1,6 @@
-"""SyncGroup (14), versions 0-5: the leader sends the assignment, every member receives its own.
+"""SyncGroup (14), versions 0-5: the leader sends the assignment, every member receives its own part.
 
-v3 static members; v5 protocol type and name, checked and answered. Start at `handle`.
+v3 static members; v5 protocol type and name, checked and returned. Start at `handle`.
 """
 
 from __future__ import annotations

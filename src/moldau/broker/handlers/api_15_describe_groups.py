@@ -1,6 +1,6 @@
 """DescribeGroups (15), versions 0-6: state and members of groups of the classic protocol.
 
-v3 operations; v4 instance ids; v6 says that a group is not there instead of calling it dead. Start at `handle`.
+v3 operations; v4 instance ids; v6 returns an error for a missing group instead of the state Dead. Start at `handle`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ListGroups (16), versions 0-5: every group this broker coordinates.
 
-v4 by state; v5 by type. Start at `handle`.
+v4 filters by state; v5 filters by type. Start at `handle`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ async def _answer_later(replies: list[Any]) -> Message:
 
 
 def _answer(replies: list[list[ListedGroup] | ErrorCode]) -> Message:
-    """What is known, with the error of a shard that does not know yet."""
+    """Return the groups of all loaded shards, with the error of a shard that is not loaded yet."""
     failed = [reply for reply in replies if isinstance(reply, ErrorCode)]
     return Message(
         error_code=failed[0] if failed else ErrorCode.NONE,

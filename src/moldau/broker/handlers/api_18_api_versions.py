@@ -1,8 +1,8 @@
-"""ApiVersions (18), versions 0-4: what this broker speaks.
+"""ApiVersions (18), versions 0-4: the APIs and versions this broker supports.
 
-The first request of every connection. A version from the future is answered in version 0 with error 35
-and the whole list, so that the client can choose again. v3 asks for the client's name and tells features;
-v4 may tell features that begin at level 0, which older clients reject. Start at `handle`.
+The first request of every connection. A version that is too new is answered in version 0 with error 35 and the whole
+list, so that the client can choose another one. v3 sends the client's name and returns features; v4 may return features
+that begin at level 0, which older clients reject. Start at `handle`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""CreateTopics (19), versions 2-7.
+"""CreateTopics (19), versions 2-7: create topics.
 
-v4 lets partitions and replication factor be -1 for the defaults; v5 answers with what the topic became;
-v7 with its id. Start at `handle`.
+v4 allows -1 for the default partition count and replication factor; v5 returns both and the configs; v7 the id.
+Start at `handle`.
 """
 
 from __future__ import annotations

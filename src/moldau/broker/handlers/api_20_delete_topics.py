@@ -1,4 +1,4 @@
-"""DeleteTopics (20), versions 1-6: by name, from v6 on also by id. v5 says why. Start at `handle`."""
+"""DeleteTopics (20), versions 1-6: by name, from v6 on also by id. v5 returns error messages. Start at `handle`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""DeleteRecords (21): move the beginning of a log forward, so that what lies below is gone.
+"""DeleteRecords (21): move the start of a log forward and so delete the records below it.
 
     versions 0 to 2, all alike
 
-Offset -1 means everything up to the high watermark. Segments that lie wholly below are removed by the next round
-of retention. Start at `handle`.
+Offset -1 means everything up to the high watermark. Segments entirely below the new start are deleted by the next
+retention run. Start at `handle`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNKNOWN_LOW_WATERMARK = -1
 
 
 async def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
-    """Appends that wait for a disk come first: the end of a log is what it was when the request came."""
+    """Delete records after all appends queued before the request, so that the log end is the one at its arrival."""
     return await broker.data_plane.slow_appends.apply(lambda: _delete_all(broker, request))
 
 

@@ -1,10 +1,10 @@
 """InitProducerId (22): an id for an idempotent producer, or the ownership of a transactional id.
 
-    versions 0 to 5: v3 sends the id and epoch the producer had, v4 says PRODUCER_FENCED where older ones know only
-    INVALID_PRODUCER_EPOCH, v5 knows TRANSACTION_ABORTABLE
+    versions 0 to 5: v3 sends the producer's current id and epoch, v4 returns PRODUCER_FENCED where older versions
+    return INVALID_PRODUCER_EPOCH, v5 supports TRANSACTION_ABORTABLE
 
-A producer without a transactional id always gets a fresh id with epoch 0, whatever it had before. With one it takes
-the id over: the epoch rises, and whoever had it before can do no more. Start at `handle`.
+A producer without a transactional id always gets a new id with epoch 0, whatever it had before. With one it takes over
+the transactional id: the epoch increases, and the previous owner is fenced. Start at `handle`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ async def _new_producer_id(broker: Broker) -> Message:
 
 
 async def _take_ownership(request: Message, call: RequestContext, broker: Broker) -> Message:
-    # Here and not above: most producers have no transactional id.
+    # Imported here: most producers have no transactional id.
     from moldau.coordinator.transaction.requests import Owner
 
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (23): where an epoch ended, so that a reader can tell whether the log was cut behind it.
+"""OffsetForLeaderEpoch (23): the end offset of an epoch, so that a reader can detect that the log was truncated.
 
     versions 2 to 4: v2 current leader epoch, v3 replica id, v4 flexible
 

@@ -1,11 +1,11 @@
-"""AddPartitionsToTxn (24): partitions become part of a transaction before anything is written to them.
+"""AddPartitionsToTxn (24): add partitions to a transaction before anything is written to them.
 
-    versions 0 to 3: from clients, one transaction; v2 says PRODUCER_FENCED where older ones know only
+    versions 0 to 3: from clients, one transaction; v2 returns PRODUCER_FENCED where older versions return
     INVALID_PRODUCER_EPOCH
     versions 4 and 5: from brokers, any number of transactions, and for each whether its partitions are to be added
     or only verified
 
-One partition that does not exist keeps the others from being added. Start at `handle`.
+If one partition does not exist, none is added. Start at `handle`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""AddOffsetsToTxn (25): a group's partition of `__consumer_offsets` becomes part of a transaction.
+"""AddOffsetsToTxn (25): add a group's partition of `__consumer_offsets` to a transaction.
 
-    versions 0 to 4: v2 says PRODUCER_FENCED where older ones know only INVALID_PRODUCER_EPOCH
+    versions 0 to 4: v2 returns PRODUCER_FENCED where older versions return INVALID_PRODUCER_EPOCH
 
-The offsets themselves follow in TxnOffsetCommit, which goes to the group's coordinator. Start at `handle`.
+The offsets themselves follow in TxnOffsetCommit, which is sent to the group's coordinator. Start at `handle`.
 """
 
 from __future__ import annotations

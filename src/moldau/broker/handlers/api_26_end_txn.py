@@ -1,9 +1,9 @@
-"""EndTxn (26): a transaction is committed or aborted.
+"""EndTxn (26): commit or abort a transaction.
 
-    versions 0 to 5: v2 says PRODUCER_FENCED where older ones know only INVALID_PRODUCER_EPOCH; v5 moves the epoch on
-    with every end and answers with the id and epoch to use next (KIP-890)
+    versions 0 to 5: v2 returns PRODUCER_FENCED where older versions return INVALID_PRODUCER_EPOCH; v5 increases the
+    epoch with every end and returns the producer id and epoch to use next (KIP-890)
 
-The answer comes when the decision is in the log; markers follow. Start at `handle`.
+The reply is sent once the decision is in the log; markers follow. Start at `handle`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""WriteTxnMarkers (27), version 1: the end of transactions, written into partitions by request.
+"""WriteTxnMarkers (27), version 1: write the end markers of transactions into partitions.
 
-Coordinators on other brokers send it, and operators whose transaction hangs (`kafka-transactions abort`). Start at
-`handle`.
+Sent by coordinators on other brokers, and by operators to end a hanging transaction (`kafka-transactions abort`). Start
+at `handle`.
 """
 
 from __future__ import annotations

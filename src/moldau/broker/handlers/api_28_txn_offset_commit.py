@@ -1,9 +1,9 @@
-"""TxnOffsetCommit (28): offsets that count once a transaction is committed.
+"""TxnOffsetCommit (28): commit offsets as part of a transaction; they take effect when it is committed.
 
-    versions 0 to 5: v3 sends generation and member, which are checked like those of OffsetCommit; v4 knows
-    TRANSACTION_ABORTABLE; v5 makes the group's partition part of the transaction by itself (KIP-890)
+    versions 0 to 5: v3 sends generation and member, which are checked like those of OffsetCommit; v4 supports
+    TRANSACTION_ABORTABLE; v5 adds the group's partition to the transaction implicitly (KIP-890)
 
-Comes to the group's coordinator, which asks the transaction's. Start at `handle`.
+It is sent to the group's coordinator, which asks the transaction's coordinator. Start at `handle`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ async def handle(request: Message, call: RequestContext, broker: Broker) -> Mess
 
 
 def _offsets(request: Message, broker: Broker) -> list[OffsetToCommit]:
-    """Those of partitions that exist."""
+    """The offsets of partitions that exist."""
     return [
         OffsetToCommit(
             topic.name,
@@ -103,7 +103,7 @@ async def _commit(
 
 
 async def _join_or_verify(request: Message, version: int, partition: TopicPartition, broker: Broker) -> ErrorCode:
-    """Whether offsets may be written there in this transaction, right now."""
+    """Return the error if offsets may not be written to this partition in this transaction now."""
     writer = Writer(
         request.transactional_id,
         Owner(request.producer_id, request.producer_epoch),

@@ -1,4 +1,4 @@
-"""DescribeConfigs (32), versions 1-4: what is set, by whom, and what stands behind it.
+"""DescribeConfigs (32), versions 1-4: the values of settings, their sources and their fallbacks.
 
 v1 sources and synonyms, v3 types and documentation. Start at `handle`.
 """
@@ -61,7 +61,7 @@ def _entries(kind: int, name: str, broker: Broker) -> list[ConfigEntry]:
 
 
 def _check_is_me(name: str, broker: Broker) -> None:
-    """A broker speaks for itself only; clients send such a request to the broker it is about."""
+    """Raise if the request is for another broker: clients send it to the broker it is about."""
     if name != str(broker.node_id):
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"This is broker {broker.node_id}, it cannot speak for {name!r}.")
 

@@ -1,6 +1,6 @@
-"""AlterConfigs (33), versions 0-2: the older way, which replaces all settings of a resource.
+"""AlterConfigs (33), versions 0-2: the older API, which replaces all settings of a resource.
 
-What is not named goes back to its default. Start at `handle`.
+Settings that are not in the request are reset to their defaults. Start at `handle`.
 """
 
 from __future__ import annotations

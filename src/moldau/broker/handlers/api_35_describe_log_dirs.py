@@ -1,6 +1,6 @@
-"""DescribeLogDirs (35), versions 1-4: data folders, and how much each partition takes in them.
+"""DescribeLogDirs (35), versions 1-4: data folders, and the size of each partition in them.
 
-v3 an error for all, v4 size and free space of the file system. Start at `handle`.
+v3 a top-level error, v4 size and free space of the file system. Start at `handle`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CreatePartitions (37), versions 0-3: more partitions for topics that exist. Start at `handle`."""
+"""CreatePartitions (37), versions 0-3: add partitions to existing topics. Start at `handle`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteGroups (42), versions 0-2: groups without members go, and their offsets with them. Start at `handle`."""
+"""DeleteGroups (42), versions 0-2: delete groups without members, and their offsets. Start at `handle`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""ElectLeaders (43), versions 0-2: have the preferred replica lead, or any that is alive.
+"""ElectLeaders (43), versions 0-2: elect the preferred replica as leader, or any that is alive.
 
-Asked for all partitions, only those that needed an election are answered for. On a cluster of one there
-is never another candidate: a partition either has its leader or waits for its only replica.
-Start at `handle`.
+A request for all partitions returns only those that needed an election. In a cluster of one broker there is never
+another candidate: a partition either has its leader or waits for its only replica. Start at `handle`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (46), version 0: partitions on the move, from the image. Start at `handle`."""
+"""ListPartitionReassignments (46), version 0: partitions being reassigned, from the image. Start at `handle`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OffsetDelete (47), version 0: single offsets of a group, for topics that nobody in it subscribes to.
+"""OffsetDelete (47), version 0: delete single offsets of a group, for topics that no member subscribes to.
 
 Start at `handle`.
 """

@@ -1,4 +1,4 @@
-"""DescribeQuorum (55), versions 0-2: who votes on the metadata, who leads, how far each has come.
+"""DescribeQuorum (55), versions 0-2: the voters and the leader of the metadata quorum, and the offset of each.
 
 v1 times of the last fetch, v2 directory ids and addresses. Start at `handle`.
 """
@@ -63,5 +63,5 @@ def _partition(topic: str, number: int, broker: Broker) -> Message:
 
 
 def _node(broker: Broker) -> Message:
-    """The controllers' own listener does not exist where the quorum lives inside the broker."""
+    """The quorum node, without listeners: a quorum inside the broker has no controller listener."""
     return Message(node_id=broker.node_id, listeners=[])

@@ -1,6 +1,6 @@
 """DescribeCluster (60), versions 0-2: the cluster's id and brokers.
 
-v1 tells brokers from controllers, v2 fenced brokers from others. Start at `handle`.
+v1 distinguishes brokers and controllers, v2 fenced brokers and others. Start at `handle`.
 """
 
 from __future__ import annotations

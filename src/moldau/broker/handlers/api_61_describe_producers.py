@@ -1,4 +1,4 @@
-"""DescribeProducers (61), version 0: the idempotent and transactional producers a partition remembers.
+"""DescribeProducers (61), version 0: the idempotent and transactional producers in a partition's state.
 
 Start at `handle`.
 """

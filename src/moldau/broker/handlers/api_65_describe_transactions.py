@@ -1,4 +1,4 @@
-"""DescribeTransactions (65), version 0: who owns a transactional id and how its transaction stands.
+"""DescribeTransactions (65), version 0: the owner of a transactional id and the state of its transaction.
 
 Start at `handle`.
 """

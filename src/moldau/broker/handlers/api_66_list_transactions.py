@@ -2,7 +2,7 @@
 
     versions 0 to 2: v1 filters by duration, v2 by a pattern for the transactional id
 
-Patterns are RE2's, which no input makes slow; Kafka uses the same. Start at `handle`.
+Patterns use RE2, which runs in linear time for any input; Kafka uses the same. Start at `handle`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIRST_WITH_PATTERN = 2
 
 
 class _BadPatternError(Exception):
-    """A pattern that RE2 does not take."""
+    """A pattern that RE2 does not accept."""
 
 
 def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
@@ -56,7 +56,7 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
 
 
 def _matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a whole transactional id fits."""
+    """Return a function that tests whether a whole transactional id matches."""
     import re2
 
     options = re2.Options()

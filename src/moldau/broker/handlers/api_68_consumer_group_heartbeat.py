@@ -1,6 +1,6 @@
 """ConsumerGroupHeartbeat (68), versions 0-1: join, stay in, change or leave a group of the consumer protocol (KIP-848).
 
-v1 subscriptions by a pattern, and members bring their own ids. Start at `handle`.
+v1 subscriptions by a pattern, and members choose their own ids. Start at `handle`.
 """
 
 from __future__ import annotations

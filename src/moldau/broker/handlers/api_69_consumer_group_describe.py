@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe (69), versions 0-1: state, epochs and members of groups of the consumer protocol.
 
-v1 tells members that still use the classic protocol from the others. Start at `handle`.
+v1 distinguishes members that still use the classic protocol. Start at `handle`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""ListConfigResources (74), versions 0-1: which resources have, or can have, settings.
+"""ListConfigResources (74), versions 0-1: the resources that have, or can have, settings.
 
-Until Kafka 4.0 it was called ListClientMetricsResources.
-v0 asks for client metrics only, of which there are none; v1 for any types. Start at `handle`.
+Until Kafka 4.0 it was called ListClientMetricsResources. v0 lists client metrics only, of which there are none; v1
+lists any types. Start at `handle`.
 """
 
 from __future__ import annotations

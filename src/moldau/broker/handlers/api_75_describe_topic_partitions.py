@@ -1,7 +1,6 @@
-"""DescribeTopicPartitions (75), version 0: Metadata's topics, page by page.
+"""DescribeTopicPartitions (75), version 0: the topics of Metadata, in pages.
 
-Topics come in the order of their names, so that a cursor (topic, partition) says where the next page
-begins. Start at `handle`.
+Topics are ordered by name, so that a cursor (topic, partition) defines where the next page begins. Start at `handle`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Following the cluster's metadata, and changing it. Start at `metadata_publisher`."""
+"""Applying changes of the cluster metadata, and requesting them. Start at `metadata_publisher`."""

@@ -1,4 +1,4 @@
-"""Altering settings as this broker is asked to: its log levels itself, everything else through the controller.
+"""Altering settings by request: log levels on this broker itself, everything else through the controller.
 
 Shared by the handlers of AlterConfigs and IncrementalAlterConfigs. Start at `alter`.
 """
@@ -21,7 +21,7 @@ ChangeOf = Callable[[MetadataImage], ResourceChange]
 
 
 async def alter(changes: Sequence[tuple[ConfigResource, ChangeOf]], broker: Broker, *, validate_only: bool) -> Message:
-    """Answer for each resource in the order asked. A change may depend on what is set when its turn comes."""
+    """Answer for each resource in request order. A change may depend on the settings when it is applied."""
     stored = [change_of for resource, change_of in changes if not _is_local(resource, broker)]
     try:
         answers = await broker.controller.alter_configs(
@@ -40,7 +40,7 @@ async def alter(changes: Sequence[tuple[ConfigResource, ChangeOf]], broker: Brok
 
 
 def _is_local(resource: ConfigResource, broker: Broker) -> bool:
-    """Log levels, and other brokers' settings: those are refused here, as each broker speaks for itself."""
+    """Whether a resource is handled here: log levels, and other brokers' settings, which are refused."""
     if resource.type == ResourceType.BROKER_LOGGER:
         return True
     return resource.type == ResourceType.BROKER and resource.name not in ("", str(broker.node_id))

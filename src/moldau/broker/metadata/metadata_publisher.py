@@ -1,7 +1,7 @@
-"""Acting on committed metadata: settings, partitions, and only then the image that clients see.
+"""Applying committed metadata: settings, then partitions, and last the image that clients see.
 
-The controller calls it with every change before it answers whoever asked, so a created topic can be
-written to and a changed setting is in force when the reply arrives. Start at `MetadataPublisher`.
+The controller calls it with every change before it answers the request, so that a created topic can be written to and a
+changed setting is in effect when the reply arrives. Start at `MetadataPublisher`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["MetadataPublisher"]
 log = logging.getLogger(__name__)
 
 TURN_S = 0.005
-"""How long partitions are taken up or dropped before clients get their turn."""
+"""How long partitions are added or dropped before other work gets a turn on the loop."""
 
 T = TypeVar("T")
 
@@ -44,11 +44,11 @@ class MetadataPublisher:
         self._on_config: list[Callable[[BrokerConfig], None]] = []
 
     def on_config(self, callback: Callable[[BrokerConfig], None]) -> None:
-        """Have `callback` told the broker's configuration whenever a dynamic setting changed it."""
+        """Call `callback` with the broker's configuration whenever a dynamic setting changes it."""
         self._on_config.append(callback)
 
     def start(self, image: MetadataImage) -> None:
-        """Take up all that the metadata says at start."""
+        """Apply the whole metadata image at startup."""
         self._take_settings(image)
         self._set_strays_aside(image)
         self._take_up_missing(image)
@@ -58,10 +58,10 @@ class MetadataPublisher:
         self._offline.watch()
 
     def _set_strays_aside(self, image: MetadataImage) -> None:
-        """Logs the metadata does not know are kept out of the way, never deleted.
+        """Move logs that are not in the metadata aside; they are never deleted.
 
-        A topic deleted and made again just before a crash leaves the old one's folder under the new one's
-        name; only its id tells, which is read where the last run did not end in order.
+        A topic deleted and recreated just before a crash leaves the old folder under the new topic's name; only the
+        topic id distinguishes them, which is read if the last shutdown was not clean.
         """
         logs = self._broker.logs
         may_be_stale = not all(directory.is_clean for directory in logs.directories)
@@ -75,12 +75,12 @@ class MetadataPublisher:
                 try:
                     logs.set_stray_aside(partition_log.topic_partition)
                 except StorageError as error:
-                    # Nobody is served from it; a topic of that name will find it and try again.
+                    # No client is served from it; a new topic of that name will find it and retry.
                     log.error("%s stays where it is: %s", partition_log.topic_partition, error)
 
     @staticmethod
     def _is_of(partition_log: PartitionLog, topic_id: uuid.UUID) -> bool:
-        """Whether a log is this topic's. One without an id is: a crash came before it was written, so it is now."""
+        """Whether a log belongs to this topic. If a crash left it without an id, it does, and the id is written now."""
         try:
             if partition_log.topic_id is None:
                 partition_log.assign_topic_id(topic_id)
@@ -90,7 +90,7 @@ class MetadataPublisher:
         return partition_log.topic_id == topic_id
 
     def _take_up_missing(self, image: MetadataImage) -> None:
-        """Logs that are assigned to this broker but are missing go offline, instead of being recreated silently."""
+        """Add missing logs of this broker's replicas as offline, instead of silently creating empty ones."""
         wanted = []
         for topic_partition, topic_id in self._broker.logs.missing().items():
             topic = image.topics.get(topic_partition.topic)
@@ -118,11 +118,11 @@ class MetadataPublisher:
         self._broker.image = image
 
     async def _between_appends(self, change: Callable[[], T]) -> T:
-        """While a thread appends in the loop's place, wait for those appends and hold back the next."""
+        """Run `change` between appends: after running appends in the thread, and before later ones."""
         return await self._broker.data_plane.slow_appends.apply(change)
 
     async def _follow_changes(self, delta: ImageDelta) -> None:
-        """Folders are renamed and made in a thread, because a disk may take its time; the loop changes the rest."""
+        """Apply topic changes; folders are created and renamed in a thread, because the disk may be slow."""
         await self._delete_logs(delta)
         await self._create_logs(delta)
         turn_ends = time.monotonic() + TURN_S
@@ -133,14 +133,14 @@ class MetadataPublisher:
                 turn_ends = time.monotonic() + TURN_S
 
     async def _delete_logs(self, delta: ImageDelta) -> None:
-        """Delete logs first: a new topic may have the name of a deleted one."""
+        """Delete logs, before new ones are created: a new topic may have the name of a deleted one."""
         for topic in delta.deleted_topics:
             dropped = await self._between_appends(partial(self._broker.partitions.drop, topic.name))
             if dropped:
                 await asyncio.get_running_loop().run_in_executor(None, self._broker.partitions.delete_logs, dropped)
 
     async def _create_logs(self, delta: ImageDelta) -> None:
-        """Nobody else creates or deletes logs meanwhile, since the controller commits one change at a time."""
+        """Create missing logs. Nothing else creates or deletes logs: the controller commits one change at a time."""
         missing = [
             one
             for one in delta.partitions
@@ -155,10 +155,10 @@ class MetadataPublisher:
             try:
                 self._broker.logs.create(topic_partition, image.topics[topic_partition.topic].topic_id)
             except MoldauError:
-                return  # what is missing is tried once more on the way to being offline
+                return  # `_follow` retries missing logs, and takes them offline if that fails
 
     def _follow(self, name: str, image: MetadataImage) -> None:
-        """Follow one topic; if that fails, the other topics are still served."""
+        """Apply one topic; if that fails, the other topics are still served."""
         try:
             self._broker.partitions.follow(name, image.topics.get(name))
         except MoldauError as error:

@@ -1,9 +1,9 @@
-"""Partitions whose log could not be made or opened: they are tried again until it works, without a restart.
+"""Partitions whose log could not be created or opened: retried until it works, without a restart.
 
-A full disk, or no file descriptor left, is no reason to lose a topic that was acknowledged. Until its log is there a
-partition is offline: clients are told so at once, operators by the log, by metrics and by /healthz. Attempts and
-changes of the metadata take turns (`exclusive`), so no topic is deleted or made while its folder is being worked on.
-Start at `OfflinePartitions.watch`.
+A full disk or a lack of file descriptors must not lose an acknowledged topic. Until its log is open a partition is
+offline: clients get an error at once, and operators see it in the log, in metrics and in /healthz. Retries and metadata
+changes exclude each other (`exclusive`), so no topic is deleted or created while its folder is being opened. Start at
+`OfflinePartitions.watch`.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ log = logging.getLogger(__name__)
 RETRY_S = 1.0
 REMIND_S = 300.0
 NAMED = 5
-"""How many partitions a log line names; the others are counted."""
+"""How many partitions a log line names; the others are only counted."""
 
 
 class Reports:
-    """What operators are told, and when: once at the beginning, now and then while it lasts, once at the end."""
+    """Decides when to log: once for each new offline partition, and reminders while it stays offline."""
 
     def __init__(self) -> None:
         self._known: set[TopicPartition] = set()
         self._next_reminder_s = 0.0
 
     def about(self, offline: Sequence[TopicPartition], reason: str, now_s: float) -> str | None:
-        """The line to log about what is offline now, if one is due."""
+        """The line to log about the offline partitions, if one is due."""
         new = [one for one in offline if one not in self._known]
         self._known.update(new)
         if new:
@@ -53,7 +53,7 @@ class Reports:
         return None
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """It is back, or deleted: should it fail again, that is news."""
+        """Forget a partition that is online again or deleted: a new failure is logged again."""
         self._known.discard(topic_partition)
 
     def forget_all_but(self, offline: Sequence[TopicPartition]) -> None:
@@ -66,7 +66,7 @@ def _names_of(partitions: Sequence[TopicPartition]) -> str:
 
 
 class OfflinePartitions:
-    """Used on the loop; the attempts run in a thread, since opening a log may mean to recover it."""
+    """Retries offline partitions; used on the loop, opens logs in a thread, since that may run recovery."""
 
     def __init__(
         self,
@@ -76,24 +76,24 @@ class OfflinePartitions:
         between_appends: Callable[[Callable[[], None]], Awaitable[None]],
     ) -> None:
         self.exclusive = asyncio.Lock()
-        """Held by whoever makes, opens or deletes logs."""
+        """Held while logs are created, opened or deleted."""
         self._partitions = partitions
         self._logs = logs
         self._on_restored = on_restored
-        """Told the topic of a partition that serves again."""
+        """Called with the topic of a partition that is online again."""
         self._between_appends = between_appends
         self._reports = Reports()
         self._task: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
 
     def watch(self) -> None:
-        """Look for partitions that could not be opened, and try again until none is left."""
+        """Report partitions that could not be opened, and retry until none is left."""
         self._report()
         if self._logs.unopened and self._task is None and not self._stopping.is_set():
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
-        """Make no further attempt; one under way is waited for."""
+        """Stop retrying; waits for a running attempt."""
         self._stopping.set()
         if self._task is not None:
             await self._task
@@ -117,7 +117,7 @@ class OfflinePartitions:
         return True
 
     async def _try_all(self) -> None:
-        """Until one fails: what stops one partition mostly stops them all. It is the last to be tried next time."""
+        """Retry until one fails: the cause usually affects all partitions. The failed one comes last next time."""
         restored = []
         for topic_partition in self._logs.unopened:
             partition = self._partitions.get(topic_partition)

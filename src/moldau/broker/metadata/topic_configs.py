@@ -1,9 +1,9 @@
-"""The log settings of each topic: its own, over the broker's dynamic ones, over the file.
+"""The log settings of each topic: topic overrides first, then the broker's dynamic settings, then the file.
 
 Topics with the same overrides share one `LogConfig`; most have none. Start at `TopicConfigs`.
 
-Schema ids are checked by a broker-wide setting only in topics of users. Those whose names begin with an underscore
-belong to services, such as the registry's own `_schemas`, and carry no ids unless they say so themselves.
+A broker-wide setting for schema id checks applies only to user topics. Topics whose names begin with an underscore
+belong to services, such as the registry's own `_schemas`, and are checked only if their own config requires it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNCHECKED = {"confluent.key.schema.validation": "false", "confluent.value.schem
 
 
 class TopicConfigs:
-    """Call it with a topic's name. Whoever applies metadata keeps `image` and `config` up to date."""
+    """Returns the config of a topic by its name. The code that applies metadata updates `image` and `config`."""
 
     def __init__(self, config: BrokerConfig, image: MetadataImage) -> None:
         self.image = image

@@ -1,7 +1,6 @@
-"""How topics and brokers look to clients: what Metadata and its relatives say about the image.
+"""How topics and brokers appear to clients in Metadata and similar responses.
 
-Shared by the handlers of Metadata, DescribeTopicPartitions and DescribeCluster. Pure.
-Start at `partition_view`.
+Shared by the handlers of Metadata, DescribeTopicPartitions and DescribeCluster. Pure. Start at `partition_view`.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ __all__ = [
 ]
 
 NOT_ASKED = -(2**31)
-"""The bitfield of operations when nobody asked for it."""
+"""The bitfield of operations if the request did not ask for it."""
 
 TOPIC_OPERATIONS = operations_bitfield(ResourceType.TOPIC)
-"""Without an authorizer everybody may do whatever a topic allows at all."""
+"""Without an authorizer every client may perform every topic operation."""
 CLUSTER_OPERATIONS = operations_bitfield(ResourceType.CLUSTER)
 GROUP_OPERATIONS = operations_bitfield(ResourceType.GROUP)
 
@@ -44,7 +43,7 @@ class PartitionView(NamedTuple):
 def partition_view(
     image: MetadataImage, partition: PartitionImage, listener: str, lost: Collection[int] = ()
 ) -> PartitionView:
-    """Who leads, as far as a client on this listener can reach it; `lost` are brokers whose replica cannot be used."""
+    """The leader that a client on this listener can reach; `lost` are brokers whose replica cannot be used."""
     offline = [node_id for node_id in partition.replicas if node_id in lost or not image.is_alive(node_id)]
     if partition.leader == NO_LEADER or partition.leader in lost or not image.is_alive(partition.leader):
         return PartitionView(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER, offline)
@@ -56,10 +55,10 @@ def partition_view(
 def reachable_brokers(
     brokers: Iterable[BrokerImage], call: RequestContext, this_broker: Broker
 ) -> list[tuple[BrokerImage, Endpoint]]:
-    """Brokers that have the caller's listener, with their address on it.
+    """Return the brokers that have the caller's listener, with their address on it.
 
-    A listener that advertises no host is advertised under the address by which the caller reached this broker:
-    what worked once works again, through loopback and the network alike.
+    A listener without an advertised host is advertised under the address by which the caller reached this broker, which
+    works through loopback and through the network.
     """
     name = call.listener_name
     own = this_broker.listeners.get(name)
@@ -74,6 +73,6 @@ def reachable_brokers(
 
 
 def any_alive_broker(image: MetadataImage) -> int:
-    """What clients are told is the controller: any broker will do, all pass admin requests on."""
+    """The controller id for clients: any live broker, since all forward admin requests."""
     alive = image.alive_brokers()
     return CHANCE.choice(alive).node_id if alive else -1

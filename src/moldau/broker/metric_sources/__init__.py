@@ -1,6 +1,6 @@
-"""Where metrics come from: each module reads one part of the broker and says it in Kafka's names.
+"""Sources of metrics: each module reads one part of the broker and returns families with Kafka's names.
 
-Nothing here counts; it only looks, and only when asked. Start at `attach_metrics`.
+Nothing is counted here; values are read at each scrape. Start at `attach_metrics`.
 """
 
 from __future__ import annotations

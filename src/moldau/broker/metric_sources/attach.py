@@ -1,4 +1,4 @@
-"""Attaching the parts of a broker to its metrics. Start at `attach_metrics`."""
+"""Registering the metric sources of a broker. Start at `attach_metrics`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Parts", "attach_metrics"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What there is to look at, besides the broker. A part left out leaves its metrics out."""
+    """The components to read besides the broker. A missing component has no metrics."""
 
     broker_state: Callable[[], int]
     started_ms: int = 0
@@ -33,7 +33,7 @@ class Parts:
 
 
 def attach_metrics(metrics: Metrics, broker: Broker, parts: Parts) -> None:
-    """Have every part looked at when somebody scrapes. The modules are imported then, not at start."""
+    """Register every source to be read at each scrape. The modules are imported then, not at startup."""
 
     def source(module: str) -> None:
         def families() -> object:
@@ -42,7 +42,7 @@ def attach_metrics(metrics: Metrics, broker: Broker, parts: Parts) -> None:
             found = importlib.import_module(f"moldau.broker.metric_sources.{module}")
             return found.families(broker, parts)
 
-        metrics.add_source(families)  # type: ignore[arg-type]  # the modules' `families` are typed where they stand
+        metrics.add_source(families)  # type: ignore[arg-type]  # `families` is typed in each module
 
     for module in ("health", "throughput", "requests", "storage", "controller", "process", "transactions", "groups"):
         source(module)

@@ -1,4 +1,4 @@
-"""The controller and its quorum."""
+"""Metrics of the controller and its quorum."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _cluster(broker: Broker) -> Iterator[Family]:
 
 
 def _raft(broker: Broker) -> Iterator[Family]:
-    """The text of `current-state` becomes a label, with a 1 on the state that holds."""
+    """The quorum's state; the text of `current-state` becomes a label, with value 1 for the current state."""
     quorum, offset = broker.controller.quorum, broker.image.offset
     yield Family(
         RAFT,

@@ -1,4 +1,4 @@
-"""Groups: how many, in which states, what they commit, and how far behind they are."""
+"""Metrics of groups: count, states, commits and lag."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _by(name: str, tag: str, counts: dict[str, int], text: str) -> Family:
 
 
 def _lag(broker: Broker) -> Iterator[Family]:
-    """What exporters of consumer lag tell, under their names."""
+    """The metrics of consumer lag exporters, under their names."""
     offsets, lags, members = [], [], []
     sums: Counter[tuple[str, str]] = Counter()
     for shard in broker.coordinators.groups.shards.values():

@@ -1,4 +1,4 @@
-"""The alerting set: under-replicated and offline partitions, leaders, broker state, idle shares."""
+"""Metrics for alerts: under-replicated and offline partitions, leaders, broker state, idle ratios."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REPLICA_MANAGER = "kafka.server:ReplicaManager"
 KAFKA_SERVER = "kafka.server:KafkaServer"
 
 LATE_AFTER_MS = 300_000
-"""How long after the longest timeout a transaction that is still open counts as late, as in Kafka."""
+"""How long after the maximum timeout an open transaction counts as late, as in Kafka."""
 
 
 def families(broker: Broker, parts: Parts) -> Iterator[Family]:

@@ -1,4 +1,4 @@
-"""The process and its event loop, under the names of the standard Prometheus collectors."""
+"""Metrics of the process and its event loop, under the names of the standard Prometheus collectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests by API, connections, waiting operations, fetch sessions."""
+"""Metrics of requests by API, connections, waiting operations and fetch sessions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def families(broker: Broker, parts: Parts) -> Iterator[Family]:
 
 
 def _stats_by_name(broker: Broker) -> list[tuple[str, RequestStats]]:
-    """Fetches stand under their own name and under who fetches, as in Kafka; there are no followers yet."""
+    """Request counts by name; fetches count as Fetch and as FetchConsumer, as in Kafka; there are no followers yet."""
     found = [(ApiKey(key).display_name, stats) for key, stats in sorted(broker.stats.requests.items())]
     fetches = broker.stats.requests.get(ApiKey.FETCH)
     return found if fetches is None else [*found, ("FetchConsumer", fetches)]

@@ -1,4 +1,4 @@
-"""Logs, partitions, data folders and the cleaner."""
+"""Metrics of logs, partitions, data folders and the cleaner."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ PARTITION_GAUGES: tuple[tuple[str, Callable[[Partition], float], str], ...] = (
 
 
 def families(broker: Broker, parts: Parts) -> Iterator[Family]:
-    # One tuple of tags per partition, made once: thousands of partitions share it over a dozen families.
-    # As in Kafka, a log that is offline has no numbers: those of one that was never opened would be wrong.
+    # One tuple of tags per partition, created once and shared by a dozen families for thousands of partitions. As in
+    # Kafka, an offline log has no values: those of a log that was never opened would be wrong.
     partitions = [(_tags(one), one) for one in broker.partitions if one.offline_error is None]
     led = [(tags, partition) for tags, partition in partitions if partition.is_leader]
     for name, log_value, text in LOG_GAUGES:
@@ -60,12 +60,12 @@ def _min_isr(partition: Partition) -> int:
 
 
 def _stable_offset_lag(log: PartitionLog) -> int:
-    """How far the last stable offset is behind the high watermark; a log whose producers nobody asked for has none."""
+    """How far the last stable offset is behind the high watermark; 0 while the producer state is not loaded."""
     return 0 if log.loaded_producers is None else log.high_watermark - log.last_stable_offset
 
 
 def _exporter_names(broker: Broker, partitions: list[tuple[Tags, Partition]]) -> Iterator[Family]:
-    """The names that the usual Kafka exporter gives, for dashboards built on it."""
+    """The metrics of the usual Kafka exporter under its names, for dashboards built on it."""
     yield plain("kafka_brokers", len(broker.image.alive_brokers()), "Brokers in the cluster.")
     yield plain(
         "kafka_topic_partitions",

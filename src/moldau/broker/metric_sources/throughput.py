@@ -1,4 +1,4 @@
-"""What topics took in and gave out: `BrokerTopicMetrics`, per topic and over all of them."""
+"""Bytes and records in and out: `BrokerTopicMetrics`, per topic and in total."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions: how many there are, how they end, and what stands in their way."""
+"""Metrics of transactions: count, outcomes, and markers that cannot be written yet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit",
 def families(broker: Broker, parts: Parts) -> Iterator[Family]:
     coordinators = broker.coordinators
     shards = list(coordinators.transaction_shards.shards.values())
-    # Without a shard there is no coordinator either, and looking must not make one.
+    # Without a shard there is no coordinator, and reading metrics must not create one.
     transactions = coordinators.transactions if shards else None
     states = Counter(one.state.display_name for one in transactions.all()) if transactions is not None else Counter()
     yield plain(

@@ -1,1 +1,1 @@
-"""Opening logs: what a start finds on disk, believes or mends. Start at `loading`."""
+"""Opening logs at startup: what is found on disk is trusted or repaired. Start at `loading`."""

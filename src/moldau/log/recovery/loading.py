@@ -1,10 +1,9 @@
-"""Opening a partition's directory: finish what a crash interrupted, then trust or recover.
+"""Opening a partition's directory: finish what a crash interrupted, then trust or recover the files.
 
-After a clean shutdown nothing is read but the directory listing: the recovery point tells where the log
-ends, and files are opened when somebody needs them. After a crash every segment that reaches beyond the
-recovery point is checked batch by batch (`log.recovery.recovery`) and what describes it is built anew. Either way the
-folder is first compared with the manifest: where records are missing, the log stays offline and as it is.
-Start at `open_log`.
+After a clean shutdown only the directory listing is read: the recovery point is the log end, and files are opened on
+first use. After a crash every segment that reaches beyond the recovery point is checked batch by batch
+(`log.recovery.recovery`) and its indexes are rebuilt. In both cases the folder is first compared with the manifest: if
+records are missing, the log stays offline and unchanged. Start at `open_log`.
 """
 
 from __future__ import annotations
@@ -38,23 +37,23 @@ log = logging.getLogger("moldau.log")
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """What the checkpoints of the last run say of a partition."""
+    """The state of a partition according to the checkpoints of the last run."""
 
     is_clean: bool = False
-    """Whether the broker shut down in order; only then is `recovery_point` the log's end."""
+    """Whether the broker shut down cleanly; only then is `recovery_point` the log end."""
     recovery_point: int | None = None
     log_start_offset: int | None = None
     high_watermark: int | None = None
     entry: PartitionEntry | None = None
-    """What the manifest says; `None` where it says nothing, or nothing that still counts."""
+    """The manifest's entry; `None` if there is none, or none that is still valid."""
     is_entry_exact: bool = False
-    """Whether nobody was to write since the manifest was."""
+    """Whether the manifest is exact because nothing was written after it."""
     flushed_end: int = 0
-    """For a log without an entry: everything below it was on disk."""
+    """For a log without an entry: everything below this offset was on disk."""
 
     @property
     def least_end(self) -> int:
-        """Where the log has to reach. The recovery point counts only with an entry, so that a loss can be accepted."""
+        """The offset the log must reach. Without an entry the recovery point is ignored, to let a loss be accepted."""
         if self.entry is None:
             return self.flushed_end
         return max(self.entry.end_offset, self.recovery_point or 0)
@@ -71,7 +70,7 @@ def create_log(
     clock: Clock | None = None,
     events: LogEvents | None = None,
 ) -> PartitionLog:
-    """Make a new, empty partition on disk. The first flush syncs its directory."""
+    """Create a new, empty partition on disk. The first flush syncs its directory."""
     files, clock = files or Files(), clock or SystemClock()
     files.make_directory(directory)
     segment = Segment.create(files, directory, start_offset, now_ms=clock.now_ms())
@@ -102,7 +101,7 @@ def missing_log(
     clock: Clock,
     events: LogEvents,
 ) -> PartitionLog:
-    """Stand in for a partition whose folder is gone: offline, and without making anything on disk."""
+    """Return an offline placeholder for a partition whose folder is missing; creates nothing on disk."""
     return _offline_log(
         directory,
         topic_partition,
@@ -128,7 +127,7 @@ def _offline_log(  # noqa: PLR0917
     clock: Clock,
     events: LogEvents | None,
 ) -> PartitionLog:
-    """A log that is not all there, left as it was found."""
+    """Return an offline log with parts missing; its files are left unchanged."""
     end_offset = last_run.least_end
     segments = segments or [Segment(files, directory, end_offset)]
     start_offset = segments[0].base_offset
@@ -148,7 +147,7 @@ def _offline_log(  # noqa: PLR0917
 
 
 def _report_loss(opened: PartitionLog, last_run: LastRun, problem: str) -> None:
-    """Take a log offline that has lost records, and keep asking for them at the next start."""
+    """Take a log offline that has lost records, and keep requiring them at the next start."""
     entry, advice = last_run.entry, ""
     if entry is not None:
         opened.recorded = PartitionEntry(entry.topic_id, last_run.least_end, entry.segments)
@@ -173,8 +172,8 @@ def open_log(
 ) -> PartitionLog:
     """Open a partition that is on disk.
 
-    Damage with valid data behind it, and records that are missing according to the manifest, leave the partition
-    offline with everything in place, unless the operator allowed to cut there (`truncate_corruption`, from
+    Damage with valid data after it, and records that are missing according to the manifest, leave the partition offline
+    and its files unchanged, unless the operator allowed truncation (`truncate_corruption`, from
     `moldau.recovery.truncate`).
     """
     files, clock, last_run = files or Files(), clock or SystemClock(), last_run or LastRun()
@@ -255,7 +254,7 @@ def _loss(segments: Sequence[Segment], last_run: LastRun) -> str | None:
 
 
 def _is_trusted(last_run: LastRun, segments: Sequence[Segment]) -> bool:
-    """Whether the recovery point is the log's end: after an orderly shutdown, unless somebody contradicts it."""
+    """Whether the recovery point is the log end: after a clean shutdown, unless segments or manifest contradict it."""
     recovery_point, entry = last_run.recovery_point, last_run.entry
     if not last_run.is_clean or recovery_point is None or recovery_point < segments[-1].base_offset:
         return False
@@ -269,7 +268,7 @@ def _new_segment(files: Files, directory: str, base_offset: int, now_ms: int) ->
 
 
 def _listed_segments(files: Files, directory: str, names: Sequence[str]) -> list[Segment]:
-    """Segments in offset order."""
+    """Return the segments in offset order."""
     bases = sorted(parse_base_offset(name) for name in names if name.endswith(".log"))
     segments = [Segment(files, directory, base) for base in bases]
     for segment in segments:
@@ -279,7 +278,7 @@ def _listed_segments(files: Files, directory: str, names: Sequence[str]) -> list
 
 
 def _drop_lost_indexes(files: Files, directory: str, names: Sequence[str], segments: Sequence[Segment]) -> None:
-    """Remove index files that have lost their log file."""
+    """Remove index files without a log file."""
     known = {segment.base_offset for segment in segments}
     for name in names:
         if name.endswith(EXTENSIONS[1:]) and parse_base_offset(name) not in known:
@@ -287,7 +286,7 @@ def _drop_lost_indexes(files: Files, directory: str, names: Sequence[str], segme
 
 
 def _listed_snapshots(files: Files, directory: str, names: Sequence[str], segments: Sequence[Segment]) -> list[int]:
-    """Offsets of the snapshots worth keeping: one per segment, and the newest above the last segment."""
+    """Return the offsets of the snapshots to keep: one per segment, and the newest above the last segment."""
     offsets = sorted(parse_base_offset(name) for name in names if name.endswith(".snapshot"))
     bases = {segment.base_offset for segment in segments}
     newest = offsets[-1] if offsets and offsets[-1] > segments[-1].base_offset else None
@@ -298,7 +297,7 @@ def _listed_snapshots(files: Files, directory: str, names: Sequence[str], segmen
 
 
 class _Loader:
-    """One opening under way: segments and what was found out about them."""
+    """The state while one partition is being opened: its segments and the findings about them."""
 
     def __init__(
         self,
@@ -318,13 +317,13 @@ class _Loader:
         self.snapshots = Snapshots(files, directory)
         self.end_offset = segments[0].base_offset
         self.epochs: LeaderEpochs | None = None
-        """Built by recovery; `None` when the checkpoint file can be believed."""
+        """Built by recovery; `None` if the checkpoint file can be trusted."""
         self.are_epochs_saved = False
         self.producers: ProducerStates | None = None
         self.problem: str | None = None
-        """Why the partition has to stay offline."""
+        """Why the partition must stay offline."""
         self.shortfall: str | None = None
-        """The same, where the log does not reach as far as it did."""
+        """Why the partition must stay offline, if the log ends before the offset it must reach."""
         self._now_ms = now_ms
         self._truncate_corruption = truncate_corruption
         self._least_end = 0 if truncate_corruption else last_run.least_end
@@ -334,12 +333,12 @@ class _Loader:
         )
 
     def trust(self, end_offset: int, names: frozenset[str]) -> None:
-        """A clean shutdown: believe the recovery point, and rebuild only indexes that are not there."""
+        """After a clean shutdown: use the recovery point as the log end; rebuild missing or damaged indexes."""
         self.end_offset = end_offset
         self._mend_indexes(len(self.segments), names)
 
     def _mend_indexes(self, count: int, names: frozenset[str]) -> None:
-        """Rebuild the indexes of those of the first segments that lack them."""
+        """Rebuild missing or damaged indexes of the first `count` segments."""
         for index, segment in enumerate(self.segments[:count]):
             if not segment.size or self._has_indexes(segment, names):
                 continue
@@ -359,14 +358,14 @@ class _Loader:
     def _has_indexes(self, segment: Segment, names: frozenset[str]) -> bool:
         stem = f"{segment.base_offset:020d}"
         if not self._is_txn_index_sound(segment, f"{stem}.txnindex" in names):
-            return False  # only a replay can tell which transactions were aborted
+            return False  # only a replay can determine which transactions were aborted
         return f"{stem}.index" in names and f"{stem}.timeindex" in names
 
     def _is_txn_index_sound(self, segment: Segment, is_there: bool) -> bool:
-        """Whether the transaction index is what the manifest says or, where that says nothing, can be one.
+        """Whether the transaction index matches the manifest or, without a manifest entry, has a possible size.
 
-        A damaged one would show aborted records to readers of committed ones, so its checksum is worth a read. There
-        is none for a segment without aborted transactions.
+        A damaged index would expose aborted records to read_committed readers, so its checksum is verified. A segment
+        without aborted transactions has no such file.
         """
         known = self._txn_marks.get(segment.base_offset)
         found = TxnMark.of(self.files.read_file(segment.path(".txnindex"))) if is_there else NO_TXN_INDEX
@@ -421,7 +420,7 @@ class _Loader:
         return self.problem is None and self.shortfall is None
 
     def _recover_segment(self, index: int) -> bool:
-        """Check one segment; return whether to go on with the next."""
+        """Check one segment; return whether to continue with the next."""
         segment, is_last = self.segments[index], index + 1 == len(self.segments)
         assert self.producers is not None
         size = segment.size
@@ -457,7 +456,7 @@ class _Loader:
         return False
 
     def _note_gap(self, index: int, end_offset: int) -> None:
-        """Compaction leaves gaps; elsewhere one means that a crash took the end of an unsynced segment."""
+        """Log a gap, which outside compacted topics means that a crash lost the end of an unsynced segment."""
         if index + 1 < len(self.segments) and not self.config.is_compacted:
             following = self.segments[index + 1].base_offset
             if end_offset < following:
@@ -465,7 +464,7 @@ class _Loader:
                 log.warning("%s: offsets %d to %d are missing behind it", segment, end_offset, following - 1)
 
     def _valid_data_behind(self, index: int, check: SegmentCheck, size: int) -> str | None:
-        """Where readable batches lie behind the damage, as words for the operator; `None` without any."""
+        """Where valid batches follow the damage, as a message for the operator; `None` if there are none."""
         segment = self.segments[index]
         found = next_valid_batch(self.files, segment.file.fd, size, check.position, check.next_offset)
         if found is not None:
@@ -483,7 +482,7 @@ class _Loader:
     def _rebuild(
         self, segment: Segment, producers: ProducerStates, epochs: LeaderEpochs | None, *, check_crc: bool
     ) -> SegmentCheck:
-        """Walk a segment and build anew all that describes it."""
+        """Scan a segment and rebuild its indexes, producer state and epochs."""
 
         def on_epoch(epoch: int, base_offset: int) -> None:
             if epochs is not None and epoch > epochs.latest:
@@ -497,7 +496,7 @@ class _Loader:
         return check
 
     def start_over(self, offset: int) -> None:
-        """The log ends before the point it was said to start at: what is left has no use."""
+        """Replace all segments by an empty one, because the log ends before its recorded start."""
         log.warning("%s ends at %d, before its start %d: starting over", self.directory, self.end_offset, offset)
         for segment in self.segments:
             segment.delete()

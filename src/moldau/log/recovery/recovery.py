@@ -1,9 +1,9 @@
-"""Recovery: reading a log file after a crash, and deciding what of it can be believed.
+"""Recovery: reading a log file after a crash, and deciding which part of it is valid.
 
-Every batch is checked: length, magic, CRC, offsets that rise. What is invalid at the very end is what a
-crash leaves and is cut off. What is invalid with valid batches behind it is damage: a second look
-(`next_valid_batch`) tells the two apart, so that nothing readable is thrown away unasked.
-`log.recovery.loading` acts on the findings. Start at `SegmentCheck.run`.
+Every batch is checked: length, magic, CRC, increasing offsets. Invalid data at the very end is normal after a crash and
+is cut off. Invalid data with valid batches after it is damage: a second scan (`next_valid_batch`) distinguishes the
+two, so that no readable batch is discarded without the operator's consent. `log.recovery.loading` acts on the result.
+Start at `SegmentCheck.run`.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _SEARCH_BYTES: Final = 1024 * 1024
 
 
 class SegmentCheck:
-    """A walk over a segment's file that stops at the first byte that is not part of a valid batch.
+    """A scan of a segment's file that stops at the first byte that is not part of a valid batch.
 
-    `run` builds the segment's size, timestamps and indexes anew on the way. Afterwards `position` is where it
-    stopped, `next_offset` what comes after the last good batch, and `problem` what is wrong there, or `None`
-    when the file ended as it should.
+    `run` also rebuilds the segment's size, timestamps and indexes. Afterwards `position` is where it stopped,
+    `next_offset` is the offset after the last valid batch, and `problem` describes what is wrong there; it is `None` if
+    the whole file is valid.
     """
 
     def __init__(self, segment: Segment, interval_bytes: int) -> None:
@@ -62,9 +62,9 @@ class SegmentCheck:
         *,
         check_crc: bool = True,
     ) -> None:
-        """Check every batch, and tell of new leader epochs and of batches with a producer id.
+        """Check every batch, and call back for new leader epochs and for batches with a producer id.
 
-        One loop without calls for the usual batch: after a crash it runs over a gigabyte of them.
+        One loop without function calls for ordinary batches: after a crash it may run over a gigabyte of them.
         """
         segment, window, size = self._segment, self._window, self._size
         unpack, end_of_header = HEADER.unpack_from, BATCH_OVERHEAD
@@ -124,7 +124,7 @@ class SegmentCheck:
         return self._header_problem(header, position) or f"the batch of offset {header.base_offset} fails its checksum"
 
     def _is_legacy(self, header: BatchHeader, position: int) -> bool:
-        """Whether an intact message of magic 0 or 1 lies here: their CRC-32 follows the length."""
+        """Whether an intact message of magic 0 or 1 lies here: its CRC-32 follows the length."""
         size = header.batch_length + LOG_OVERHEAD
         if (
             header.magic not in (0, 1)
@@ -155,9 +155,9 @@ class SegmentCheck:
 
 
 def next_valid_batch(files: Files, fd: int, size: int, after: int, lowest_offset: int) -> tuple[int, int] | None:
-    """Look for a valid batch anywhere behind position `after`; return its position and base offset.
+    """Search for a valid batch anywhere after position `after`; return its position and base offset.
 
-    Any byte may begin it, so this hunts for the magic byte and lets the checksum decide.
+    It may begin at any byte, so this searches for the magic byte and then verifies the checksum.
     """
     start = after + 1
     while start + BATCH_OVERHEAD <= size:

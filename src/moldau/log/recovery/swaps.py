@@ -1,9 +1,9 @@
-"""Leftovers in a partition's directory: what a crash in the middle of a deletion or a cleaning left behind.
+"""Leftover files in a partition's directory after a crash during a deletion or a cleaning.
 
-    *.deleted   on their way out: gone
-    *.cleaned   cleaner output that was not complete: gone, the originals are still there
-    *.swap      cleaner output that is complete: it takes the place of the originals it covers
-    *.tmp       half of an atomic write: gone
+    *.deleted   about to be deleted: removed
+    *.cleaned   incomplete cleaner output: removed, the originals are still there
+    *.swap      complete cleaner output: replaces the originals it covers
+    *.tmp       an unfinished atomic write: removed
 
 Start at `finish_swaps`.
 """
@@ -24,7 +24,7 @@ _LEFTOVERS = (".deleted", ".cleaned", ".swap", ".tmp")
 
 
 def finish_swaps(files: Files, directory: str, names: Sequence[str]) -> list[str]:
-    """Finish or undo what was interrupted; return the names that are there afterwards."""
+    """Finish or undo what was interrupted; return the file names that remain."""
     leftovers = [name for name in names if name.endswith(_LEFTOVERS)]
     if not leftovers:
         return list(names)
@@ -34,8 +34,8 @@ def finish_swaps(files: Files, directory: str, names: Sequence[str]) -> list[str
             files.unlink(f"{directory}/{name}")
     swapped = sorted({parse_base_offset(name) for name in leftovers if name.endswith(".log.swap")})
     for base_offset in swapped:
-        # A set is renamed from `.cleaned` to `.swap` file by file: while one of the former is left, the
-        # originals are untouched and the swap has not begun. Other sets may be in the making meanwhile.
+        # The files of a set are renamed from `.cleaned` to `.swap` one by one: while a `.cleaned` file is left, the
+        # originals are untouched and the swap has not begun. Other sets may be in progress at the same time.
         if base_offset not in cleaned:
             _swap_in(files, directory, base_offset)
     for name in files.names(directory):
@@ -46,7 +46,7 @@ def finish_swaps(files: Files, directory: str, names: Sequence[str]) -> list[str
 
 
 def _swap_in(files: Files, directory: str, base_offset: int) -> None:
-    """Remove the originals that a complete swap covers, then give it its final name."""
+    """Remove the originals that a complete swap covers, then rename it to its final name."""
     path = f"{directory}/{base_offset:020d}.log.swap"
     swap = Segment(files, directory, base_offset, size=files.size(path), suffix=".swap")
     end_offset = max(swap.end()[0], base_offset + 1)

@@ -1,8 +1,8 @@
-"""Logs that could not be made or opened: what stands in for them, and how a folder that is there already is taken over.
+"""Logs that could not be created or opened: their placeholders, and opening a folder that exists already.
 
-A full disk or a lack of file descriptors goes away again. Until it does the partition exists and is offline: it is
-a log without files that refuses everything with its reason and keeps what the last run's checkpoints say, so that
-the next checkpoint says the same. Start at `unopened_log`; `log.manager` tries again.
+A full disk or a lack of file descriptors is temporary. Until it is resolved the partition exists but is offline: its
+log is a placeholder without files that rejects every request with the reason and keeps the values of the last run's
+checkpoints, so that the next checkpoint contains the same. Start at `unopened_log`; `log.manager` retries.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def unopened_log(
     clock: Clock,
     events: LogEvents,
 ) -> PartitionLog:
-    """Stand in for a log that cannot be opened. Nothing on disk is touched, now or later."""
+    """Return a placeholder for a log that cannot be opened. It never touches the disk."""
     start_offset = last_run.log_start_offset or 0
     end_offset = max(start_offset, last_run.recovery_point or 0)
-    # The segment begins at 0 so that a log start which the checkpoint knows is written into the next one.
+    # The segment begins at 0 so that a log start from the checkpoint is written into the next checkpoint.
     segment = Segment(files, directory, 0)
     stand_in = PartitionLog(
         directory,
@@ -53,16 +53,16 @@ def unopened_log(
         events=events,
     )
     stand_in.offline_error = StorageError(reason)
-    # The manifest goes on asking for what it asked for, and never for the segment that stands in for the others.
+    # The manifest keeps requiring what it required before, and never lists the placeholder's segment.
     stand_in.recorded = last_run.entry
     stand_in.withhold_all()
-    # Only the recovery point of an orderly end may be written again as if it were the log's end.
+    # Only the recovery point of a clean shutdown may be written again as the log end.
     stand_in.needs_recovery = not last_run.is_clean or last_run.recovery_point is None
     return stand_in
 
 
 def belongs_to_another_topic(files: Files, directory: str, topic_id: uuid.UUID | None) -> bool:
-    """Whether a folder was left by an older topic of the same name; one without an id belongs to whoever asks."""
+    """Whether a folder was left by an older topic of the same name; a folder without a topic id matches any topic."""
     found = PartitionMetadata(files, directory).topic_id
     return found is not None and topic_id is not None and found != topic_id
 
@@ -79,7 +79,7 @@ def adopt_log(
     events: LogEvents,
     truncate_corruption: bool,
 ) -> PartitionLog:
-    """Open a folder that is there already, whole or half-made: an attempt failed midway, or a crash came between."""
+    """Open an existing folder, complete or partial: creating it failed midway, or a crash interrupted it."""
     opened = open_log(
         directory,
         topic_partition,

@@ -1,1 +1,1 @@
-"""The files of a log: segments with their indexes, the list of them, and walking over batches."""
+"""The files of a log: segments with their indexes, the list of segments, and scans over batches."""

@@ -1,8 +1,8 @@
-"""Walking a log file batch by batch without holding it in memory.
+"""Scanning a log file batch by batch without loading it into memory.
 
-`headers` and `first_reaching` hop from header to header for lookups; `Window` gives recovery and compaction
-whole batches out of large reads. None checks anything: `log.recovery.recovery` does. The walks hold on to the open
-file they are given, because another thread may drop the segment's own share. Start at `headers`.
+`headers` and `first_reaching` go from header to header for lookups; `Window` gives recovery and compaction whole
+batches out of large reads. None of them validates: `log.recovery.recovery` does. They keep a reference to the open file
+they are given, because another thread may drop the segment's own reference. Start at `headers`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from moldau.protocol.record_batch import BATCH_OVERHEAD, HEADER, LOG_OVERHEAD, B
 __all__ = ["WINDOW_BYTES", "Window", "first_reaching", "headers"]
 
 _HOP: Final = struct.Struct(">qi11xi")
-"""Of a header only base offset, batch length and last offset delta."""
+"""The header fields base offset, batch length and last offset delta."""
 
 _HOP_BYTES: Final = 8192
 WINDOW_BYTES: Final = 4 * 1024 * 1024
 
 
 def headers(files: Files, file: SegmentFile, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Yield position and header of each batch in [position, end); stops at a batch that is not whole.
+    """Yield position and header of each batch in [position, end); stops at an incomplete batch.
 
-    Small batches share a read, large ones cost one small read each.
+    Several small batches share one read, large ones need one small read each.
     """
     chunk, chunk_start = b"", position
     while position + BATCH_OVERHEAD <= end:
@@ -44,7 +44,7 @@ def headers(files: Files, file: SegmentFile, position: int, end: int) -> Iterato
 
 
 def first_reaching(files: Files, file: SegmentFile, position: int, end: int, offset: int) -> int | None:
-    """The position of the first batch in [position, end) that reaches `offset`; every fetch of older data asks."""
+    """The position of the first batch in [position, end) that reaches `offset`; used by every fetch of older data."""
     chunk, chunk_start = b"", position
     while position + BATCH_OVERHEAD <= end:
         within = position - chunk_start
@@ -62,7 +62,7 @@ def first_reaching(files: Files, file: SegmentFile, position: int, end: int, off
 
 
 class Window:
-    """A stretch of a file in memory, moved along as the reader goes."""
+    """A range of a file in memory, which moves forward with the reader."""
 
     __slots__ = ("_fd", "_files", "_read_bytes", "end", "size", "start", "view")
 
@@ -75,7 +75,7 @@ class Window:
         self.view = memoryview(b"")
 
     def cover(self, position: int, length: int) -> bool:
-        """Make `view[position - start:]` hold `length` bytes; `False` when the file ends before that."""
+        """Make `view[position - start:]` hold `length` bytes; `False` if the file ends before that."""
         if self.start <= position and position + length <= self.end:
             return True
         if position + length > self.size:

@@ -1,9 +1,9 @@
-"""The segments of one log, and those on their way out of it.
+"""The segments of one log, including those about to be deleted.
 
-Which records to keep is for `log.partition_log`; here is how files leave without a crash finding a hole, or a manifest
-asking for what is gone: deleted segments keep their names until the manifest on disk does not list them (`leaving`),
-replaced and truncated ones are withheld from it first (`withhold`), and renamed files are unlinked after a delay
-(`delete_retired`). Start at `LogSegments`.
+`log.partition_log` decides which records to keep; this module removes files so that a crash leaves no gap and the
+manifest never requires a deleted file: deleted segments keep their names until the manifest on disk does not list them
+(`leaving`), replaced and truncated ones are first removed from it (`withhold`), and renamed files are unlinked after a
+delay (`delete_retired`). Start at `LogSegments`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def base_offset_of(segment: Segment) -> int:
 
 
 class LogSegments:
-    """`all` is a tuple that is only ever replaced, under `lock`, so whoever took it sees a consistent list."""
+    """The segments of a log; `all` is replaced under `lock`, never modified, so readers see a consistent list."""
 
     __slots__ = (
         "_files",
@@ -48,23 +48,23 @@ class LogSegments:
         self._snapshots = snapshots
         self.all: tuple[Segment, ...] = tuple(segments)
         self.lock = threading.Lock()
-        """Never held while the disk works; the log moves its recovery point and its start under it too."""
+        """Never held during disk access; also guards the log's recovery point and start offset."""
         self.save_manifest: Callable[[], None] | None = None
-        """Puts the manifest on disk, or raises; `None` for a log that no manifest lists."""
+        """Writes the manifest to disk, or raises; `None` for a log that no manifest lists."""
         self.withheld: frozenset[int] = frozenset()
         """Base offsets of segments that are about to be replaced or cut, so the manifest must not list them."""
         self._leaving: list[Segment] = []
-        """Deleted segments that keep their names until the manifest on disk does not list them any more."""
+        """Deleted segments that keep their names until the manifest on disk no longer lists them."""
         self._retired: list[tuple[int, Segment]] = []
-        """Renamed ones, and when their files may be unlinked."""
+        """Renamed segments, and when their files may be unlinked."""
 
     @property
     def oldest(self) -> Segment:
-        """The first one whose file has its name, whether or not it is still part of the log."""
+        """The first segment whose file still has its name, whether or not it is still part of the log."""
         return next(iter(self._leaving), self.all[0])
 
     def of(self, offset: int) -> Segment:
-        """The segment that `offset` falls into."""
+        """The segment that contains `offset`."""
         segments = self.all
         return segments[max(0, bisect_right(segments, offset, key=base_offset_of) - 1)]
 
@@ -75,38 +75,38 @@ class LogSegments:
     # --- deleting ---------------------------------------------------------------------------------------
 
     def take_first(self, count: int) -> tuple[tuple[Segment, ...], int]:
-        """Take the first `count` out, but not the last one; return them, and the offset where the others begin."""
+        """Remove the first `count`, but not the last one; return them, and the offset where the others begin."""
         with self.lock:
             count = min(count, len(self.all) - 1)
             gone, self.all = self.all[:count], self.all[count:]
             return gone, self.all[0].base_offset
 
     def delete_later(self, gone: Sequence[Segment]) -> None:
-        """They are out of the log; their files go when `retire_leaving` says so."""
+        """Queue removed segments for deletion; `retire_leaving` renames their files."""
         with self.lock:
             self._leaving += gone
 
     @property
     def leaving(self) -> int:
-        """How many deleted segments wait for the manifest."""
+        """The number of deleted segments that wait for the manifest."""
         return len(self._leaving)
 
     def retire_leaving(self, due_ms: int) -> None:
-        """Let the first deleted segment go, which the manifest on disk does not list any more."""
+        """Rename the first deleted segment for deletion; the manifest on disk no longer lists it."""
         segment = self._leaving[0]
         self.retire([segment], due_ms)
         with self.lock:
             self._leaving.remove(segment)
 
     def retire(self, segments: Iterable[Segment], due_ms: int) -> None:
-        """Rename files out of the way, in an order in which a crash leaves no hole, and unlink them after `due_ms`."""
+        """Rename segments for deletion, in an order that leaves no gap after a crash; unlinked after `due_ms`."""
         for segment in segments:
             segment.rename(DELETED_SUFFIX)
             self._retired.append((due_ms, segment))
             self._snapshots.discard([segment.base_offset])
 
     def delete_retired(self, now_ms: int) -> int:
-        """Unlink the files of segments whose delay has passed; return how many segments went."""
+        """Unlink the files of segments whose delay has passed; return the number of segments deleted."""
         due = [entry for entry in list(self._retired) if entry[0] <= now_ms]
         for entry in due:
             entry[1].delete()
@@ -116,7 +116,7 @@ class LogSegments:
     # --- replacing --------------------------------------------------------------------------------------
 
     def withhold(self, segments: Sequence[Segment]) -> None:
-        """Have a manifest on disk that does not ask for these segments, before their files change."""
+        """Write a manifest that does not list these segments, before their files change."""
         if self.save_manifest is not None:
             self.withheld = frozenset(segment.base_offset for segment in segments)
             try:
@@ -130,11 +130,11 @@ class LogSegments:
     def replace(
         self, cleaned: Segment, replaced: Sequence[Segment], due_ms: int, take_offline: Callable[[str], None]
     ) -> None:
-        """Swap a compacted segment in for the ones it was made of, whose files go when `due_ms` has come.
+        """Replace segments by the compacted segment made from them; the old files are deleted at `due_ms`.
 
-        `cleaned` is complete and synced under the suffix `.cleaned`. From the rename to `.swap` on, a crash
-        is finished by the next start, and an error is undone; where that fails too, `take_offline` is called. None of
-        `replaced` is the last segment.
+        `cleaned` is complete and synced under the suffix `.cleaned`. From the rename to `.swap` on, the next start
+        finishes the swap after a crash, and an error is undone; if that fails too, `take_offline` is called. `replaced`
+        must not contain the last segment.
         """
         self.withhold(replaced)
         directory = cleaned.directory
@@ -160,7 +160,7 @@ class LogSegments:
     def _undo_replacement(
         self, cleaned: Segment, replaced: Sequence[Segment], take_offline: Callable[[str], None]
     ) -> None:
-        """Give the originals their names back; the cleaned files go only when all have, in case of a crash."""
+        """Rename the originals back, and only then delete the cleaned files, in case of a crash."""
         try:
             for segment in replaced:
                 if segment.suffix == DELETED_SUFFIX:

@@ -1,10 +1,10 @@
-"""The offset index of a segment: every few kilobytes, which offset lies at which position.
+"""The offset index of a segment: every few kilobytes, the offset and file position of a batch.
 
     entry, 8 bytes:  int32 last offset of a batch, relative to the segment's base
                      int32 position of that batch in the log file
 
-Held as the file's own bytes, so that saving is a write and loading a read; lookups bisect in place.
-Bytes only: `log.segments.segment` does the reading and writing. Start at `OffsetIndex.add`.
+Stored as the file's own bytes, so that saving is a write and loading is a read; lookups bisect in place. In memory
+only: `log.segments.segment` reads and writes the file. Start at `OffsetIndex.add`.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class OffsetIndex:
 
     @classmethod
     def decode(cls, base_offset: int, data: bytes) -> OffsetIndex:
-        """Read a file's bytes; raises `CorruptIndexError` when they cannot be an index.
+        """Read a file's bytes; raises `CorruptIndexError` if they are not a valid index.
 
-        An index left by a broker that was still writing it is zero behind its last entry; no real entry is
-        zero, because the batch at position 0 never gets one.
+        The file of a broker that was still writing it has zeros after its last entry; no real entry is zero, because
+        the batch at position 0 never gets one.
         """
         used = data.rstrip(b"\0")
         count = -(-len(used) // ENTRY.size)
@@ -66,11 +66,11 @@ class OffsetIndex:
         return self[len(self) - 1] if self.entries else OffsetPosition(self.base_offset, 0)
 
     def add(self, offset: int, position: int) -> None:
-        """Note that the batch ending with `offset` begins at `position`; both exceed all before."""
+        """Add the batch that ends with `offset` and begins at `position`; both must exceed all earlier entries."""
         self.entries += ENTRY.pack(offset - self.base_offset, position)
 
     def before(self, offset: int) -> int:
-        """How many entries have an offset below `offset`."""
+        """The number of entries with an offset below `offset`."""
         entries = self.entries
         relative = offset - self.base_offset - 1
         return bisect_right(

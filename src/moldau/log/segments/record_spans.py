@@ -1,8 +1,7 @@
-"""Where the records of a batch begin and end, and their keys: all of a record that compaction looks at.
+"""Where the records of a batch begin and end, and their keys: the parts of a record that compaction needs.
 
-Values and headers are passed over unread, and survivors are copied as the bytes they are, which makes a pass
-over a batch several times cheaper than decoding and encoding it. `protocol.records` reads records whole.
-Start at `record_spans`.
+Values and headers are skipped, and kept records are copied byte for byte, which makes a pass over a batch several times
+cheaper than decoding and encoding it. `protocol.records` decodes whole records. Start at `record_spans`.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ RecordSpan = tuple[int, int, int, int, int, bytes | None, bool]
 """One record inside the unpacked body of its batch: where its length field begins, where its offset delta begins,
 where it ends; its timestamp delta, its offset delta, its key, and whether it has a value.
 
-A plain tuple: a class costs as much as reading the record does."""
+A plain tuple: creating an object would cost as much as reading the record."""
 
 
 def unpacked_body(batch: bytes | memoryview, header: BatchHeader, limit: int = DEFAULT_LIMIT) -> bytes:
-    """The records of a batch in one piece, unpacked if need be."""
+    """Return the records of a batch as one byte string, decompressed if needed."""
     body = memoryview(batch)[BATCH_OVERHEAD : header.size_in_bytes]
     try:
         return decompress(header.codec, body, limit)
@@ -33,9 +32,9 @@ def unpacked_body(batch: bytes | memoryview, header: BatchHeader, limit: int = D
 
 
 def record_spans(body: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
-    """Walk the records of an unpacked body; raises `InvalidRecordError` where they are not what the header says.
+    """Yield the records of an uncompressed body; raises `InvalidRecordError` if they do not match the header.
 
-    The loop that cleaning lives in: varints of one and two bytes, which is nearly all of them, are read in place.
+    This is the hot loop of cleaning: varints of one and two bytes, nearly all of them, are decoded inline.
     """
     position, body_end = 0, len(body)
     try:
@@ -86,7 +85,7 @@ def record_spans(body: bytes, header: BatchHeader) -> Iterator[RecordSpan]:
 
 
 def with_timestamp_delta(body: bytes, span: RecordSpan, timestamp_delta: int) -> bytes:
-    """The same record with another timestamp delta, for a batch whose base timestamp changed."""
+    """Return the same record with another timestamp delta, for a batch whose base timestamp changed."""
     start, after_timestamp, end, *_ = span
     attributes_at = _decode_varint(body, start)[1]
     stamped = body[attributes_at : attributes_at + 1] + _encode_varint(timestamp_delta)

@@ -1,12 +1,12 @@
 """A segment: one log file with its indexes.
 
-Opened lazily: a segment costs no descriptor and no memory until something reads or appends. The indexes
-live in memory as their files' bytes and are written behind (`save_indexes`), because a crash can rebuild
-them and an append should not wait for them. Which segment to use, when to roll and what to keep is for
-`log.partition_log`, which also appends to the last one. Start at `Segment.find`.
+Opened lazily: a segment uses no descriptor and no memory until it is read or appended to. The indexes are kept in
+memory as their files' bytes and written later (`save_indexes`), because they can be rebuilt after a crash and an append
+should not wait for them. `log.partition_log` decides which segment to use, when to roll and what to keep; it also
+appends to the last one. Start at `Segment.find`.
 
-Threads: the loop thread appends; any thread may read, since what readers touch is either replaced whole
-(`tail`) or only ever grows. Indexes are saved and let go by one thread at a time, which `PartitionLog` sees to.
+Threads: the loop thread appends; any thread may read, since the fields used by readers are either replaced as a whole
+(`tail`) or only grow. Indexes are saved and dropped by one thread at a time, which `PartitionLog` ensures.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["DELETED_SUFFIX", "EXTENSIONS", "Segment", "file_name", "parse_base_o
 NEVER: Final = 2**63 - 1
 TIME_ENTRY_BYTES: Final = 12
 INDEX_INTERVAL_BYTES: Final = 4096
-"""For indexes rebuilt where nobody knows the topic's own `index.interval.bytes`."""
+"""The interval for indexes rebuilt where the topic's own `index.interval.bytes` is not known."""
 EXTENSIONS: Final = (".log", ".index", ".timeindex", ".txnindex")
 DELETED_SUFFIX: Final = ".deleted"
 
@@ -52,7 +52,7 @@ def file_name(base_offset: int, extension: str) -> str:
 
 
 def parse_base_offset(name: str) -> int:
-    """The offset a segment's or snapshot's file is named after; raises `ValueError` for other files."""
+    """The offset in the name of a segment or snapshot file; raises `ValueError` for other files."""
     stem, dot, _ = name.partition(".")
     if not dot or len(stem) != 20 or not stem.isdigit():
         raise ValueError(f"{name!r} is not named after an offset")
@@ -60,7 +60,7 @@ def parse_base_offset(name: str) -> int:
 
 
 class Segment:
-    """`size`, the timestamps and the roll limits are public because `PartitionLog.append` keeps them."""
+    """One segment; `size`, the timestamps and the roll limits are public because `PartitionLog.append` updates them."""
 
     __slots__ = (
         "_append_file",
@@ -94,11 +94,11 @@ class Segment:
         self.directory = directory
         self.base_offset = base_offset
         self.suffix = suffix
-        """`.cleaned`, `.swap` or `.deleted` while the files are on their way in or out."""
+        """`.cleaned`, `.swap` or `.deleted` while the files are being swapped in or deleted."""
         self.size = size
         """Bytes of whole batches in the log file."""
         self.max_timestamp: int | None = NO_TIMESTAMP if size == 0 else None
-        """The newest timestamp; `None` until somebody asked for it (`newest_timestamp`)."""
+        """The newest timestamp; `None` until first needed (`newest_timestamp`)."""
         self.max_timestamp_offset = base_offset
         self.first_timestamp: int | None = None
         self.created_ms = 0
@@ -114,12 +114,14 @@ class Segment:
         """Whether the directory entry of the log file is known to be on disk."""
         self.is_index_saved = True
         self.is_index_synced = True
-        """Whether the saved index files are on disk for sure; means nothing while they are not saved."""
+        """Whether the saved index files are known to be on disk; meaningless while they are not saved."""
         self.fd = -1
-        """The open file's number, for appending; only while this is the segment appended to."""
+        """The file descriptor for appends; set only while this is the segment appended to."""
         self._append_file: SegmentFile | None = None
-        """Keeps `fd` open whatever happens to `_file`, which readers on other threads may replace: a number
-        closed under an append could by then belong to another file."""
+        """Keeps `fd` open even if a reader on another thread replaces `_file`.
+
+        A descriptor closed during an append could already belong to another file.
+        """
         self._file: SegmentFile | None = None
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
@@ -136,7 +138,7 @@ class Segment:
 
     @classmethod
     def create(cls, files: Files, directory: str, base_offset: int, *, now_ms: int, suffix: str = "") -> Segment:
-        """Make an empty segment on disk."""
+        """Create an empty segment on disk."""
         segment = cls(files, directory, base_offset, suffix=suffix)
         segment._file = SegmentFile(files.open_append(segment.path(".log")))
         if files.size(segment.path(".log")):
@@ -150,7 +152,7 @@ class Segment:
 
     @property
     def file(self) -> SegmentFile:
-        """The open log file; hold on to what this returns while its descriptor is in use."""
+        """The open log file; keep a reference to it while its descriptor is in use."""
         held = self._file
         if held is None:
             held = self._file = SegmentFile(self._open())
@@ -160,13 +162,13 @@ class Segment:
         try:
             return self.files.open_existing(self.path(".log"))
         except FileNotFoundError:
-            # Another thread may have renamed the files between our reading the path and opening it.
+            # Another thread may have renamed the files after this thread read the path.
             return self.files.open_existing(self.path(".log"))
 
     def release(self) -> None:
-        """Let go of the descriptor and of indexes that are on disk; both come back when needed.
+        """Drop the descriptor and the indexes that are on disk; both are loaded again when needed.
 
-        Nobody may be saving the indexes meanwhile: they count as saved before they are.
+        Must not run while the indexes are being saved: they are marked as saved before they are written.
         """
         self._file = self._append_file = None
         self.fd = -1
@@ -174,12 +176,12 @@ class Segment:
             self._offset_index = self._time_index = self._txn_index = None
 
     def close_file(self) -> None:
-        """Let go of the descriptor alone; it comes back when needed. Somebody may be saving the indexes just now."""
+        """Drop the descriptor only; it is opened again when needed. May run while the indexes are being saved."""
         self._file = self._append_file = None
         self.fd = -1
 
     def sync(self) -> None:
-        """Put the log file on disk, with its directory entry. The caller judges failures."""
+        """Sync the log file and its directory entry. The caller handles failures."""
         held = self.file
         self.files.sync(held.fd)
         if not self.is_entry_synced:
@@ -187,10 +189,10 @@ class Segment:
             self.is_entry_synced = True
 
     def rename(self, suffix: str) -> None:
-        """Give all files another suffix, or none of them.
+        """Rename all files to another suffix, or none of them.
 
-        On the way out the log file goes first: a start removes indexes without one, but would believe a log file
-        that has lost only its transaction index. On the way in it comes last: once it is renamed, all are.
+        For deletion the log file is renamed first: a start removes indexes without a log file, but would trust a log
+        file that has lost only its transaction index. Otherwise it is renamed last: once it is renamed, all files are.
         """
         old, self.suffix = self.suffix, suffix
         renamed: list[str] = []
@@ -253,11 +255,11 @@ class Segment:
         return self._txn_mark
 
     def expect_txn_index(self, mark: TxnMark) -> None:
-        """The file was found to be as the manifest says."""
+        """Set the mark after the file was found to match the manifest."""
         self._txn_mark = mark
 
     def _load_index(self, extension: str, decode: Callable[[int, bytes], Index]) -> Index:
-        """Load an index; a missing one reads as empty, which is slow but right, a wrong one is built anew."""
+        """Load an index; a missing one is treated as empty, which is slow but correct, a corrupt one is rebuilt."""
         try:
             return decode(self.base_offset, self.files.read_file(self.path(extension)))
         except FileNotFoundError:
@@ -269,7 +271,7 @@ class Segment:
             return decode(self.base_offset, bytes((offsets if extension == ".index" else times).entries))
 
     def _rebuild_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
-        """Both indexes from the headers of the log file."""
+        """Build both indexes from the batch headers of the log file."""
         scratch = Segment(self.files, self.directory, self.base_offset)
         scratch.begin_rebuild(INDEX_INTERVAL_BYTES)
         for position, header in self.headers():
@@ -278,20 +280,20 @@ class Segment:
         return scratch.offset_index, scratch.time_index
 
     def start_indexes(self, offsets: OffsetIndex, times: TimeIndex, aborted: TxnIndex) -> None:
-        """Take over freshly built indexes; they reach the disk with the next `save_indexes`."""
+        """Use newly built indexes; the next `save_indexes` writes them to disk."""
         self._offset_index, self._time_index, self._txn_index = offsets, times, aborted
         self.is_index_saved = False
 
     def begin_rebuild(self, interval_bytes: int) -> None:
-        """Forget all that describes the file; whoever calls goes on to walk over it."""
+        """Reset size, timestamps and indexes; the caller then scans the file."""
         self.size, self.max_timestamp, self.first_timestamp = 0, NO_TIMESTAMP, None
         self.start_indexes(OffsetIndex(self.base_offset), TimeIndex(self.base_offset), TxnIndex())
         self.index_after = interval_bytes
 
     def note_batch(self, header: BatchHeader, position: int, interval_bytes: int) -> None:
-        """Account for a batch that lies at `position`: timestamps and, when due, index entries.
+        """Update timestamps and, when due, index entries for a batch at `position`.
 
-        What `PartitionLog.append` does inline; here for those who rebuild or rewrite segments.
+        `PartitionLog.append` does the same inline; this is for code that rebuilds or rewrites segments.
         """
         last_offset = header.base_offset + header.last_offset_delta
         if self.max_timestamp is None or header.max_timestamp > self.max_timestamp:
@@ -304,7 +306,7 @@ class Segment:
         self.size = position + header.batch_length + LOG_OVERHEAD
 
     def add_index_entry(self, last_offset: int, position: int, interval_bytes: int) -> None:
-        """Index the batch at `position`, and forget tail entries beyond what readers at the end need."""
+        """Index the batch at `position`, and drop tail entries beyond what readers at the end need."""
         self.offset_index.add(last_offset, position)
         if self.max_timestamp is not None and self.max_timestamp >= 0:
             self.time_index.add(self.max_timestamp, self.max_timestamp_offset)
@@ -314,7 +316,7 @@ class Segment:
             self.tail = self.tail[-_TAIL_KEPT:]
 
     def force_time_entry(self) -> None:
-        """Put the newest timestamp into the time index, so that the last entry of a closed segment tells it."""
+        """Add the newest timestamp to the time index, so that it is the last entry of a closed segment."""
         if not self.size:
             return
         timestamp, offset = self.newest_timestamp()
@@ -323,9 +325,9 @@ class Segment:
             self.is_index_saved = False
 
     def save_indexes(self, *, is_last: bool = False, sync: bool = False) -> None:
-        """Write the index files as they are now, unless they are on disk like that already.
+        """Write the current index files, unless they are on disk already.
 
-        `is_last` says that the segment gets no more batches, so that its newest timestamp goes in too.
+        `is_last` means that the segment gets no more batches, so that its newest timestamp is added too.
         """
         if is_last:
             self.force_time_entry()
@@ -340,9 +342,9 @@ class Segment:
         self.is_index_synced = sync or not (self.offset_index.entries or self.time_index.entries)
 
     def _write_indexes(self, sync: bool) -> None:
-        # While they count as unsaved nobody lets go of them.
+        # While the indexes are marked as unsaved, no other thread drops them.
         offsets, times, aborted = self.offset_index, self.time_index, self.txn_index
-        # Before the bytes are taken: what an append adds meanwhile must count as unsaved again.
+        # Set before copying the bytes: an entry that an append adds meanwhile must mark them as unsaved again.
         self.is_index_saved = True
         self._txn_mark = None
         try:
@@ -360,7 +362,7 @@ class Segment:
     # --- appending --------------------------------------------------------------------------------------
 
     def open_for_append(self, interval_bytes: int, now_ms: int) -> None:
-        """Get ready to be the segment appended to, with all in memory that an append adds to.
+        """Prepare for appends: load everything into memory that an append updates.
 
         `PartitionLog` sets the roll limits.
         """
@@ -375,9 +377,9 @@ class Segment:
             break
 
     def set_roll_limits(self, config: LogConfig, jitter_ms: int) -> None:
-        """Turn configuration into numbers that an append can compare with.
+        """Compute the limits that an append compares with from the configuration.
 
-        An empty segment never rolls by size or time. One without a usable timestamp is asked every time.
+        An empty segment never rolls by size or time. Without a usable timestamp, every append checks.
         """
         if self.first_timestamp is None:
             self.roll_above_size = self.roll_above_timestamp = NEVER
@@ -389,22 +391,22 @@ class Segment:
             self.roll_above_timestamp = self.first_timestamp + config.max_segment_ms - jitter_ms
 
     def is_index_full(self, limit_bytes: int) -> bool:
-        """One time entry stays free for the one that closing the segment forces in."""
+        """Whether an index has no room; one time entry is reserved for the one added when the segment is closed."""
         return (len(self.offset_index) + 1) * 8 > limit_bytes or (len(self.time_index) + 2) * 12 > limit_bytes
 
     def free_preallocated(self) -> None:
-        """Free the room that was preallocated behind the last batch."""
+        """Free the space preallocated after the last batch."""
         held = self.file
         self.files.truncate(held.fd, self.size)
 
     def prepare_truncation(self) -> None:
-        """Read what `truncate` needs, which may fail, before anything is changed."""
+        """Read what `truncate` needs, before anything is changed, since reading may fail."""
         _ = self.file, self.offset_index, self.time_index, self.txn_index
 
     def truncate(self, offset: int) -> None:
-        """Cut the file and the indexes before the first batch that reaches `offset`; after `prepare_truncation`.
+        """Cut the file and the indexes before the first batch that reaches `offset`; call `prepare_truncation` first.
 
-        The index files go first: a start that trusts them must not find entries that point behind the cut.
+        The index files are removed first: a start that trusts them must not find entries that point past the cut.
         """
         position = self.find(offset)
         for extension in EXTENSIONS[1:]:
@@ -425,7 +427,7 @@ class Segment:
     # --- reading ----------------------------------------------------------------------------------------
 
     def headers(self, position: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
-        """Walk the batch headers from the batch at `position` on, with their positions."""
+        """Yield the batch headers with their positions, from the batch at `position` on."""
         return headers(self.files, self.file, position, self.size if end is None else end)
 
     def read(self, position: int, length: int) -> bytes:
@@ -433,10 +435,10 @@ class Segment:
         return self.files.pread(held.fd, length, position)
 
     def find(self, offset: int) -> int | None:
-        """The position of the first batch that reaches `offset`, or `None` when all end before it."""
+        """The position of the first batch that reaches `offset`, or `None` if all end before it."""
         tail = self.tail
         if tail and tail[0] <= offset << _POSITION_BITS | _POSITION_MASK:
-            # Base offsets in the tail have no holes between them: this segment is still appended to.
+            # The tail has no gaps between base offsets: this segment is still appended to.
             return tail[bisect_right(tail, offset << _POSITION_BITS | _POSITION_MASK) - 1] & _POSITION_MASK
         index = self.offset_index
         following = index.before(offset)
@@ -447,9 +449,9 @@ class Segment:
         return None
 
     def search_start(self, offset: int) -> int | None:
-        """Where `find` would begin to read for `offset`; `None` while the index is still on disk.
+        """The position where `find` would begin to read for `offset`; `None` while the index is still on disk.
 
-        Costs no disk access, so that a caller who must not wait can find out what `find` would cost.
+        Needs no disk access, so that a caller that must not block can estimate the cost of `find`.
         """
         index = self._offset_index
         if index is None:
@@ -470,9 +472,9 @@ class Segment:
         return self.size
 
     def slice_end(self, position: int, limit: int, end: int, *, at_least_one_batch: bool) -> int:
-        """Where to stop so that [position, stop) holds whole batches and at most `limit` bytes.
+        """The position to stop at so that [position, stop) holds whole batches and at most `limit` bytes.
 
-        An indexed boundary will do, even if a few more batches would have fitted: no disk read.
+        Uses an indexed position if possible, which needs no disk read, even if a few more batches would fit.
         """
         indexed = self.offset_index.position_up_to(min(position + limit, end))
         if indexed > position:
@@ -500,9 +502,9 @@ class Segment:
         return TimestampOffset(self.max_timestamp, self.max_timestamp_offset)
 
     def _last_time_entry(self) -> TimestampOffset | None:
-        """The last entry of the time index as its segment was closed; `None` when there is none to trust.
+        """The last entry of the time index as of closing the segment; `None` if there is no entry to trust.
 
-        Read alone unless the index is in memory: retention asks for it, and for nothing else.
+        Reads only this entry unless the index is in memory: retention needs nothing else.
         """
         if self._time_index is not None or not self.is_index_saved:
             return self.time_index.last if self.time_index.entries and self.is_index_saved else None
@@ -513,14 +515,14 @@ class Segment:
                 return TimeIndex.decode(self.base_offset, data).last
         except (FileNotFoundError, CorruptIndexError):
             pass
-        # Empty, not written to its end, or damaged: load it, which mends it.
+        # Empty, not written to its end, or damaged: load the whole index, which repairs it.
         return self.time_index.last if self.time_index.entries else None
 
     def modified_ms(self) -> int:
         return self.files.modified_ms(self.path(".log"))
 
     def end(self) -> tuple[int, int]:
-        """One past the last offset in here, and the position behind its batch; found from the last entry on."""
+        """The offset and the position after the last batch; scans from the last index entry on."""
         last = self.offset_index.last
         end_offset, end_position = self.base_offset, 0
         for position, header in self.headers(last.position):

@@ -1,10 +1,10 @@
-"""The time index of a segment: the newest timestamp so far, and the batch that holds it.
+"""The time index of a segment: the newest timestamp so far, and the batch that contains it.
 
     entry, 12 bytes:  int64 timestamp
                       int32 last offset of that batch, relative to the segment's base
 
-Timestamps only rise from entry to entry, so a lookup may skip all that lies before. Bytes only, as
-`log.segments.offset_index` is. Start at `TimeIndex.add`.
+Timestamps only increase from entry to entry, so a lookup may skip everything before. In memory only, like
+`log.segments.offset_index`. Start at `TimeIndex.add`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _INT32: Final = struct.Struct(">i")
 
 
 class TimestampOffset(NamedTuple):
-    """The newest timestamp up to here, and the last offset of the batch that holds it."""
+    """The newest timestamp up to here, and the last offset of the batch that contains it."""
 
     timestamp: int
     offset: int
@@ -38,7 +38,7 @@ class TimeIndex:
 
     @classmethod
     def decode(cls, base_offset: int, data: bytes) -> TimeIndex:
-        """Read a file's bytes, zero tail or not; raises `CorruptIndexError` when they cannot be an index."""
+        """Read a file's bytes, zero tail or not; raises `CorruptIndexError` if they are not a valid index."""
         count = -(-len(data.rstrip(b"\0")) // ENTRY.size)
         if len(data) % ENTRY.size:
             raise CorruptIndexError(f"size {len(data)} is not a multiple of {ENTRY.size}")
@@ -62,7 +62,7 @@ class TimeIndex:
         return self[len(self) - 1] if self.entries else TimestampOffset(-1, self.base_offset)
 
     def add(self, timestamp: int, offset: int) -> None:
-        """Note the newest timestamp so far; one that is not newer than the last entry adds nothing."""
+        """Add the newest timestamp so far; one that is not newer than the last entry adds nothing."""
         if timestamp > self.last.timestamp:
             self.entries += ENTRY.pack(timestamp, offset - self.base_offset)
 

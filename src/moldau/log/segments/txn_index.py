@@ -3,8 +3,8 @@
     entry, 34 bytes:  int16 version 0, int64 producer id, int64 first offset,
                       int64 last offset (of the marker), int64 last stable offset after the abort
 
-Readers of committed data get the aborted ranges that overlap what they fetch. Bytes only.
-Start at `TxnIndex.overlapping`.
+Readers of committed data get the aborted ranges that overlap their fetch. In memory only, no file access. Start at
+`TxnIndex.overlapping`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TxnIndex:
 
     @classmethod
     def decode(cls, data: bytes) -> TxnIndex:
-        """Read a file's bytes; raises `CorruptIndexError` when they cannot be an index."""
+        """Read a file's bytes; raises `CorruptIndexError` if they are not a valid index."""
         if len(data) % ENTRY.size:
             raise CorruptIndexError(f"size {len(data)} is not a multiple of {ENTRY.size}")
         index = cls(bytearray(data))
@@ -52,7 +52,7 @@ class TxnIndex:
         self.entries += ENTRY.pack(0, *aborted)
 
     def overlapping(self, first_offset: int, upper_bound: int) -> tuple[list[AbortedTransaction], bool]:
-        """Aborted transactions that touch [first_offset, upper_bound), and whether later segments matter no more."""
+        """Aborted transactions that overlap [first_offset, upper_bound), and whether later segments can be skipped."""
         found = []
         for index in range(len(self)):
             aborted = self[index]
