@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 from hypothesis import given, settings
@@ -13,10 +14,13 @@ from moldau.registry.app import build_app
 from moldau.registry.entities import SchemaVersion
 from moldau.registry.leadership import SoleLeadership
 from moldau.registry.records import decode
-from moldau.registry.registry import Registry
+from moldau.registry.registry import DEEPEST_RECURSION, Registry
 from moldau.registry.settings import RegistrySettings
 from moldau.registry.state import State
 from moldau.registry.store import MemoryStore
+
+# The first registry of a process raises the limit; Hypothesis does not want that to happen within a test.
+sys.setrecursionlimit(max(sys.getrecursionlimit(), DEEPEST_RECURSION))
 
 SUBJECTS = st.sampled_from(["a", "b", ":.lab:a", ":.lab:b"])
 PERSON = {"type": "record", "name": "R", "fields": []}
