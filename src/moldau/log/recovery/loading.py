@@ -206,30 +206,27 @@ def open_log(
         truncate_corruption=truncate_corruption,
         last_run=last_run,
     )
-    loader.snapshots = Snapshots(files, directory, _listed_snapshots(files, directory, names, segments))
-    recovery_point = last_run.recovery_point or 0
-    if _is_trusted(last_run, segments):
-        loader.trust(recovery_point, frozenset(names))
-    else:
-        loader.recover(recovery_point)
+    loader.load(names)
+    return _loaded_log(loader, topic_partition, last_run, clock=clock, events=events)
 
-    end_offset = loader.end_offset
-    start_offset = max(last_run.log_start_offset or 0, loader.segments[0].base_offset)
-    if start_offset > end_offset and loader.is_whole:
-        loader.start_over(start_offset)
-        end_offset = start_offset
+
+def _loaded_log(
+    loader: _Loader, topic_partition: TopicPartition, last_run: LastRun, *, clock: Clock, events: LogEvents | None
+) -> PartitionLog:
+    """Build the log of what was loaded; offline if the loader found a problem."""
+    start_offset, end_offset = loader.start_offset, loader.end_offset
     high_watermark = start_offset if last_run.high_watermark is None else last_run.high_watermark
     opened = PartitionLog(
-        directory,
+        loader.directory,
         topic_partition,
-        config,
+        loader.config,
         loader.segments,
         log_start_offset=start_offset,
         log_end_offset=end_offset,
-        recovery_point=min(recovery_point, end_offset),
+        recovery_point=min(last_run.recovery_point or 0, end_offset),
         high_watermark=min(max(high_watermark, start_offset), end_offset),
         snapshot_offsets=sorted(loader.snapshots.offsets),
-        files=files,
+        files=loader.files,
         clock=clock,
         events=events,
     )
@@ -315,7 +312,7 @@ class _Loader:
         self.config = config
         self.segments = segments
         self.snapshots = Snapshots(files, directory)
-        self.end_offset = segments[0].base_offset
+        self.start_offset = self.end_offset = segments[0].base_offset
         self.epochs: LeaderEpochs | None = None
         """Built by recovery; `None` if the checkpoint file can be trusted."""
         self.are_epochs_saved = False
@@ -324,6 +321,7 @@ class _Loader:
         """Why the partition must stay offline."""
         self.shortfall: str | None = None
         """Why the partition must stay offline, if the log ends before the offset it must reach."""
+        self._last_run = last_run
         self._now_ms = now_ms
         self._truncate_corruption = truncate_corruption
         self._least_end = 0 if truncate_corruption else last_run.least_end
@@ -331,6 +329,21 @@ class _Loader:
         self._txn_marks: dict[int, TxnMark | None] = (
             {} if entry is None else {one.base_offset: one.txn_mark for one in entry.segments if one.size is not None}
         )
+
+    def load(self, names: Sequence[str]) -> None:
+        """Trust or recover the files in the partition's folder, whose names are given."""
+        last_run = self._last_run
+        self.snapshots = Snapshots(
+            self.files, self.directory, _listed_snapshots(self.files, self.directory, names, self.segments)
+        )
+        if _is_trusted(last_run, self.segments):
+            self.trust(last_run.recovery_point or 0, frozenset(names))
+        else:
+            self.recover(last_run.recovery_point or 0)
+        self.start_offset = max(last_run.log_start_offset or 0, self.segments[0].base_offset)
+        if self.start_offset > self.end_offset and self.is_whole:
+            self.start_over(self.start_offset)
+            self.end_offset = self.start_offset
 
     def trust(self, end_offset: int, names: frozenset[str]) -> None:
         """After a clean shutdown: use the recovery point as the log end; rebuild missing or damaged indexes."""
