@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from moldau.controller.errors import RefusedError, refusal_of
-from moldau.controller.image import ConfigResource, MetadataImage, ResourceType
+from moldau.controller.image import ConfigResource, ConfigResourceType, MetadataImage
 from moldau.controller.topic_names import check_topic_name
 from moldau.core.config import TOPIC_KEYS, BrokerConfig, ConfigType, Dynamic, parse_topic_overrides
 from moldau.core.config.broker_keys import LISTENER_PREFIX, base_key
@@ -110,9 +110,9 @@ def _change_records(image: MetadataImage, change: ResourceChange, config: Broker
     wanted = dict(present)
     for op in change.ops:
         _apply(wanted, op, resource, config)
-    if resource.type == ResourceType.TOPIC:
+    if resource.type == ConfigResourceType.TOPIC:
         parse_topic_overrides(wanted, config)
-    elif resource.type == ResourceType.GROUP:
+    elif resource.type == ConfigResourceType.GROUP:
         parse_group_overrides(wanted, config)
     else:
         _check_broker_change(image, resource, {op.name for op in change.ops}, wanted, config)
@@ -125,13 +125,13 @@ def _change_records(image: MetadataImage, change: ResourceChange, config: Broker
 
 
 def _check_resource(image: MetadataImage, resource: ConfigResource) -> None:
-    if resource.type == ResourceType.TOPIC:
+    if resource.type == ConfigResourceType.TOPIC:
         check_topic_name(resource.name)
         if resource.name not in image.topics:
             raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
-    elif resource.type == ResourceType.BROKER:
+    elif resource.type == ConfigResourceType.BROKER:
         _check_broker_name(image, resource.name)
-    elif resource.type == ResourceType.GROUP:
+    elif resource.type == ConfigResourceType.GROUP:
         check_group_name(resource.name)
     else:
         raise RefusedError(ErrorCode.INVALID_REQUEST, f"Resources of type {resource.type} cannot be configured here.")
@@ -181,8 +181,8 @@ def _apply(settings: dict[str, str], op: ConfigOp, resource: ConfigResource, con
 
 def _list_of(settings: Mapping[str, str], op: ConfigOp, resource: ConfigResource, config: BrokerConfig) -> list[str]:
     """The current items of a list setting; its default if it was never set."""
-    if resource.type in (ResourceType.TOPIC, ResourceType.GROUP):
-        topic_key = (TOPIC_KEYS if resource.type == ResourceType.TOPIC else GROUP_KEYS).get(op.name)
+    if resource.type in (ConfigResourceType.TOPIC, ConfigResourceType.GROUP):
+        topic_key = (TOPIC_KEYS if resource.type == ConfigResourceType.TOPIC else GROUP_KEYS).get(op.name)
         kind, default = (topic_key.type, topic_key.default) if topic_key else (None, None)
     else:
         key = base_key(op.name)

@@ -23,10 +23,10 @@ __all__ = [
     "NO_LEADER",
     "BrokerImage",
     "ConfigResource",
+    "ConfigResourceType",
     "Endpoint",
     "MetadataImage",
     "PartitionImage",
-    "ResourceType",
     "TopicImage",
 ]
 
@@ -36,7 +36,7 @@ INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sha
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
-class ResourceType(IntEnum):
+class ConfigResourceType(IntEnum):
     """The kinds of resource that have settings, with the numbers that ConfigRecord and the config APIs use."""
 
     TOPIC = 2
@@ -51,7 +51,7 @@ class ConfigResource(NamedTuple):
     name: str
 
 
-CLUSTER_DEFAULT = ConfigResource(ResourceType.BROKER, "")
+CLUSTER_DEFAULT = ConfigResource(ConfigResourceType.BROKER, "")
 """The resource whose settings apply to every broker that has none of its own."""
 
 
@@ -137,11 +137,11 @@ class MetadataImage:
 
     def topic_config(self, topic: str) -> Mapping[str, str]:
         """The settings of the topic itself, without defaults."""
-        return self.configs.get(ConfigResource(ResourceType.TOPIC, topic), _NOTHING)
+        return self.configs.get(ConfigResource(ConfigResourceType.TOPIC, topic), _NOTHING)
 
     def broker_config(self, node_id: int) -> Mapping[str, str]:
         """The dynamic settings of one broker."""
-        return self.configs.get(ConfigResource(ResourceType.BROKER, str(node_id)), _NOTHING)
+        return self.configs.get(ConfigResource(ConfigResourceType.BROKER, str(node_id)), _NOTHING)
 
     @property
     def cluster_config(self) -> Mapping[str, str]:

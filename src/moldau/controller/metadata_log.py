@@ -36,7 +36,7 @@ from moldau.protocol.metadata_records import (
     encode_metadata_record,
 )
 from moldau.protocol.record_batch import BatchHeader
-from moldau.protocol.records import ControlType, Record, control_batch, decode_records, encode_batch, split_batches
+from moldau.protocol.records import ControlType, Record, decode_records, encode_batch, split_batches
 
 __all__ = ["BOOTSTRAP_FILE", "METADATA_PARTITION", "MetadataLog"]
 
@@ -63,6 +63,7 @@ class MetadataLog:
         self._bytes_since_snapshot = 0
         self._records_since_snapshot = 0
         self._last_timestamp_ms = -1
+        self._is_in_transaction = False
         self.last_snapshot: SnapshotId | None = None
         self.last_snapshot_bytes = 0
         self.last_snapshot_ms = clock.monotonic_ms()
@@ -86,18 +87,21 @@ class MetadataLog:
 
     def load(self) -> MetadataImage:
         """Read the newest complete snapshot and replay the records after it."""
-        image = self._load_snapshot()
+        image = self.load_snapshot()
         if self.partition.log_start_offset > image.offset + 1:
             raise StartupError(
                 f"{self.directory}: the metadata log begins at {self.partition.log_start_offset}, and no snapshot "
                 f"reaches that far; restore the newest .checkpoint file"
             )
         for header, group in self._batches(image.offset + 1):
+            self._last_timestamp_ms = header.max_timestamp
+            self._bytes_since_snapshot += header.size_in_bytes
             self._records_since_snapshot += len(group)
             image = replay_records(image, group, offset=header.last_offset, epoch=header.partition_leader_epoch).image
         return image
 
-    def _load_snapshot(self) -> MetadataImage:
+    def load_snapshot(self) -> MetadataImage:
+        """The image of the newest complete snapshot; the log begins anew behind it if it ends before."""
         names = self._files.names(self.directory)
         for name in names:
             if name.endswith(".checkpoint.part"):
@@ -111,12 +115,28 @@ class MetadataLog:
                 log.error("%s cannot be used: %s", path, error)
                 continue
             if snapshot.end_offset > self.end_offset:
-                log.warning("%s is ahead of the log, which is begun anew after it", path)
+                log.warning("%s is ahead of the log; the log restarts after it", path)
                 self.partition.truncate_fully_and_start_at(snapshot.end_offset)
             self.last_snapshot, self.last_snapshot_bytes = snapshot, len(data)
             offset = snapshot.end_offset - 1
             return replay_records(MetadataImage(), records, offset=offset, epoch=snapshot.epoch).image
         return MetadataImage()
+
+    def replayed(self, image: MetadataImage, end_offset: int) -> MetadataImage:
+        """The image with the records below `end_offset` that it does not have yet, but for an open transaction's."""
+        settled = image
+        for header, group in self._batches(image.offset + 1):
+            if header.last_offset >= end_offset:
+                break
+            image = replay_records(image, group, offset=header.last_offset, epoch=header.partition_leader_epoch).image
+            if not self._is_in_transaction:
+                settled = image
+        return settled
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Whole batches from `offset` on, at least one if there is any."""
+        part = self.partition.read(offset, max_bytes, self.end_offset, True)
+        return b"" if part.length == 0 else self._files.pread(part.file.fd, part.length, part.position)
 
     def bootstrap_records(self) -> list[MetadataRecord]:
         """The records the folder was formatted with, which are the first to be written to an empty log."""
@@ -136,39 +156,37 @@ class MetadataLog:
             data = self._files.pread(part.file.fd, part.length, part.position)
             for header, batch in split_batches(data):
                 offset = header.last_offset + 1
-                self._last_timestamp_ms = header.max_timestamp
-                self._bytes_since_snapshot += header.size_in_bytes
                 if header.is_control:
                     yield header, []
                     continue
                 values = [decode_metadata_record(one.value or b"") for one in decode_records(batch, header)]
                 transaction, group = _settle_transaction(transaction, values)
+                self._is_in_transaction = transaction is not None
                 yield header, group
 
     # --- writing ------------------------------------------------------------------------------------
 
     def append(self, records: Sequence[MetadataRecord], epoch: int) -> int:
         """Write one batch, not yet synced; returns its last offset."""
+        return self.append_batch(self.encoded(records), epoch)
+
+    def encoded(self, records: Sequence[MetadataRecord]) -> bytes:
+        """The records as one batch, which gets its offset and its epoch when it is appended."""
         encoded = [Record(delta, 0, None, encode_metadata_record(one)) for delta, one in enumerate(records)]
-        now_ms = self._clock.now_ms()
-        last_offset = self._append(encode_batch(encoded, base_timestamp=now_ms), epoch, now_ms)
-        self._records_since_snapshot += len(records)
-        return last_offset
+        return encode_batch(encoded, base_timestamp=self.now_ms())
 
-    def append_leader_change(self, node_id: int, epoch: int) -> int:
-        """Write the first record of a new leader epoch; leader and only voter are this node."""
-        voters = b"\x02" + node_id.to_bytes(4, "big") + b"\0"
-        value = b"\0\0" + node_id.to_bytes(4, "big") + voters + voters + b"\0"
-        now_ms = self._clock.now_ms()
-        batch = control_batch(ControlType.LEADER_CHANGE, value, timestamp=now_ms)
-        return self._append(batch, epoch, now_ms)
-
-    def _append(self, batch: bytes, epoch: int, now_ms: int) -> int:
+    def append_batch(self, batch: bytes, epoch: int) -> int:
+        """Write an encoded batch, not yet synced; returns its last offset."""
         header = BatchHeader.at(batch)
-        base_offset = self.partition.append(bytearray(batch), header, epoch, now_ms)
-        self._last_timestamp_ms = now_ms
+        base_offset = self.partition.append(bytearray(batch), header, epoch, self.now_ms())
+        self._last_timestamp_ms = header.max_timestamp
         self._bytes_since_snapshot += len(batch)
+        if not header.is_control:
+            self._records_since_snapshot += header.records_count
         return base_offset + header.last_offset_delta
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
 
     def flush(self) -> None:
         """Sync everything appended so far to disk; raises `FatalDiskError` if that fails.
@@ -193,8 +211,11 @@ class MetadataLog:
         partitions = sum(len(topic.partitions) for topic in image.topics.values())
         return self._records_since_snapshot > max(SLOW_REPLAY_RECORDS, 2 * partitions)
 
-    def save_snapshot(self, image: MetadataImage) -> SnapshotId:
-        """Write a snapshot of a committed image; may run concurrently with appends, since images are immutable."""
+    def save_snapshot(self, image: MetadataImage, quorum: Sequence[tuple[ControlType, bytes]] = ()) -> SnapshotId:
+        """Write a snapshot of a committed image; may run concurrently with appends, since images are immutable.
+
+        `quorum` are control records about the voters of a dynamic quorum.
+        """
         snapshot = SnapshotId(image.offset + 1, image.epoch)
         bytes_before, records_before = self._bytes_since_snapshot, self._records_since_snapshot
         batches = encode_snapshot(
@@ -202,12 +223,36 @@ class MetadataLog:
             epoch=image.epoch,
             last_timestamp_ms=self._last_timestamp_ms,
             now_ms=self._clock.now_ms(),
+            quorum=quorum,
         )
         self.last_snapshot_bytes = save_snapshot(self._files, self.directory, snapshot, batches)
         self.last_snapshot, self.last_snapshot_ms = snapshot, self._clock.monotonic_ms()
         self._bytes_since_snapshot -= bytes_before
         self._records_since_snapshot -= records_before
         return snapshot
+
+    def read_snapshot(self, snapshot: tuple[int, int]) -> bytes | None:
+        """The bytes of a snapshot; `None` if there is none with this id."""
+        try:
+            return self._files.read_file(os.path.join(self.directory, snapshot_name(SnapshotId(*snapshot))))
+        except FileNotFoundError:
+            return None
+
+    def install_snapshot(self, snapshot: tuple[int, int], data: bytes) -> MetadataImage | None:
+        """Save a snapshot of another node and begin the log behind it; `None` if it is damaged, and nothing changed."""
+        known = SnapshotId(*snapshot)
+        try:
+            records = decode_snapshot(data)
+        except MoldauError as error:
+            log.error("the snapshot up to %d that was fetched cannot be used: %s", known.end_offset, error)
+            return None
+        save_snapshot(self._files, self.directory, known, [data])
+        self.partition.truncate_fully_and_start_at(known.end_offset)
+        self.partition.flush()
+        self.last_snapshot, self.last_snapshot_bytes = known, len(data)
+        self.last_snapshot_ms = self._clock.monotonic_ms()
+        self._bytes_since_snapshot = self._records_since_snapshot = 0
+        return replay_records(MetadataImage(), records, offset=known.end_offset - 1, epoch=known.epoch).image
 
     def trim(self) -> None:
         """Delete old snapshots and, if the log exceeds its retention size, the segments that the kept snapshots cover.

@@ -2,7 +2,7 @@
 
 A controller passes records to a `Quorum`, which commits them: on the disks of a majority, in one
 order, written by the only leader of their epoch. `QuorumOfOne` is the smallest: one node, whose own disk
-is the majority. A replicated quorum can replace it behind the same three members.
+is the majority. It drives the same core (`raft.core`) as a quorum of several, without a network and without timers.
 Start at `Quorum`.
 """
 
@@ -11,16 +11,26 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
+from random import Random
 from typing import NamedTuple, Protocol
 
 from moldau.controller.metadata_log import MetadataLog
-from moldau.controller.quorum_state import QuorumState, load_quorum_state, save_quorum_state
+from moldau.controller.quorum_log import QuorumLog, merged
 from moldau.core.activity import Activity
 from moldau.log.errors import StorageError
 from moldau.protocol.metadata_records import MetadataRecord
+from moldau.raft.core import QuorumCore
+from moldau.raft.effects import Commit, Effect, Flush
+from moldau.raft.settings import QuorumSettings
+from moldau.raft.voter_history import VoterHistory
+from moldau.raft.voters import ReplicaKey, Voter, VoterSet
 
 __all__ = ["Committed", "Quorum", "QuorumOfOne"]
+
+NO_TIME = 0
+"""A quorum of one has no timers: nobody is waited for."""
 
 
 class Committed(NamedTuple):
@@ -51,7 +61,9 @@ class QuorumOfOne:
     def __init__(self, log: MetadataLog, *, node_id: int, directory_id: uuid.UUID | None = None) -> None:
         self.log = log
         self.node_id = node_id
-        self._directory_id = directory_id
+        self._disk = QuorumLog(log)
+        self._me = Voter(ReplicaKey(node_id, directory_id))
+        self._core: QuorumCore | None = None
         self._epoch = 0
         self._writing = threading.Lock()
         self.activity = Activity("a metadata write", patience_s=0.5)
@@ -66,45 +78,55 @@ class QuorumOfOne:
 
     def known_epoch(self) -> int:
         """The newest epoch recorded in the files."""
-        return max(load_quorum_state(self.log.partition.files, self.log.directory).leader_epoch, self.log.last_epoch)
+        return max(self._disk.election().epoch, self.log.last_epoch)
 
     def claim(self) -> Committed:
         """Start the next epoch: first in `quorum-state`, then as the epoch's first record (synced with the next)."""
-        files, directory = self.log.partition.files, self.log.directory
-        self._epoch = self.known_epoch() + 1
-        state = QuorumState(self._epoch, self.node_id, self.node_id, self._directory_id)
-        save_quorum_state(files, directory, state)
-        offset = self.log.append_leader_change(self.node_id, self._epoch)
-        return Committed(offset, self._epoch)
+        core = self._core = QuorumCore(
+            self._me,
+            QuorumSettings(),
+            log=self._disk.history(),
+            voters=VoterHistory(VoterSet.of([Voter(ReplicaKey(self.node_id))])),
+            election=self._disk.election(),
+            random=Random(),
+        )
+        effects = core.start(NO_TIME)
+        self._carry_out(core, [one for one in effects if not isinstance(one, Flush)])
+        self._epoch = core.replica.epoch
+        return Committed(self.log.end_offset - 1, self._epoch)
 
     async def append(self, records: Sequence[MetadataRecord]) -> Committed:
         """Write and sync in a thread: a slow disk must not block clients. The controller makes one change at a time,
         so appends never run concurrently."""
-        offset = await asyncio.get_running_loop().run_in_executor(None, self._write, records)
-        self._on_committed(offset)
-        return Committed(offset, self._epoch)
+        return await asyncio.get_running_loop().run_in_executor(None, self.append_now, records)
 
     def append_now(self, records: Sequence[MetadataRecord]) -> Committed:
         """Like `append`, for use before the event loop runs."""
-        offset = self._write(records)
-        self._on_committed(offset)
-        return Committed(offset, self._epoch)
-
-    def _write(self, records: Sequence[MetadataRecord]) -> int:
+        core = self._core
+        assert core is not None, "the epoch is not claimed yet"
         with self._writing, self.activity:
             first_offset = self.next_offset
-            offset = self.log.append(records, self._epoch)
+            payload = self.log.encoded(records)
+            offset, effects = core.append(payload, len(records), self._epoch, NO_TIME)
             try:
-                self.log.flush()
+                self._carry_out(core, effects)
             except StorageError:
                 self.log.take_back(first_offset)
+                core.append_failed(first_offset, self._epoch, NO_TIME)
                 raise
-        return offset
+        return Committed(offset, self._epoch)
+
+    def _carry_out(self, core: QuorumCore, effects: Iterable[Effect]) -> None:
+        waiting = deque(merged(list(effects)))
+        while waiting:
+            effect = waiting.popleft()
+            self._disk.carry_out(effect)
+            if isinstance(effect, Flush):
+                waiting.extend(core.flushed(effect.end_offset, effect.epoch, NO_TIME))
+            elif isinstance(effect, Commit):
+                self.log.partition.high_watermark = effect.high_watermark
 
     def close(self) -> None:
         """Wait for a change in progress and close the log, which rejects all later changes. Call off the event loop."""
         with self._writing:
             self.log.partition.close()
-
-    def _on_committed(self, offset: int) -> None:
-        self.log.partition.high_watermark = offset + 1

@@ -8,13 +8,14 @@ import uuid
 from typing import NamedTuple
 
 from moldau.core.errors import StartupError
-from moldau.core.ids import render_uuid
+from moldau.core.ids import parse_uuid, render_uuid
 from moldau.log.files import Files
 
-__all__ = ["QuorumState", "load_quorum_state", "save_quorum_state"]
+__all__ = ["NOBODY", "QuorumState", "load_quorum_state", "save_quorum_state"]
 
 FILE_NAME = "quorum-state"
 NOBODY = -1
+NO_DIRECTORY = uuid.UUID(int=0)
 
 
 class QuorumState(NamedTuple):
@@ -29,7 +30,13 @@ def load_quorum_state(files: Files, directory: str) -> QuorumState:
     path = os.path.join(directory, FILE_NAME)
     try:
         content = json.loads(files.read_file(path))
-        return QuorumState(int(content["leaderEpoch"]), int(content["leaderId"]), int(content["votedId"]))
+        voted_directory_id = parse_uuid(content["votedDirectoryId"]) if "votedDirectoryId" in content else None
+        return QuorumState(
+            int(content["leaderEpoch"]),
+            int(content["leaderId"]),
+            int(content["votedId"]),
+            None if voted_directory_id == NO_DIRECTORY else voted_directory_id,
+        )
     except FileNotFoundError:
         return QuorumState()
     except (ValueError, KeyError, TypeError) as error:
@@ -42,7 +49,7 @@ def save_quorum_state(files: Files, directory: str, state: QuorumState) -> None:
         "leaderId": state.leader_id,
         "leaderEpoch": state.leader_epoch,
         "votedId": state.voted_id,
-        "votedDirectoryId": render_uuid(state.voted_directory_id or uuid.UUID(int=0)),
+        "votedDirectoryId": render_uuid(state.voted_directory_id or NO_DIRECTORY),
         "data_version": 1,
     }
     files.atomic_write(os.path.join(directory, FILE_NAME), json.dumps(content, separators=(",", ":")).encode())

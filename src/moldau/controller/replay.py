@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 from moldau.controller.image import (
     BrokerImage,
     ConfigResource,
+    ConfigResourceType,
     Endpoint,
     MetadataImage,
     PartitionImage,
-    ResourceType,
     TopicImage,
 )
 from moldau.core.ids import TopicPartition
@@ -169,7 +169,7 @@ def _remove_topic(draft: _Draft, record: records.RemoveTopicRecord) -> None:
     draft.forget_partitions(topic.name)
     del draft.write("topics")[topic.name]
     del draft.write("topic_names")[record.topic_id]
-    resource = ConfigResource(ResourceType.TOPIC, topic.name)
+    resource = ConfigResource(ConfigResourceType.TOPIC, topic.name)
     if resource in draft.read("configs"):
         del draft.write("configs")[resource]
         draft.delta.configs.add(resource)

@@ -137,12 +137,20 @@ def _partition_record(topic: TopicImage, number: int, partition: PartitionImage)
 
 
 def encode_snapshot(
-    records: Iterable[MetadataRecord], *, epoch: int, last_timestamp_ms: int, now_ms: int
+    records: Iterable[MetadataRecord],
+    *,
+    epoch: int,
+    last_timestamp_ms: int,
+    now_ms: int,
+    quorum: Iterable[tuple[ControlType, bytes]] = (),
 ) -> Iterator[bytes]:
-    """Yield the batches of a snapshot file in order; their offsets start at 0."""
+    """Yield the batches of a snapshot file in order; their offsets start at 0.
+
+    `quorum` are control records about the voters, which come first.
+    """
     header = _VERSION_0 + last_timestamp_ms.to_bytes(8, "big", signed=True) + b"\0"
     offset = 0
-    for kind, value in ((ControlType.SNAPSHOT_HEADER, header),):
+    for kind, value in ((ControlType.SNAPSHOT_HEADER, header), *quorum):
         yield control_batch(kind, value, timestamp=now_ms, base_offset=offset, partition_leader_epoch=epoch)
         offset += 1
     remaining = iter(records)

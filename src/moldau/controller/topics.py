@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from moldau.controller.errors import RefusedError, refusal_of
-from moldau.controller.image import BrokerImage, MetadataImage, ResourceType, TopicImage
+from moldau.controller.image import BrokerImage, ConfigResourceType, MetadataImage, TopicImage
 from moldau.controller.placement import UsableBroker, place
 from moldau.controller.topic_names import METADATA_TOPIC, check_topic_name, first_collision
 from moldau.core.config import BrokerConfig, parse_topic_overrides
@@ -110,7 +110,7 @@ def decide_topic_creation(
     for topic in _each_once(topics):
         try:
             if asked[topic.name] > 1:
-                raise RefusedError(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is asked for more than once.")
+                raise RefusedError(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is in the request more than once.")
             _check_new_name(topic.name, image, metric_names)
             records, result = _creation_records(image, topic, config, random, new_id)
             partitions += result.partitions
@@ -140,7 +140,7 @@ def _metric_names(image: MetadataImage) -> dict[str, str]:
 def _check_new_name(name: str, image: MetadataImage, metric_names: Mapping[str, str]) -> None:
     check_topic_name(name)
     if name == METADATA_TOPIC:
-        raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"'{name}' belongs to the cluster itself.")
+        raise RefusedError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"'{name}' is an internal topic of the cluster.")
     if name in image.topics:
         raise RefusedError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     rival = metric_names.get(name.replace(".", "_"))
@@ -157,7 +157,7 @@ def _creation_records(
     topic_id = new_id()
     records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     records += [
-        ConfigRecord(resource_type=ResourceType.TOPIC, resource_name=topic.name, name=name, value=value)
+        ConfigRecord(resource_type=ConfigResourceType.TOPIC, resource_name=topic.name, name=name, value=value)
         for name, value in configs.items()
     ]
     records += [_new_partition(image, topic_id, number, one) for number, one in enumerate(replicas)]
@@ -271,7 +271,7 @@ def decide_partition_creation(
     for topic in _each_once(topics):
         try:
             if asked[topic.name] > 1:
-                raise RefusedError(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is asked for more than once.")
+                raise RefusedError(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is in the request more than once.")
             decision.records.extend(_growth_records(image, topic, random))
         except MoldauError as error:
             code, message = refusal_of(error)

@@ -15,6 +15,7 @@ from moldau.controller.controller import Controller
 from moldau.controller.image import ConfigResource, Endpoint, MetadataImage
 from moldau.controller.metadata_log import METADATA_PARTITION, MetadataLog
 from moldau.controller.quorum import QuorumOfOne
+from moldau.controller.quorum_log import QuorumLog
 from moldau.controller.replay import ImageDelta, replay_records
 from moldau.controller.snapshots import SnapshotId, decode_snapshot, encode_snapshot, image_records, newest_first
 from moldau.controller.topics import NewTopic, TopicRef
@@ -34,6 +35,7 @@ from moldau.protocol.metadata_records import (
     UserScramCredentialRecord,
 )
 from moldau.protocol.records import ControlType, decode_records, split_batches
+from moldau.raft.records import Batch, LeaderChangeRecord
 
 
 def open_metadata(folder: Path, *, segment_bytes: int = 1 << 20, snapshot_after: int = 1 << 30) -> MetadataLog:
@@ -103,7 +105,7 @@ def test_an_unreadable_quorum_state_stops_the_start(tmp_path: Path) -> None:
 
 def test_the_leader_change_record_is_what_kafka_would_write(tmp_path: Path) -> None:
     log = open_metadata(tmp_path)
-    log.append_leader_change(7, 3)
+    QuorumLog(log).append(Batch(0, 0, 3, control=(LeaderChangeRecord(7, (7,), (7,)),)))
     part = log.partition.read(0, 1000, 1)
     ((header, batch),) = split_batches(log.partition.files.pread(part.file.fd, part.length, part.position))
     (record,) = decode_records(batch, header)

@@ -80,7 +80,7 @@ def test_minus_one_means_the_brokers_defaults() -> None:
         (NewTopic(name="ü"), ErrorCode.INVALID_TOPIC_EXCEPTION, "characters other than"),
         (NewTopic(name="x\n"), ErrorCode.INVALID_TOPIC_EXCEPTION, "characters other than"),
         (NewTopic(name="x" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION, "at most 249"),
-        (NewTopic(name="__cluster_metadata"), ErrorCode.INVALID_TOPIC_EXCEPTION, "cluster itself"),
+        (NewTopic(name="__cluster_metadata"), ErrorCode.INVALID_TOPIC_EXCEPTION, "internal topic of the cluster"),
         (NewTopic(name="t", partitions=0), ErrorCode.INVALID_PARTITIONS, "larger than 0"),
         (NewTopic(name="t", partitions=-2), ErrorCode.INVALID_PARTITIONS, "larger than 0"),
         (NewTopic(name="t", partitions=10_001), ErrorCode.POLICY_VIOLATION, "10000"),

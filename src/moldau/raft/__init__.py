@@ -1,0 +1,1 @@
+"""The metadata quorum's core: elections, replication, voter changes. Pure decisions, no I/O. Start at `core`."""
