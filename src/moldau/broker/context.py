@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from moldau.broker.coordination.producer_ids import ProducerIds
     from moldau.broker.data.data_plane import DataPlane
     from moldau.broker.data.schema_rules import SchemaIds
+    from moldau.broker.metadata.topic_answers import TopicAnswers
     from moldau.broker.metrics import Metrics
     from moldau.broker.partitions import Partitions
     from moldau.controller.controller import Controller
@@ -86,6 +87,8 @@ class Broker:
     listeners: Mapping[str, Listener]
     schema_ids: SchemaIds
     """Lookups of schema ids in a schema registry."""
+    topic_answers: TopicAnswers
+    """Topics in the form of Metadata responses."""
     stats: BrokerStats = field(default_factory=BrokerStats)
     data_plane: DataPlane = field(init=False)
     """Set by the `DataPlane` itself."""

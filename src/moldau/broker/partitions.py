@@ -116,6 +116,13 @@ class Partitions:
         partition = self.get(TopicPartition(topic, index))
         return () if partition is None or partition.offline_error is None else (self._node_id,)
 
+    def lost_partitions(self, name: str) -> tuple[int, ...]:
+        """The partitions of a topic whose log here cannot be used; as `lost_replicas`, for a whole topic at once."""
+        topic = self.by_name.get(name.encode())
+        if topic is None:
+            return ()
+        return tuple([n for n, partition in topic.partitions.items() if partition.log.offline_error is not None])
+
     def drop(self, name: str) -> list[TopicPartition]:
         """Stop serving a topic; return its partitions, whose logs can now be deleted."""
         topic = self.by_name.pop(name.encode(), None)

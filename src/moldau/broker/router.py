@@ -30,7 +30,7 @@ from moldau.protocol.hot_fields import after_tags
 
 if TYPE_CHECKING:
     from moldau.net.connection import Connection
-    from moldau.protocol.messages import Message
+    from moldau.protocol.messages import EncodedResponse, Message
 
 __all__ = ["ROUTES", "ApiRange", "Route", "Router", "announced_ranges"]
 
@@ -41,7 +41,9 @@ SAMPLED_BY = 63
 
 HANDLERS_PACKAGE = "moldau.broker.handlers"
 
-Handle = Callable[["Message", RequestContext, Broker], "Message | Awaitable[Message]"]
+Handle = Callable[
+    ["Message", RequestContext, Broker], "Message | EncodedResponse | Awaitable[Message | EncodedResponse]"
+]
 FrameHandler = Callable[["Connection", memoryview, int, int, int, int, int], Handled]
 """`(connection, buffer, start, body, end, version, correlation_id)`: the request header begins at `start`."""
 
@@ -216,7 +218,7 @@ class Router:
         started_s = perf_counter()
         outcome = self._handle_of(call.api_key)(request, call, self._broker)
         if not inspect.isawaitable(outcome):
-            response = cast("Message", outcome)
+            response = cast("Message | EncodedResponse", outcome)
             note_reply(self._broker.stats.of(call.api_key), response, started_s)
             return encode_reply(call.api_key, encode_version, call.correlation_id, response)
         slot = ReplySlot(connection, holds_back=True)
@@ -230,7 +232,7 @@ class Router:
         return slot
 
     async def _answer_later(
-        self, slot: ReplySlot, outcome: Awaitable[Message], call: RequestContext, started_s: float
+        self, slot: ReplySlot, outcome: Awaitable[Message | EncodedResponse], call: RequestContext, started_s: float
     ) -> None:
         try:
             response = await outcome
@@ -250,12 +252,12 @@ class Router:
         return handle
 
 
-def encode_reply(api_key: int, version: int, correlation_id: int, response: Message) -> bytes:
+def encode_reply(api_key: int, version: int, correlation_id: int, response: Message | EncodedResponse) -> bytes:
     """Return a whole frame: length, response header of the right version, body."""
-    from moldau.protocol.messages import encode_response
+    from moldau.protocol.messages import EncodedResponse, encode_response
 
     header = encode_response_header(api_key, version, correlation_id)
-    body = encode_response(api_key, version, response)
+    body = response.body if isinstance(response, EncodedResponse) else encode_response(api_key, version, response)
     return (len(header) + len(body)).to_bytes(4, "big") + header + body
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 __all__ = ["BrokerStats", "RequestStats", "TopicStats", "note_reply"]
 
 if TYPE_CHECKING:
-    from moldau.protocol.messages import Message
+    from moldau.protocol.messages import EncodedResponse, Message
 
 
 RECENT_SAMPLES = 1024
@@ -93,9 +93,11 @@ class BrokerStats:
         return found
 
 
-def note_reply(stats: RequestStats, response: Message, started_s: float) -> None:
+def note_reply(stats: RequestStats, response: Message | EncodedResponse, started_s: float) -> None:
     """Count every error in the reply, however deep it lies, and keep its time."""
-    for code in _error_codes(response):
+    # A response that is encoded already tells its errors itself.
+    codes = getattr(response, "error_codes", None) if isinstance(response, tuple) else _error_codes(response)
+    for code in codes or ():
         stats.errors[code] += 1
     stats.recent_total_ms.append((perf_counter() - started_s) * 1000)
 

@@ -161,13 +161,7 @@ class Files:
     def atomic_write(self, path: str, data: bytes, *, sync: bool = True) -> None:
         """Replace a file so that a crash leaves the old or the new content, never a mixture."""
         temporary = path + ".tmp"
-        fd = self.system.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        try:
-            self._write_all(fd, data)
-            if sync:
-                self.sync(fd)
-        finally:
-            self.system.close(fd)
+        self.write_file(temporary, data, sync=sync)
         self.rename(temporary, path)
         if sync:
             self.sync_directory(os.path.dirname(path))

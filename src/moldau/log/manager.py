@@ -557,23 +557,23 @@ class LogManager:
 
     def _save_checkpoints(self) -> list[LogDirectory]:
         """Save the checkpoints; return the directories whose recovery points are on disk."""
-        saved = []
         for partition_log in self:
             partition_log.save()
-        for directory in self.directories:
-            if directory.save_offsets(self._logs_in(directory)):
-                saved.append(directory)
+        saved = [each for each in self.directories if each.save_offsets(self._logs_in(each))]
         self.checkpoint_high_watermarks()
         return saved
+
+    def checkpoint_recovery_points(self) -> None:
+        for directory in self.directories:
+            directory.save_recovery_points(self._logs_in(directory))
 
     def checkpoint_high_watermarks(self) -> None:
         for directory in self.directories:
             directory.save_high_watermarks(self._logs_in(directory))
 
     def _logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
-        if len(self.directories) == 1:
-            return list(self._logs.values())
-        return [entry for entry in self if os.path.dirname(entry.directory) == directory.path]
+        is_only = len(self.directories) == 1
+        return [entry for entry in self if is_only or os.path.dirname(entry.directory) == directory.path]
 
 
 def _try_to_close(partition_log: PartitionLog) -> None:

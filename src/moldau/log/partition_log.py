@@ -54,6 +54,9 @@ _STAMP: Final = struct.Struct(">qii")
 
 _NO_FILE: Final = SegmentFile(-1)
 
+READ_ATTEMPTS: Final = 20
+"""A read starts over when its segment was removed meanwhile, so often at most; once is rare already."""
+
 
 class LogSlice(NamedTuple):
     """Whole batches as a range of a file, for `sendfile`. Keep a reference while its bytes are being sent."""
@@ -227,14 +230,22 @@ class PartitionLog(LocalLog):
         At most `max_bytes`, except that `at_least_one_batch` allows the first batch to exceed it. If there is nothing
         to read, the slice is empty; an offset outside the log raises `OffsetOutOfRangeError`.
         """
-        if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise OffsetOutOfRangeError(
-                f"{self.topic_partition}: offset {offset} is not within "
-                f"{self.log_start_offset} to {self.log_end_offset}"
-            )
-        if offset >= upper_bound or offset == self.log_end_offset:
-            return LogSlice(_NO_FILE, 0, 0, offset)
-        self.check_online()
+        for _ in range(READ_ATTEMPTS):
+            if not self.log_start_offset <= offset <= self.log_end_offset:
+                raise OffsetOutOfRangeError(
+                    f"{self.topic_partition}: offset {offset} is not within "
+                    f"{self.log_start_offset} to {self.log_end_offset}"
+                )
+            if offset >= upper_bound or offset == self.log_end_offset:
+                return LogSlice(_NO_FILE, 0, 0, offset)
+            self.check_online()
+            found = self._read_segment(offset, max_bytes, upper_bound, at_least_one_batch)
+            if found is not None:
+                return found
+        raise self._kept_moving()
+
+    def _read_segment(self, offset: int, max_bytes: int, upper_bound: int, at_least_one_batch: bool) -> LogSlice | None:
+        """Read from the segment that contains `offset`; `None` if that was removed meanwhile, and its file with it."""
         end_offset = self.log_end_offset
         segments = self._segments.all
         index = len(segments) - 1
@@ -257,7 +268,12 @@ class PartitionLog(LocalLog):
                 end = segment.slice_end(position, max_bytes, end, at_least_one_batch=at_least_one_batch)
             return LogSlice(segment.file, position, max(0, end - position), offset)
         except OSError as error:
-            raise self._unreadable(segment.path(".log"), error) from error
+            if segment in self._segments.all:
+                raise self._unreadable(segment.path(".log"), error) from error
+            return None
+
+    def _kept_moving(self) -> StorageError:
+        return StorageError(f"{self.topic_partition}: segments were removed {READ_ATTEMPTS} times while being read")
 
     def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
         """The first record at or after `timestamp`; decodes only the batch that contains it."""
@@ -269,14 +285,33 @@ class PartitionLog(LocalLog):
 
     def aborted_transactions(self, first_offset: int, upper_bound: int) -> list[AbortedTransaction]:
         """Aborted transactions that overlap [first_offset, upper_bound), from the transaction indexes."""
+        for _ in range(READ_ATTEMPTS):
+            found = self._read_aborted(first_offset, upper_bound)
+            if found is not None:
+                return found
+        raise self._kept_moving()
+
+    def _read_aborted(self, first_offset: int, upper_bound: int) -> list[AbortedTransaction] | None:
+        """Ask the indexes of the segments from `first_offset` on; `None` if one of these was removed meanwhile.
+
+        A segment without an index file has no aborted transactions, and neither has one whose files are gone: so what
+        was found counts only if the segments are still there afterwards.
+        """
         segments = self.segments
+        first = max(0, bisect_right(segments, first_offset, key=base_offset_of) - 1)
         found: list[AbortedTransaction] = []
-        for segment in segments[max(0, bisect_right(segments, first_offset, key=base_offset_of) - 1) :]:
+        last = first
+        for last in range(first, len(segments)):
+            segment = segments[last]
             try:
                 some, is_complete = segment.txn_index.overlapping(first_offset, upper_bound)
             except OSError as error:
-                raise self._unreadable(segment.path(".txnindex"), error) from error
+                if segment in self.segments:
+                    raise self._unreadable(segment.path(".txnindex"), error) from error
+                return None
             found.extend(some)
             if is_complete:
                 break
-        return found
+        now = self.segments
+        is_whole = now is segments or set(segments[first : last + 1]) <= set(now)
+        return found if is_whole else None

@@ -377,7 +377,7 @@ class _Connection:
         correlation_id = int.from_bytes(frame[:4], "big", signed=True)
         pending = self._pending.pop(correlation_id, None)
         if pending is None:
-            raise MalformedResponseError(f"{self._address} answered request {correlation_id}, which nobody sent")
+            raise MalformedResponseError(f"{self._address} answered request {correlation_id}, which was never sent")
         pending.overdue.cancel()
         if not pending.answer.done():
             pending.answer.set_result(frame)

@@ -1,21 +1,23 @@
 """One client's connection: splits the received bytes into frames and sends replies in the order of their requests.
 
 The transport (`net.transport`) moves the bytes, the handler interprets a frame. Every complete frame of a read is
-handled in place, and all replies of a read leave in one `send`. Three things pause reading: a reply that blocks later
-requests, a client that does not read its replies, and too little memory for a large frame. Start at
-`Connection._on_readable`.
+handled in place, and all replies of a read leave in one `send`. Four things pause reading: a reply that blocks later
+requests, a client that does not read its replies, too little memory for a large frame, and requests that would hold up
+other connections for too long. Start at `Connection._on_readable`.
 """
 
 from __future__ import annotations
 
 import logging
-import socket
 import struct
 from collections import deque
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from moldau.net.buffers import LARGE_FRAME_BYTES, next_capacity
-from moldau.net.replies import CloseConnectionError, FileRange, FileReply, ReplySlot
+from moldau.net.outgoing import Outgoing
+from moldau.net.replies import CloseConnectionError, FileReply, ReplySlot
+from moldau.net.senders import LARGE_REPLY_BYTES
 
 if TYPE_CHECKING:
     from moldau.net.server import Server
@@ -29,25 +31,19 @@ log = logging.getLogger(__name__)
 UNSENT_LIMIT_BYTES: Final = 1024 * 1024
 """While more than this waits to be read by a client, none of its further requests are handled."""
 
-SEND_SHARE_BYTES: Final = 2 * 1024 * 1024
-"""The most that one loop iteration sends, so that one large reader does not delay the others."""
+TURN_S: Final = 0.002
+"""How long the requests of one read are handled before others get a turn: a read may hold thousands of them."""
+
+CROWDED_BUFFER_BYTES: Final = 200 * 1024
+"""The socket's buffer while several clients read large replies; the kernel doubles it."""
+
+LONE_BUFFER_BYTES: Final = 2 * 1024 * 1024
+"""The socket's buffer again when they no longer do: about what the kernel would let it grow to."""
 
 SLOTS_LIMIT: Final = 4096
 """The same limit for replies that are not ready yet, as a count."""
 
 _frame_length = struct.Struct(">i").unpack_from
-
-
-class _Sending:
-    """A file range on its way out."""
-
-    __slots__ = ("fd", "file", "left", "position")
-
-    def __init__(self, file_range: FileRange) -> None:
-        self.file = file_range.file
-        self.fd = self.file.fileno()
-        self.position = file_range.position
-        self.left = file_range.length
 
 
 class Connection:
@@ -60,10 +56,13 @@ class Connection:
         "_frame_bytes",
         "_frame_filled",
         "_handle",
+        "_has_small_buffer",
         "_held",
         "_is_choked",
+        "_is_lent",
         "_is_reading",
         "_is_starved",
+        "_is_turn_over",
         "_is_writing",
         "_leftover",
         "_lined_up_bytes",
@@ -75,7 +74,7 @@ class Connection:
         "_server",
         "_slots",
         "_transport",
-        "_unsent_bytes",
+        "_unsent_elsewhere",
         "_window",
         "active_tick",
         "is_closed",
@@ -101,11 +100,16 @@ class Connection:
         self._slots: deque[bytes | FileReply | ReplySlot] = deque()
         self._held: ReplySlot | None = None
         self._out: list[bytes] = []
-        self._outgoing: deque[bytes | memoryview | _Sending] = deque()
+        self._outgoing = Outgoing()
         self._lined_up_bytes = 0
-        self._unsent_bytes = 0
+        self._is_lent = False
+        """Whether a thread is sending (`net.senders`); the loop must not send then, and `_outgoing` is what follows."""
+        self._unsent_elsewhere = 0
+        """How much was given to that thread."""
+        self._has_small_buffer = False
         self._is_choked = False
         self._is_starved = False
+        self._is_turn_over = False
         self._is_reading = True
         self._is_writing = False
         self._drain_scheduled = False
@@ -144,7 +148,7 @@ class Connection:
         server = self._server
         self.active_tick = server.tick
         server.received_bytes += received
-        if self._held is None and not self._is_choked:
+        if self._held is None and not self._is_choked and not self._is_turn_over:
             self._handle_frames(self._scratch, 0, kept + received)
         else:
             self._leave_over(self._scratch, 0, kept + received)
@@ -186,6 +190,7 @@ class Connection:
         handle, out = self._handle, self._out
         largest = self._server.limits.request_max_bytes
         unsent = self._unsent_bytes
+        turn_until = perf_counter() + TURN_S
         try:
             while end - position >= 4:
                 (size,) = _frame_length(view, position)
@@ -199,13 +204,16 @@ class Connection:
                 if isinstance(reply, bytes) and not self._slots:
                     out.append(reply)
                     unsent += len(reply)
-                    if unsent <= UNSENT_LIMIT_BYTES:
+                    if unsent <= UNSENT_LIMIT_BYTES and perf_counter() < turn_until:
                         continue
-                elif reply is None:
-                    continue
-                else:
+                elif reply is not None:
                     self._line_up(reply)
+                elif perf_counter() < turn_until:
+                    continue
                 if not self._may_go_on():
+                    break
+                if end - position >= 4 and perf_counter() >= turn_until:
+                    self._end_turn()
                     break
                 unsent = self._unsent_bytes
         except CloseConnectionError as error:
@@ -230,6 +238,16 @@ class Connection:
             self._is_choked = True
         return self._held is None and not self._is_choked and not self.is_closed
 
+    def _end_turn(self) -> None:
+        """Handle the other requests of this read in the next loop iteration, and read no more until then."""
+        self._is_turn_over = True
+        self._pause_reading()
+        self._server.loop.call_soon(self._begin_turn)
+
+    def _begin_turn(self) -> None:
+        self._is_turn_over = False
+        self._resume()
+
     def _leave_over(self, view: memoryview, position: int, end: int) -> None:
         """Keep bytes that cannot be handled yet: a partial frame, or complete frames that have to wait."""
         self._leftover = b""
@@ -237,7 +255,7 @@ class Connection:
         rest = end - position
         if self.is_closed or not rest:
             return
-        has_to_wait = self._held is not None or self._is_choked
+        has_to_wait = self._held is not None or self._is_choked or self._is_turn_over
         if not has_to_wait and rest >= 4:
             frame_bytes = _frame_length(view, position)[0] + 4
             if frame_bytes > LARGE_FRAME_BYTES:
@@ -288,10 +306,19 @@ class Connection:
     @property
     def _has_to_wait(self) -> bool:
         return (
-            self._held is not None or self._is_choked or self._is_starved or self.is_closed or self._server.is_draining
+            self._held is not None
+            or self._is_choked
+            or self._is_starved
+            or self._is_turn_over
+            or self.is_closed
+            or self._server.is_draining
         )
 
     # Replies
+
+    @property
+    def _unsent_bytes(self) -> int:
+        return self._outgoing.size + self._unsent_elsewhere
 
     def _line_up(self, reply: bytes | FileReply | ReplySlot) -> None:
         """Queue a reply behind those that are not ready yet."""
@@ -335,7 +362,7 @@ class Connection:
                 self._lined_up_bytes -= len(first)
                 self._queue(first)
         self._flush()
-        if not self._outgoing:
+        if not self._outgoing and not self._is_lent:
             self._is_choked = False
         self._resume()
 
@@ -344,10 +371,8 @@ class Connection:
             self._out.append(reply)
             return
         self._flush(send=False)
-        self._unsent_bytes += reply.size
-        for part in reply.parts:
-            self._outgoing.append(part if isinstance(part, bytes) else _Sending(part))
-        if not self._is_writing:
+        self._outgoing.add_reply(reply)
+        if not self._is_writing and not self._is_lent and not self._lend():
             self._pump()
 
     def _flush(self, *, send: bool = True) -> None:
@@ -358,7 +383,7 @@ class Connection:
         data = out[0] if len(out) == 1 else b"".join(out)
         out.clear()
         sent = 0
-        if send and not self._outgoing:
+        if send and not self._outgoing and not self._is_lent:
             try:
                 sent = self._send(data)
             except (BlockingIOError, InterruptedError):
@@ -369,51 +394,68 @@ class Connection:
             self._server.sent_bytes += sent
             if sent == len(data):
                 return
-        self._outgoing.append(memoryview(data)[sent:] if sent else data)
-        self._unsent_bytes += len(data) - sent
+        self._outgoing.add(memoryview(data)[sent:] if sent else data)
         if send:
             self._wait_for_room()
 
     def _pump(self) -> None:
         """Send queued output until it is all sent, the socket is full, or this iteration's share is used up."""
-        outgoing, before = self._outgoing, self._unsent_bytes
+        before = self._outgoing.size
+        is_all_sent = False
         try:
-            while outgoing and before - self._unsent_bytes < SEND_SHARE_BYTES:
-                part = outgoing[0]
-                sent = self._send_file(part) if isinstance(part, _Sending) else self._send_bytes(part)
-                self._unsent_bytes -= sent
+            is_all_sent = self._outgoing.send(self._transport)
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
             self.close(f"send failed: {error}", level=logging.DEBUG)
             return
-        self._server.sent_bytes += before - self._unsent_bytes
-        if outgoing:
-            self._wait_for_room()
-        else:
+        self._server.sent_bytes += before - self._outgoing.size
+        if is_all_sent:
             self._all_sent()
-
-    def _send_bytes(self, data: bytes | memoryview) -> int:
-        sent = self._send(data, socket.MSG_MORE if len(self._outgoing) > 1 else 0)
-        if sent == len(data):
-            self._outgoing.popleft()
         else:
-            self._outgoing[0] = memoryview(data)[sent:]
-        return sent
+            self._wait_for_room()
 
-    def _send_file(self, sending: _Sending) -> int:
-        count = min(sending.left, SEND_SHARE_BYTES)
-        sent = self._transport.send_file(sending.fd, sending.position, count)
-        if not sent:
-            raise OSError("a log file ended before the range that was to be sent")
-        sending.position += sent
-        sending.left -= sent
-        if not sending.left:
-            self._outgoing.popleft()
-        return sent
+    def _lend(self) -> bool:
+        """Have a thread send, if it is much and others are reading too, or the disk may be slow; whether one does."""
+        output, server, transport = self._outgoing, self._server, self._transport
+        if output.size < LARGE_REPLY_BYTES:
+            return False
+        outlet = transport.thread_outlet()
+        if outlet is None:
+            return False
+        is_in_crowd = server.crowd.note_large_reply(self, server.loop.time())
+        if is_in_crowd is not self._has_small_buffer and server.limits.send_buffer_bytes <= 0:
+            self._has_small_buffer = is_in_crowd
+            transport.limit_send_buffer(CROWDED_BUFFER_BYTES if is_in_crowd else LONE_BUFFER_BYTES)
+        if not (is_in_crowd or output.is_cold) or not server.senders.has_room:
+            return False
+        self._is_lent = True
+        self._unsent_elsewhere = output.size
+        self._outgoing = Outgoing()
+        server.lent.add(self)
+        server.senders.send(output, outlet, self._on_back)
+        return True
+
+    def _on_back(self, output: Outgoing, error: OSError | None) -> None:
+        """A thread has sent all it was given, or gave up."""
+        self._server.sent_bytes += self._unsent_elsewhere - output.size
+        self._is_lent = False
+        self._unsent_elsewhere = 0
+        self._server.lent.discard(self)
+        self.active_tick = self._server.tick
+        if self.is_closed:
+            self._transport.close()
+        elif error is not None:
+            self.close(f"send failed: {error}", level=logging.DEBUG)
+        else:
+            is_slow = bool(output)
+            output.append_all(self._outgoing)
+            self._outgoing = output
+            if is_slow or not self._lend():
+                self._pump()
 
     def _wait_for_room(self) -> None:
-        if not self._is_writing and not self.is_closed:
+        if not self._is_writing and not self._is_lent and not self.is_closed:
             self._is_writing = True
             self._transport.start_writing(self._on_writable)
 
@@ -434,7 +476,7 @@ class Connection:
     @property
     def is_waiting(self) -> bool:
         """Whether a request is still being answered: such a connection does not count as idle."""
-        return bool(self._slots or self._outgoing)
+        return bool(self._slots or self._outgoing or self._is_lent)
 
     def close(self, reason: str, *, level: int = logging.WARNING) -> None:
         """Close now: nothing more is read or sent, and `on_close` of every unfinished reply is called."""
@@ -444,9 +486,18 @@ class Connection:
         log.log(
             level, "closing the connection of %s:%d: %s", self.session.client_host, self.session.client_port, reason
         )
-        self._transport.close()
+        if self._is_lent:
+            self._transport.hang_up()  # closed when the thread is back
+        else:
+            self._transport.close()
         self._release()
         self._server.forget(self)
+
+    def reclaim(self) -> None:
+        """Close the socket of a closed connection whose thread has ended."""
+        if self._is_lent:
+            self._is_lent = False
+            self._transport.close()
 
     def _release(self) -> None:
         """Release everything held for this client."""

@@ -50,6 +50,9 @@ class Limits:
     send_buffer_bytes: int = setting("socket.send.buffer.bytes", _chosen_buffer)
     """-1 leaves it to the kernel."""
 
+    network_threads: int = setting("num.network.threads")
+    """How many threads may send large replies beside the loop; read once."""
+
     def connections_of(self, host: str) -> int:
         """How many connections one address may have."""
         return self.per_ip_overrides.get(host, self.max_connections_per_ip)

@@ -38,12 +38,14 @@ class FileRange(Protocol):
 class FileReply:
     """A frame made of bytes and file ranges, in the order in which they leave."""
 
-    __slots__ = ("parts", "size")
+    __slots__ = ("is_cold", "parts", "size")
 
-    def __init__(self, parts: list[bytes | FileRange], size: int) -> None:
+    def __init__(self, parts: list[bytes | FileRange], size: int, *, is_cold: bool = False) -> None:
         self.parts = parts
         self.size = size
         """Bytes on the wire, the four of the length included."""
+        self.is_cold = is_cold
+        """Whether it had to be read from disk just now, so that sending it may still have to wait for some of it."""
 
     def __len__(self) -> int:
         return self.size

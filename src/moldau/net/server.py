@@ -19,6 +19,7 @@ from moldau.net.buffers import FrameBuffers
 from moldau.net.connection import Connection
 from moldau.net.limits import Limits
 from moldau.net.replies import Handled
+from moldau.net.senders import Crowd, Senders
 from moldau.net.session import Session
 from moldau.net.shedding import Shortage, idle_longest
 from moldau.net.transport import ServerTransportFactory, plain_server_transport
@@ -65,6 +66,10 @@ class Server:
         self._shed_tick = -1
         self.buffers = FrameBuffers()
         self.connections: set[Connection] = set()
+        self.crowd = Crowd()
+        self.senders = Senders(loop, limits.network_threads)
+        self.lent: set[Connection] = set()
+        """Connections on which a thread is sending, closed ones among them."""
         self.tick = 0
         """Seconds since the start, updated once per tick: the clock for idle times."""
         self.received_bytes = 0
@@ -160,7 +165,9 @@ class Server:
         host = peer[0]
         if self._by_host[host] >= self.limits.connections_of(host):
             self.refused_connections += 1
-            log.warning("refused a connection of %s: it has %d, its limit", host, self._by_host[host])
+            log.warning(
+                "refused a connection from %s: it has %d, the limit (max.connections.per.ip)", host, self._by_host[host]
+            )
             accepted.close()
             return
         try:
@@ -168,7 +175,7 @@ class Server:
         except OSError as error:
             # The client may have disconnected, or TLS cannot be set up for it: other connections are not affected.
             self.refused_connections += 1
-            log.warning("a connection of %s on %s could not be set up: %s", host, listener.name, error)
+            log.warning("a connection from %s on %s could not be set up: %s", host, listener.name, error)
             accepted.close()
             return
         self._by_host[host] += 1
@@ -214,6 +221,7 @@ class Server:
     def forget(self, connection: Connection) -> None:
         """A connection has closed."""
         self.connections.discard(connection)
+        self.crowd.forget(connection)
         self.closed_connections += 1
         session = connection.session
         self.connections_by_listener[session.listener_name] -= 1
@@ -290,3 +298,7 @@ class Server:
         self._ticker.cancel()
         for connection in list(self.connections):
             connection.close("the server stops", level=logging.DEBUG)
+        self.senders.close()
+        for connection in self.lent:
+            connection.reclaim()
+        self.lent.clear()

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import socket
 from collections.abc import Callable
 from typing import Protocol
 
+from moldau.net.senders import ThreadOutlet
 from moldau.net.session import Session
 
 __all__ = ["ClientTransportFactory", "PlainTransport", "ServerTransportFactory", "Transport", "plain_server_transport"]
@@ -51,6 +53,24 @@ class Transport(Protocol):
         ...
 
     def stop_writing(self) -> None: ...
+
+    def thread_outlet(self) -> ThreadOutlet | None:
+        """What a thread may send through in the loop's place; `None` if only the loop can.
+
+        Meanwhile the loop may still receive, call `hang_up`, and nothing else.
+        """
+        ...
+
+    def limit_send_buffer(self, size_bytes: int) -> None:
+        """Have the kernel keep at most about this much for the client; does nothing where that is not possible."""
+        ...
+
+    def hang_up(self) -> None:
+        """End the connection so that a thread that sends fails at once; neither callback is called again.
+
+        `close` follows when the thread has stopped.
+        """
+        ...
 
     def close(self) -> None:
         """Close now; neither callback is called again."""
@@ -91,6 +111,25 @@ class PlainTransport:
 
     def stop_writing(self) -> None:
         self._loop.remove_writer(self._fd)
+
+    def thread_outlet(self) -> ThreadOutlet:
+        return self
+
+    def wait_for_room(self, timeout_s: float) -> bool:
+        poll = select.poll()
+        poll.register(self._fd, select.POLLOUT)
+        return bool(poll.poll(timeout_s * 1000))
+
+    def limit_send_buffer(self, size_bytes: int) -> None:
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size_bytes)
+
+    def hang_up(self) -> None:
+        self._loop.remove_reader(self._fd)
+        self._loop.remove_writer(self._fd)
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the client has gone already
 
     def close(self) -> None:
         self._loop.remove_reader(self._fd)

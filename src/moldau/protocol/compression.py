@@ -43,7 +43,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
     try:
         pack = _COMPRESSORS[codec]
     except KeyError:
-        raise ValueError(f"{codec} is no compression codec") from None
+        raise ValueError(f"{codec} is not a compression codec") from None
     return pack(data, level)
 
 
@@ -52,7 +52,7 @@ def decompress(codec: int, data: Buffer, limit: int = DEFAULT_LIMIT) -> bytes:
     try:
         unpack = _DECOMPRESSORS[codec]
     except KeyError:
-        raise DecompressionError(f"{codec} is no compression codec") from None
+        raise DecompressionError(f"{codec} is not a compression codec") from None
     return unpack(data, limit)
 
 

@@ -13,9 +13,10 @@ Start at `Message`, `decode_request` and `encode_response`.
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from moldau.protocol.api import APIS, ApiKey, MalformedRequestError, MalformedResponseError
 from moldau.protocol.field_reader import DAMAGE, NO_LIMIT, Cursor, Read, struct_reader
@@ -24,6 +25,7 @@ from moldau.protocol.kio_schemas import Kind, Write, entity_writer, table_of
 
 __all__ = [
     "MAX_REQUEST_ELEMENTS",
+    "EncodedResponse",
     "MalformedRequestError",
     "MalformedResponseError",
     "Message",
@@ -52,6 +54,14 @@ class Message(SimpleNamespace):
             raise AttributeError(f"{type(self).__name__} has no field {name}")
         default = _default_elsewhere(*self._origin, name)
         return list(default) if isinstance(default, list) else default
+
+
+class EncodedResponse(NamedTuple):
+    """A response whose body is encoded already."""
+
+    body: bytes
+    error_codes: Sequence[int]
+    """Every error within it."""
 
 
 def decode_request(api_key: int, version: int, body: bytes | bytearray | memoryview) -> Message:

@@ -36,6 +36,7 @@ __all__ = [
     "InvalidRecordError",
     "Record",
     "control_batch",
+    "control_key",
     "control_type",
     "crc_of",
     "decode_records",
@@ -348,6 +349,11 @@ def _put_varint(output: bytearray, value: int) -> None:
 # --- control batches --------------------------------------------------------------------------------
 
 
+def control_key(kind: ControlType) -> bytes:
+    """The key of a control record: the key's version and the type."""
+    return _CONTROL_KEY.pack(0, kind)
+
+
 def control_batch(
     kind: ControlType,
     value: bytes,
@@ -361,7 +367,7 @@ def control_batch(
 ) -> bytes:
     """Encode a batch of one control record, which takes an offset and is never returned to applications."""
     return encode_batch(
-        (Record(0, 0, _CONTROL_KEY.pack(0, kind), value),),
+        (Record(0, 0, control_key(kind), value),),
         base_timestamp=timestamp,
         base_offset=base_offset,
         attributes=attributes | CONTROL_BIT,

@@ -326,6 +326,22 @@ def test_deleted_segments_are_renamed_then_unlinked(tmp_path: Path) -> None:
         log.read(0, 100, log.log_end_offset)
 
 
+def test_a_segment_deleted_while_it_is_opened_is_out_of_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = filled(tmp_path, file_delete_delay_ms=0)
+    first = log.segments[0]
+    first.release()
+
+    def delete_first(path: str) -> int:
+        if log.segments[0] is first:
+            log.delete_segments(1, NOW_MS)
+            log.delete_retired(NOW_MS)
+        return os.open(path, os.O_RDONLY)
+
+    monkeypatch.setattr(first.files, "open_existing", delete_first)
+    with pytest.raises(OffsetOutOfRangeError, match="offset 0 is not within"):
+        log.read(0, 100, log.log_end_offset)
+
+
 def test_log_start_never_passes_the_high_watermark(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log.advance_log_start(7)

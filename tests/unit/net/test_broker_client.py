@@ -225,7 +225,7 @@ def test_a_peer_that_closes_in_the_middle_of_an_answer_fails_all_and_is_connecte
 @pytest.mark.parametrize(
     ("answer", "what"),
     [
-        (lambda asked: asked.cluster(correlation_id=77), "answered request 77, which nobody sent"),
+        (lambda asked: asked.cluster(correlation_id=77), "answered request 77, which was never sent"),
         (lambda asked: b"\x7f\xff\xff\xff", "announced an answer of 2147483647 bytes"),
         (lambda asked: b"\xff\xff\xff\xff", "announced an answer of -1 bytes"),
         (lambda asked: frame(asked.header.correlation_id.to_bytes(4, "big")), "DescribeCluster|response"),

@@ -9,6 +9,7 @@ import asyncio
 import os
 import socket
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -200,6 +201,43 @@ def test_who_does_not_read_is_not_served_further(security: Security) -> None:
             lazy.close()
 
     run(story)
+
+
+@pytest.mark.parametrize("reply", ["bytes", "slot", "none"])
+def test_endless_requests_of_one_client_leave_turns_to_others(reply: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moldau.net.connection.TURN_S", 0.0)
+    handled: list[bytes] = []
+
+    def handler(connection: Connection, body: bytes) -> Handled:
+        handled.append(body)
+        if body == b"last" or reply == "bytes":
+            return frame(b"echo " + body)
+        if reply == "none":
+            return None
+        slot = ReplySlot(connection, holds_back=False)
+        slot.complete(frame(b"echo " + body))
+        return slot
+
+    async def story() -> None:
+        async with serving(handler) as (_, connect):
+            greedy, polite = await connect(), await connect()
+            bodies = [b"%d" % number for number in range(5000)]
+            greedy.writer.write(b"".join(frame(body) for body in [*bodies, bytes(200_000), b"last"]))
+            await asyncio.wait_for(_until(lambda: len(handled) > 10), 20)
+            polite.writer.write(frame(b"polite") + frame(b"last"))
+            while await polite.receive() != b"echo last":
+                pass
+            while await greedy.receive() != b"echo last":
+                pass
+            assert handled.index(b"polite") < 4000
+            assert [body for body in handled if body.isdigit()] == bodies
+
+    run(story)
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0)
 
 
 def test_a_refused_frame_closes_after_the_answers_before_it() -> None:

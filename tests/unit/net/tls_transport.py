@@ -108,6 +108,15 @@ class TlsTransport:
         if not self._unsent:
             self._loop.remove_writer(self._fd)
 
+    def thread_outlet(self) -> None:
+        """What is sent has to be encrypted, and the state of that belongs to the loop."""
+
+    def limit_send_buffer(self, size_bytes: int) -> None:
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size_bytes)
+
+    def hang_up(self) -> None:
+        raise AssertionError("only a connection that a thread sends on is hung up")
+
     def close(self) -> None:
         self._is_closed = True
         self._on_readable = self._on_writable = None

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from moldau.controller.image import ConfigResource, MetadataImage, ResourceType
+from moldau.controller.image import ConfigResource, ConfigResourceType, MetadataImage
 from moldau.coordinator.group.consumer.assignment import Assignment
 from moldau.coordinator.group.consumer.membership import ConsumerFacts
 from moldau.coordinator.group.consumer.settings import ConsumerSettings
@@ -50,7 +50,7 @@ def consumer_facts(broker: Broker) -> ConsumerFacts:
     return ConsumerFacts(
         lambda: ImageTopics(broker.image),
         lambda: settings,
-        lambda group_id: broker.image.configs.get(ConfigResource(ResourceType.GROUP, group_id), {}),
+        lambda group_id: broker.image.configs.get(ConfigResource(ConfigResourceType.GROUP, group_id), {}),
     )
 
 

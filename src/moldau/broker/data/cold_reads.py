@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
@@ -21,12 +22,13 @@ __all__ = ["ColdReads", "is_page_resident", "is_resident", "read_now", "touch"]
 PROBE_STEP_BYTES: Final = 128 * 1024
 """The kernel reads ahead in steps of about this size, so one page stands for its neighbours."""
 
-TOUCH_STEP_BYTES: Final = 64 * 1024
+TOUCH_STEP_BYTES: Final = 512 * 1024
 THREADS: Final = 4
 
 _NO_WAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
 _UNSUPPORTED: Final = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}
 _probe = bytearray(1)
+_of_thread = threading.local()
 
 T = TypeVar("T")
 
@@ -77,14 +79,24 @@ def read_now(file_range: FileRange) -> bytes | None:
 
 
 def touch(file_range: FileRange) -> None:
-    """Wait until a range is in the page cache. Call it in a thread."""
+    """Wait until a range is in the page cache. Call it in a thread.
+
+    Every byte is read, in few calls: a page for each readahead step would do for most of them, but each call takes the
+    interpreter's lock anew, and a page that was skipped might still be on its way when the range is sent.
+    """
     if not file_range.length:
         return
     fd, position, length = file_range.file.fileno(), file_range.position, file_range.length
     os.posix_fadvise(fd, position, length, os.POSIX_FADV_WILLNEED)
-    for place in range(position, position + length, TOUCH_STEP_BYTES):
-        os.pread(fd, 1, place)
-    os.pread(fd, 1, position + length - 1)
+    buffer = getattr(_of_thread, "buffer", None)
+    if buffer is None:
+        buffer = _of_thread.buffer = memoryview(bytearray(TOUCH_STEP_BYTES))
+    end = position + length
+    while position < end:
+        got = os.preadv(fd, (buffer[: end - position],), position)
+        if not got:
+            return  # the sender finds the end of the file, too
+        position += got
 
 
 class ColdReads:

@@ -356,12 +356,17 @@ def _check(call: _Call, item: ProduceItem, view: memoryview, first: int, last: i
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic.name} has no partition {item.index} here"
         )
     if topic.is_internal and not call.is_admin:
-        raise RefusedBatchError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is written by brokers only")
+        raise RefusedBatchError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic.name} is an internal topic, which only brokers write to"
+        )
     if partition.offline_error is not None:
         # Checked before the producer state is used, which an unopened log does not have.
         raise RefusedBatchError(ErrorCode.KAFKA_STORAGE_ERROR, str(partition.offline_error))
     if not partition.is_leader:
-        raise RefusedBatchError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition.topic_partition} is led elsewhere")
+        raise RefusedBatchError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            f"{partition.topic_partition} has another leader; refresh the metadata and retry",
+        )
     if call.acks == -1 and not partition.has_enough_replicas:
         raise RefusedBatchError(
             ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -419,7 +424,7 @@ def _append(item: ProduceItem, call: _Call) -> None:
     assert partition is not None
     if not partition.is_leader:
         # Checked before the producer state is used, which only the leader has.
-        raise NotLeaderError(f"{partition.topic_partition} moved away")
+        raise NotLeaderError(f"{partition.topic_partition} moved to another broker")
     partition_log, uses_append_time = partition.log, partition.topic.rules.uses_append_time
     if header[5] & TRANSACTIONAL_BIT:
         # Imported here: a broker without transactions starts without this code.

@@ -45,6 +45,7 @@ class _Call:
         "connection",
         "context",
         "correlation_id",
+        "is_cold",
         "min_bytes",
         "reader",
         "request",
@@ -65,6 +66,8 @@ class _Call:
         self.reader: Reader
         self.slot: ReplySlot | None = None
         """The reserved place in the order of replies, if the request could not be answered at once."""
+        self.is_cold = False
+        """Whether its records had to be read from disk."""
         self.started = perf_counter()
 
     def wait(self) -> ReplySlot:
@@ -171,6 +174,7 @@ class FetchHandler:
         self, call: _Call, read: Callable[[], ReadResult], then: Callable[[ReadResult], Handled]
     ) -> ReplySlot:
         slot = call.wait()
+        call.is_cold = True
 
         def on_read(future: asyncio.Future[ReadResult]) -> None:
             if future.cancelled() or slot.connection.is_closed:
@@ -206,7 +210,7 @@ class FetchHandler:
             session_id=call.context.session_id,
             node_endpoints=endpoints,
         )
-        return _reply_of(parts, size)
+        return _reply_of(parts, size, is_cold=call.is_cold)
 
     def _count(self, call: _Call, result: ReadResult) -> None:
         topics = self._broker.partitions
@@ -256,9 +260,9 @@ def _by_topic(answered: Sequence[tuple[bytes, Fetched]]) -> list[tuple[bytes, li
     return list(topics.items())
 
 
-def _reply_of(parts: list[bytes | LogSlice], size: int) -> bytes | FileReply:
+def _reply_of(parts: list[bytes | LogSlice], size: int, *, is_cold: bool = False) -> bytes | FileReply:
     """Return the reply as one byte string if everything is in memory already."""
     first = parts[0]
     if len(parts) == 1 and isinstance(first, bytes):
         return first
-    return FileReply(list(parts), size)
+    return FileReply(list(parts), size, is_cold=is_cold)

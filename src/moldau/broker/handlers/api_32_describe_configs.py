@@ -9,7 +9,7 @@ from moldau.broker.context import Broker, RequestContext
 from moldau.broker.health.loggers import logger_levels
 from moldau.controller.configs import check_group_name
 from moldau.controller.errors import RefusedError
-from moldau.controller.image import ConfigResource, ResourceType
+from moldau.controller.image import ConfigResource, ConfigResourceType
 from moldau.controller.topic_names import check_topic_name
 from moldau.core.config.describe import (
     ConfigEntry,
@@ -41,20 +41,20 @@ def _describe(resource: Message, request: Message, broker: Broker) -> Message:
 
 
 def _entries(kind: int, name: str, broker: Broker) -> list[ConfigEntry]:
-    if kind == ResourceType.TOPIC:
+    if kind == ConfigResourceType.TOPIC:
         check_topic_name(name)
         if name not in broker.image.topics:
             raise RefusedError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{name}' does not exist.")
         return topic_entries(broker.config, broker.image.topic_config(name))
-    if kind == ResourceType.BROKER:
+    if kind == ConfigResourceType.BROKER:
         if not name:
             return cluster_default_entries(broker.config)
         _check_is_me(name, broker)
         return broker_entries(broker.config)
-    if kind == ResourceType.BROKER_LOGGER:
+    if kind == ConfigResourceType.BROKER_LOGGER:
         _check_is_me(name, broker)
         return [_logger_entry(logger, level) for logger, level in logger_levels().items()]
-    if kind == ResourceType.GROUP:
+    if kind == ConfigResourceType.GROUP:
         check_group_name(name)
         return group_entries(broker.config, broker.image.configs.get(ConfigResource(kind, name), {}))
     raise RefusedError(ErrorCode.INVALID_REQUEST, f"Resources of type {kind} have no settings here.")
@@ -63,7 +63,9 @@ def _entries(kind: int, name: str, broker: Broker) -> list[ConfigEntry]:
 def _check_is_me(name: str, broker: Broker) -> None:
     """Raise if the request is for another broker: clients send it to the broker it is about."""
     if name != str(broker.node_id):
-        raise RefusedError(ErrorCode.INVALID_REQUEST, f"This is broker {broker.node_id}, it cannot speak for {name!r}.")
+        raise RefusedError(
+            ErrorCode.INVALID_REQUEST, f"This is broker {broker.node_id}; send the request to broker {name!r}."
+        )
 
 
 def _logger_entry(name: str, level: str) -> ConfigEntry:

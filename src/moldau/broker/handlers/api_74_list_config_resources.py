@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from moldau.broker.context import Broker, RequestContext
-from moldau.controller.image import MetadataImage, ResourceType
+from moldau.controller.image import ConfigResourceType, MetadataImage
 from moldau.core.errors import ErrorCode
 from moldau.protocol.messages import Message
 
@@ -21,8 +21,8 @@ FIRST_WITH_TYPES = 1
 def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
     if call.api_version < FIRST_WITH_TYPES:
         return Message(error_code=ErrorCode.NONE, config_resources=[])
-    kinds = request.resource_types or list(ResourceType)
-    if any(kind not in tuple(ResourceType) for kind in kinds):
+    kinds = request.resource_types or list(ConfigResourceType)
+    if any(kind not in tuple(ConfigResourceType) for kind in kinds):
         return Message(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=[])
     return Message(
         error_code=ErrorCode.NONE,
@@ -35,8 +35,8 @@ def handle(request: Message, call: RequestContext, broker: Broker) -> Message:
 
 
 def _names(kind: int, image: MetadataImage) -> Iterable[str]:
-    if kind == ResourceType.TOPIC:
+    if kind == ConfigResourceType.TOPIC:
         return sorted(image.topics)
-    if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+    if kind in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
         return [str(broker.node_id) for broker in image.alive_brokers()]
     return sorted(resource.name for resource in image.configs if resource.type == kind)

@@ -49,7 +49,7 @@ def levels_to_set(ops: Sequence[ConfigOp]) -> dict[str, int]:
             levels[op.name] = LEVELS[op.value]
         elif op.type == ConfigOpType.DELETE:
             if op.name == ROOT:
-                raise RefusedError(ErrorCode.INVALID_REQUEST, "The root logger's level cannot be taken away.")
+                raise RefusedError(ErrorCode.INVALID_REQUEST, "The root logger's level cannot be deleted.")
             levels[op.name] = logging.NOTSET
         else:
             raise RefusedError(ErrorCode.INVALID_REQUEST, "Log levels can be set and deleted only.")

@@ -11,7 +11,7 @@ from moldau.broker.context import Broker
 from moldau.broker.health.loggers import apply_levels, levels_to_set
 from moldau.controller.configs import ConfigResult, ResourceChange
 from moldau.controller.errors import RefusedError
-from moldau.controller.image import ConfigResource, MetadataImage, ResourceType
+from moldau.controller.image import ConfigResource, ConfigResourceType, MetadataImage
 from moldau.core.errors import ErrorCode, MoldauError
 from moldau.protocol.messages import Message
 
@@ -41,16 +41,17 @@ async def alter(changes: Sequence[tuple[ConfigResource, ChangeOf]], broker: Brok
 
 def _is_local(resource: ConfigResource, broker: Broker) -> bool:
     """Whether a resource is handled here: log levels, and other brokers' settings, which are refused."""
-    if resource.type == ResourceType.BROKER_LOGGER:
+    if resource.type == ConfigResourceType.BROKER_LOGGER:
         return True
-    return resource.type == ResourceType.BROKER and resource.name not in ("", str(broker.node_id))
+    return resource.type == ConfigResourceType.BROKER and resource.name not in ("", str(broker.node_id))
 
 
 def _alter_loggers(change: ResourceChange, broker: Broker, *, validate_only: bool) -> ConfigResult:
     try:
         if change.resource.name != str(broker.node_id):
             raise RefusedError(
-                ErrorCode.INVALID_REQUEST, f"This is broker {broker.node_id}; {change.resource.name!r} is not."
+                ErrorCode.INVALID_REQUEST,
+                f"This is broker {broker.node_id}; send the request to broker {change.resource.name!r}.",
             )
         levels = levels_to_set(change.ops)
     except RefusedError as refusal:

@@ -17,7 +17,7 @@ from typing import TypeVar
 from moldau.broker.context import Broker
 from moldau.broker.metadata.offline_partitions import OfflinePartitions
 from moldau.broker.metadata.topic_configs import TopicConfigs
-from moldau.controller.image import CLUSTER_DEFAULT, ConfigResource, MetadataImage, ResourceType
+from moldau.controller.image import CLUSTER_DEFAULT, ConfigResource, ConfigResourceType, MetadataImage
 from moldau.controller.replay import ImageDelta
 from moldau.core.config import BrokerConfig
 from moldau.core.config.sections import StorageSettings
@@ -76,7 +76,11 @@ class MetadataPublisher:
                     logs.set_stray_aside(partition_log.topic_partition)
                 except StorageError as error:
                     # No client is served from it; a new topic of that name will find it and retry.
-                    log.error("%s stays where it is: %s", partition_log.topic_partition, error)
+                    log.error(
+                        "%s is a stray partition that could not be moved aside: %s",
+                        partition_log.topic_partition,
+                        error,
+                    )
 
     @staticmethod
     def _is_of(partition_log: PartitionLog, topic_id: uuid.UUID) -> bool:
@@ -112,7 +116,7 @@ class MetadataPublisher:
             self._take_settings(image)
             await self._between_appends(self._broker.partitions.configure_all)
         for resource in delta.configs:
-            if resource.type == ResourceType.TOPIC:
+            if resource.type == ConfigResourceType.TOPIC:
                 await self._between_appends(partial(self._broker.partitions.configure, resource.name))
         await self._follow_changes(delta)
         self._broker.image = image
@@ -162,11 +166,11 @@ class MetadataPublisher:
         try:
             self._broker.partitions.follow(name, image.topics.get(name))
         except MoldauError as error:
-            log.error("topic %s could not be taken up: %s", name, error)
+            log.error("the metadata of topic %s could not be applied: %s", name, error)
 
     @property
     def _own_resource(self) -> ConfigResource:
-        return ConfigResource(ResourceType.BROKER, str(self._broker.node_id))
+        return ConfigResource(ConfigResourceType.BROKER, str(self._broker.node_id))
 
     def _take_settings(self, image: MetadataImage) -> None:
         broker = self._broker

@@ -105,7 +105,7 @@ class OfflinePartitions:
                     await self._try_all()
                 self._report()
         except Exception:
-            log.exception("offline partitions are not tried again before the next change of the metadata")
+            log.exception("retrying offline partitions failed; the next metadata change starts it again")
         finally:
             self._task = None
 

@@ -264,7 +264,7 @@ class GroupCore:
             if known is not None:
                 self._replay(known, None if value is None else decode_value(known, value), producer)
         except MalformedRecordError as error:
-            log.error("a record of __consumer_offsets is passed over: %s", error)
+            log.error("skipping a record of __consumer_offsets that cannot be read: %s", error)
 
     def _replay_offset(
         self, key: OffsetKey | OffsetCommitKey, value: OffsetValue | RecordValue | None, producer: Producer | None

@@ -240,7 +240,7 @@ class Shard(Generic[Core]):
             try:
                 decide()
             except Exception:
-                log.exception("a coordinator could not decide what had to wait for an append")
+                log.exception("a coordinator request that had waited for an append failed")
         self._is_going_on = False
         self.on_time(self._clock())
 

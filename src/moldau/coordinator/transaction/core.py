@@ -196,7 +196,7 @@ class TransactionCore:
             assert isinstance(record, TransactionLogValue)
             self._replace(Transaction.of_record(known.transactional_id, record))
         except MalformedRecordError as error:
-            log.error("a record of a transaction is passed over: %s", error)
+            log.error("skipping a record of __transaction_state that cannot be read: %s", error)
 
     def _forget(self, transactional_id: str) -> None:
         self.transactions.pop(transactional_id, None)

@@ -94,6 +94,10 @@ class LogDirectory:
         self._save(
             LOG_START_OFFSETS, {each.topic_partition: each.log_start_offset for each in logs if each.has_moved_start}
         )
+        return self.save_recovery_points(logs)
+
+    def save_recovery_points(self, logs: Iterable[PartitionLog]) -> bool:
+        """Save recovery points; return whether they are on disk."""
         return self._save(RECOVERY_POINTS, _recovery_points(logs))
 
     def save_high_watermarks(self, logs: Iterable[PartitionLog]) -> None:
@@ -104,7 +108,7 @@ class LogDirectory:
         saved = self._saved.get(RECOVERY_POINTS, {})
         if all(each.recovery_point >= saved.get(each.topic_partition, 0) for each in logs):
             return True
-        return self._save(RECOVERY_POINTS, _recovery_points(logs))
+        return self.save_recovery_points(logs)
 
     def _save(self, name: str, offsets: dict[TopicPartition, int]) -> bool:
         """Write a checkpoint if its content changed; return whether it is on disk."""

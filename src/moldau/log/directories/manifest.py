@@ -149,7 +149,7 @@ def parse_manifest(text: str) -> Manifest:
     """Parse a manifest; raises `ValueError` if it cannot be used. Damaged partition lines are skipped."""
     lines = text.splitlines()
     if len(lines) < 3 or lines[0] != _FIRST_LINE or lines[-1] != _LAST_LINE:
-        raise ValueError("it does not begin and end as a manifest does")
+        raise ValueError("the first or last line of a manifest is missing")
     word, state, epoch, end_offset = _check_line(lines[1])
     if word != "broker" or state not in (_RUNNING, _STOPPED):
         raise ValueError(f"unknown second line {lines[1]!r}")

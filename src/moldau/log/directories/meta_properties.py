@@ -60,9 +60,11 @@ def load_meta_properties(files: Files, directory: str) -> MetaProperties | None:
         raise StartupError(f"{path}: {error.strerror}") from None
 
 
-def save_meta_properties(files: Files, directory: str, cluster_id: str, node_id: int) -> MetaProperties:
-    """Format a directory: create it if needed, and give it a new id."""
-    properties = MetaProperties(cluster_id, node_id, random_uuid())
+def save_meta_properties(
+    files: Files, directory: str, cluster_id: str, node_id: int, directory_id: uuid.UUID | None = None
+) -> MetaProperties:
+    """Format a directory: create it if needed, and give it an id, by default a new one."""
+    properties = MetaProperties(cluster_id, node_id, directory_id or random_uuid())
     files.make_directory(directory)
     files.atomic_write(os.path.join(directory, META_FILE), properties.render().encode())
     return properties

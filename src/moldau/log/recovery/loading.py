@@ -417,7 +417,7 @@ class _Loader:
             return
         if self.end_offset < recovery_point:
             log.error(
-                "%s ends at offset %d, but everything below %d was on disk: the disk or somebody lost it",
+                "%s ends at offset %d, but everything below %d was on disk: the disk lost data, or a file was changed",
                 self.directory,
                 self.end_offset,
                 recovery_point,
@@ -462,7 +462,7 @@ class _Loader:
         log.warning("%s; cutting off %d bytes", damage, size - check.position)
         self.files.truncate(segment.file.fd, check.position)
         for later in self.segments[index + 1 :]:
-            log.warning("%s: removing %d bytes that lie behind the cut", later.path(".log"), later.size)
+            log.warning("%s: removing %d bytes after the cut", later.path(".log"), later.size)
             later.delete()
             self.snapshots.discard([later.base_offset])
         del self.segments[index + 1 :]
@@ -474,7 +474,7 @@ class _Loader:
             following = self.segments[index + 1].base_offset
             if end_offset < following:
                 segment = self.segments[index].path(".log")
-                log.warning("%s: offsets %d to %d are missing behind it", segment, end_offset, following - 1)
+                log.warning("%s: offsets %d to %d are missing after it", segment, end_offset, following - 1)
 
     def _valid_data_behind(self, index: int, check: SegmentCheck, size: int) -> str | None:
         """Where valid batches follow the damage, as a message for the operator; `None` if there are none."""
@@ -510,7 +510,7 @@ class _Loader:
 
     def start_over(self, offset: int) -> None:
         """Replace all segments by an empty one, because the log ends before its recorded start."""
-        log.warning("%s ends at %d, before its start %d: starting over", self.directory, self.end_offset, offset)
+        log.warning("%s ends at %d, before its start %d: the log is emptied", self.directory, self.end_offset, offset)
         for segment in self.segments:
             segment.delete()
         self.snapshots.discard(list(self.snapshots.offsets))

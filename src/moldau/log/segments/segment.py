@@ -22,7 +22,7 @@ from moldau.log.config import LogConfig
 from moldau.log.directories.manifest import TxnMark
 from moldau.log.errors import CorruptIndexError
 from moldau.log.files import Files, SegmentFile
-from moldau.log.segments.batch_scan import headers
+from moldau.log.segments.batch_scan import first_reaching, headers
 from moldau.log.segments.offset_index import OffsetIndex
 from moldau.log.segments.time_index import TimeIndex, TimestampOffset
 from moldau.log.segments.txn_index import TxnIndex
@@ -45,6 +45,7 @@ _TAIL_KEPT: Final = 32
 _TAIL_LONGEST: Final = 64
 
 Index = TypeVar("Index", OffsetIndex, TimeIndex, TxnIndex)
+T = TypeVar("T")
 
 
 def file_name(base_offset: int, extension: str) -> str:
@@ -59,12 +60,23 @@ def parse_base_offset(name: str) -> int:
     return int(stem)
 
 
+def _first_existing(names: tuple[str, ...], use: Callable[[str], T]) -> T:
+    """Use the first of these files that exists."""
+    for name in names[:-1]:
+        try:
+            return use(name)
+        except FileNotFoundError:
+            continue
+    return use(names[-1])
+
+
 class Segment:
     """One segment; `size`, the timestamps and the roll limits are public because `PartitionLog.append` updates them."""
 
     __slots__ = (
         "_append_file",
         "_file",
+        "_former_suffix",
         "_offset_index",
         "_time_index",
         "_txn_index",
@@ -95,6 +107,8 @@ class Segment:
         self.base_offset = base_offset
         self.suffix = suffix
         """`.cleaned`, `.swap` or `.deleted` while the files are being swapped in or deleted."""
+        self._former_suffix: str | None = None
+        """While files are being renamed: the suffix that those not renamed yet still have."""
         self.size = size
         """Bytes of whole batches in the log file."""
         self.max_timestamp: int | None = NO_TIMESTAMP if size == 0 else None
@@ -159,11 +173,30 @@ class Segment:
         return held
 
     def _open(self) -> int:
-        try:
-            return self.files.open_existing(self.path(".log"))
-        except FileNotFoundError:
-            # Another thread may have renamed the files after this thread read the path.
-            return self.files.open_existing(self.path(".log"))
+        return self._with_file(".log", self.files.open_existing, self.files.close)
+
+    def _read_whole(self, extension: str) -> bytes:
+        return self._with_file(extension, self.files.read_file, lambda _: None)
+
+    def _with_file(self, extension: str, use: Callable[[str], T], discard: Callable[[T], None]) -> T:
+        """Use a file by its name, also while another thread renames it; raises `FileNotFoundError` if there is none."""
+        while True:
+            names = self._names(extension)
+            try:
+                result = _first_existing(names, use)
+            except FileNotFoundError:
+                if names == self._names(extension):
+                    raise
+                continue
+            if names == self._names(extension):
+                return result
+            # It was renamed meanwhile, and by now a compacted segment's file may have that name.
+            discard(result)
+
+    def _names(self, extension: str) -> tuple[str, ...]:
+        """The paths a file may have now, in the order to try them: it moves once, while it is being renamed."""
+        now, former = self.path(extension), self._former_suffix
+        return (now,) if former is None else (now, f"{self.directory}/{self.base_offset:020d}{extension}{former}", now)
 
     def release(self) -> None:
         """Drop the descriptor and the indexes that are on disk; both are loaded again when needed.
@@ -194,7 +227,8 @@ class Segment:
         For deletion the log file is renamed first: a start removes indexes without a log file, but would trust a log
         file that has lost only its transaction index. Otherwise it is renamed last: once it is renamed, all files are.
         """
-        old, self.suffix = self.suffix, suffix
+        self._former_suffix = old = self.suffix
+        self.suffix = suffix
         renamed: list[str] = []
         try:
             for extension in EXTENSIONS if suffix == DELETED_SUFFIX else (*EXTENSIONS[1:], EXTENSIONS[0]):
@@ -203,10 +237,13 @@ class Segment:
                     self.files.rename(stem + old, stem + suffix)
                     renamed.append(stem)
         except OSError:
+            self._former_suffix = suffix
             self.suffix = old
             for stem in reversed(renamed):
                 self.files.rename(stem + suffix, stem + old)
             raise
+        finally:
+            self._former_suffix = None
 
     def delete(self) -> None:
         self.release()
@@ -236,7 +273,7 @@ class Segment:
         index = self._txn_index
         if index is None:
             try:
-                index = TxnIndex.decode(self.files.read_file(self.path(".txnindex")))
+                index = TxnIndex.decode(self._read_whole(".txnindex"))
             except FileNotFoundError:
                 index = TxnIndex()
             self._txn_index = index
@@ -249,7 +286,7 @@ class Segment:
             return None
         if self._txn_mark is None:
             try:
-                self._txn_mark = TxnMark.of(self.files.read_file(self.path(".txnindex")))
+                self._txn_mark = TxnMark.of(self._read_whole(".txnindex"))
             except FileNotFoundError:
                 self._txn_mark = TxnMark()
         return self._txn_mark
@@ -261,7 +298,7 @@ class Segment:
     def _load_index(self, extension: str, decode: Callable[[int, bytes], Index]) -> Index:
         """Load an index; a missing one is treated as empty, which is slow but correct, a corrupt one is rebuilt."""
         try:
-            return decode(self.base_offset, self.files.read_file(self.path(extension)))
+            return decode(self.base_offset, self._read_whole(extension))
         except FileNotFoundError:
             return decode(self.base_offset, b"")
         except CorruptIndexError as error:
@@ -443,10 +480,7 @@ class Segment:
         index = self.offset_index
         following = index.before(offset)
         start = index[following - 1].position if following else 0
-        for position, header in self.headers(start):
-            if header.base_offset + header.last_offset_delta >= offset:
-                return position
-        return None
+        return first_reaching(self.files, self.file, start, self.size, offset)
 
     def search_start(self, offset: int) -> int | None:
         """The position where `find` would begin to read for `offset`; `None` while the index is still on disk.

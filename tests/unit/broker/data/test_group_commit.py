@@ -4,6 +4,8 @@ import asyncio
 import threading
 from typing import Any
 
+import pytest
+
 from moldau.broker.data.group_commit import GroupCommit
 from moldau.log.errors import StorageError
 
@@ -115,5 +117,72 @@ def test_closing_syncs_for_those_who_still_wait() -> None:
         commit.close()
         await asyncio.sleep(0)
         assert done == list(range(5))
+
+    asyncio.run(story())
+
+
+def test_clients_that_ask_again_at_once_share_the_next_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moldau.broker.data.group_commit.GATHER_SHARE", 1e9)
+    monkeypatch.setattr("moldau.broker.data.group_commit.GATHER_MOST_S", 1.0)
+
+    async def story() -> None:
+        commit, log, done = GroupCommit(asyncio.get_running_loop(), print), SlowLog(), []
+
+        def ask(client: int, more: int) -> None:
+            def answered() -> None:
+                done.append(client)
+                if more:
+                    # They come back one by one, in iterations of their own.
+                    asyncio.get_running_loop().call_later(0.001 * client, ask, client, more - 1)
+
+            commit.flush_then([log], answered)  # type: ignore[list-item]
+
+        for client in range(5):
+            ask(client, 3)
+        log.go.set()
+        while len(done) < 20:
+            await asyncio.sleep(0.001)
+        # The first sync is the first client's own, and the last one the others'; in between all five share each.
+        assert log.flushes <= 5
+        assert sorted(done) == sorted([0, 1, 2, 3, 4] * 4)
+        commit.close()
+
+    asyncio.run(story())
+
+
+def test_who_does_not_come_back_is_not_waited_for_twice() -> None:
+    async def story() -> None:
+        commit, log, done = GroupCommit(asyncio.get_running_loop(), print), SlowLog(), []
+        log.go.set()
+        for client in range(5):
+            commit.flush_then([log], lambda client=client: done.append(client))  # type: ignore[list-item,misc]
+        while len(done) < 5:
+            await asyncio.sleep(0.001)
+        assert commit._expected > 1
+        for number in range(2):
+            commit.flush_then([log], lambda: done.append(9))  # type: ignore[list-item]
+            while len(done) < 6 + number:
+                await asyncio.sleep(0.001)
+        assert commit._expected == 1
+        commit.close()
+
+    asyncio.run(story())
+
+
+def test_closing_does_not_wait_for_those_who_were_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moldau.broker.data.group_commit.GATHER_SHARE", 1e9)
+    monkeypatch.setattr("moldau.broker.data.group_commit.GATHER_MOST_S", 3600.0)
+
+    async def story() -> None:
+        commit, log, done = GroupCommit(asyncio.get_running_loop(), print), SlowLog(), []
+        log.go.set()
+        commit.flush_then([log], lambda: done.append(1))  # type: ignore[list-item]
+        while not done:
+            await asyncio.sleep(0.001)
+        commit._expected = 7
+        commit.flush_then([log], lambda: done.append(2))  # type: ignore[list-item]
+        commit.close()
+        await asyncio.sleep(0)
+        assert done == [1, 2]
 
     asyncio.run(story())

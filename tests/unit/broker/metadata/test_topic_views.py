@@ -6,12 +6,10 @@ import uuid
 
 import pytest
 
-from moldau.broker.context import RequestContext
-from moldau.broker.handlers.api_03_metadata import _partitions
+from moldau.broker.metadata.topic_answers import Form, told_partition
 from moldau.broker.metadata.topic_views import any_alive_broker, partition_view
 from moldau.controller.image import BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage
 from moldau.core.errors import ErrorCode
-from moldau.net.session import Session
 
 
 def broker(node_id: int, listener: str = "PLAINTEXT", *, fenced: bool = False) -> BrokerImage:
@@ -24,9 +22,9 @@ def image(*brokers: BrokerImage, leader: int = 1) -> MetadataImage:
 
 
 def seen(version: int, cluster: MetadataImage, lost: tuple[int, ...] = ()) -> tuple[int, int, list[int]]:
-    call = RequestContext(3, version, 1, "c", Session("PLAINTEXT", "h", 1, "h"))
-    (partition,) = _partitions(cluster, cluster.topics["t"], call, lambda topic, number: lost)
-    return partition.error_code, partition.leader_id, partition.offline_replicas
+    form = Form(version, "PLAINTEXT", has_operations=False)
+    partition = told_partition(cluster, form, 0, cluster.topics["t"].partitions[0], lost)
+    return partition.error_code, partition.leader_id, list(partition.offline_replicas)
 
 
 def test_a_reachable_leader_is_told() -> None:

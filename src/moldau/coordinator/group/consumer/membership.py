@@ -175,7 +175,7 @@ class ConsumerMembership:
         is_in = member_id in group.members or (instance_id is not None and instance_id in group.static_members)
         if len(group.members) >= most and not is_in:
             raise RefusedError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED, f"Group {group.group_id} has {most} members, which is the most."
+                ErrorCode.GROUP_MAX_SIZE_REACHED, f"Group {group.group_id} has {most} members, the maximum."
             )
 
     def around(self, now_ms: int) -> Surroundings:
