@@ -127,7 +127,7 @@ def test_a_schema_may_follow_itself_and_its_normal_form(text: tuple[str, str]) -
 @given(proto_files())
 def test_the_compiled_form_means_the_same_schema(file: Any) -> None:
     schema = parse_protobuf(canonical_text(file))
-    compiled = parse_protobuf(schema.rendered("serialized"))
+    compiled = parse_protobuf(schema.render("serialized"))
     assert isinstance(compiled, ProtobufSchema)
     assert compiled.normalized().canonical == schema.normalized().canonical
 

@@ -11,6 +11,7 @@ import math
 from json.encoder import encode_basestring
 from typing import Any, Final, TypeAlias
 
+from moldau.core.java_numbers import java_double_text
 from moldau.schemas.errors import InvalidSchemaError, SchemaError
 
 __all__ = ["MAX_NESTING", "Json", "load", "nesting", "render", "sorted_keys"]
@@ -109,25 +110,13 @@ def _render_array(value: list[Json], parts: list[str]) -> None:
 
 
 def _java_double(value: float) -> str:
-    """Java writes plain decimals from 1/1000 up to ten million, and `digits.digitsEexponent` outside."""
     if not math.isfinite(value):
-        raise ValueError(f"{value} is no JSON number")
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(value) if "e" not in repr(value) else f"{value:.4f}".rstrip("0")
-    mantissa, _, exponent = f"{value!r}".partition("e")
-    sign, digits = ("-", mantissa[1:]) if mantissa.startswith("-") else ("", mantissa)
-    whole, _, fraction = digits.partition(".")
-    power = int(exponent or 0) + len(whole) - 1
-    significant = (whole + fraction).rstrip("0") or "0"
-    if significant.startswith("0"):
-        stripped = significant.lstrip("0")
-        power -= len(significant) - len(stripped)
-        significant = stripped
-    return f"{sign}{significant[0]}.{significant[1:] or '0'}E{power}"
+        raise ValueError(f"{value} is not a JSON number")
+    return java_double_text(value)
 
 
 def _refuse_constant(name: str) -> Json:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _whole(text: str) -> int:

@@ -28,7 +28,7 @@ class Effort:
     def spend(self, steps: int = 1) -> None:
         self._left -= steps
         if self._left < 0:
-            raise InvalidSchemaError("the schemas are too large or too entangled to be compared")
+            raise InvalidSchemaError("the schemas are too large or too complex to be compared")
 
     def spend_on_text(self, characters: int) -> None:
         """Count steps for a text: texts, above all in findings, need time and memory."""

@@ -65,7 +65,7 @@ class ParsedSchema(Protocol):
         """The same schema with everything whose order has no meaning (keys, imports…) sorted."""
         ...
 
-    def rendered(self, format: str | None) -> str:
+    def render(self, format: str | None) -> str:
         """The text in one of the type's formats (`resolved`, `serialized`…); the canonical text if it is unknown."""
         ...
 

@@ -72,7 +72,7 @@ def codec_of(schema: ParsedSchema, *, reader: ParsedSchema | None = None, messag
 def frame_value(schema_id: int, body: bytes) -> bytes:
     """The bytes of a record's key or value."""
     if not 0 <= schema_id < 2**32:
-        raise InvalidValueError(f"{schema_id} is no schema id: it has to fit into four bytes")
+        raise InvalidValueError(f"{schema_id} is not a schema id: it has to fit into four bytes")
     return bytes([_ID_MAGIC]) + schema_id.to_bytes(4, "big") + body
 
 

@@ -98,7 +98,9 @@ def _fixed_pieces(data: bytes, inner: Serde[Any]) -> Iterator[bytes | None]:
     """Entries of fixed size; the indexes of nulls are at the start, and nulls have no bytes in the list."""
     size = FIXED_SIZES.get(type(inner))
     if size is None:
-        raise SerdeError(f"{short_repr(data)} is a list of entries of one size, and {inner!r} writes others")
+        raise SerdeError(
+            f"{short_repr(data)} is a list of entries of one size, but {inner!r} writes entries of various sizes"
+        )
     reading = _Reading(data)
     nulls = {reading.number() for _ in range(reading.number())}
     for index in range(reading.number()):

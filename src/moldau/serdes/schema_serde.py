@@ -180,8 +180,8 @@ class SchemaSerde:
         def write(record: Any) -> bytes:
             if not record.keys() <= fields:
                 raise SchemaSourceError(
-                    f"no schema to write topic {topic} with: the record has got {', '.join(record.keys() - fields)}, "
-                    f"which the schema it was read with does not know; write {type(self).__name__}(schema)"
+                    f"no schema to write topic {topic} with: the record has {', '.join(record.keys() - fields)}, "
+                    f"which are not in the schema it was read with; write {type(self).__name__}(schema)"
                 )
             return encode(record)
 
@@ -261,8 +261,8 @@ class SchemaSerde:
         connect = self.options.connect
         if connect is None:
             raise InvalidConfigError(
-                f"{type(self).__name__} has no schemas to ask yet: give it to a producer, a consumer or a topology, or "
-                "call moldau.client.prepared_serde"
+                f"{type(self).__name__} is not connected to a schema source yet: give it to a producer, a "
+                "consumer or a topology, or call moldau.client.prepared_serde"
             )
         if not self.options.registry_url:
             raise InvalidConfigError(
@@ -292,8 +292,8 @@ class SchemaSerde:
     def __reduce__(self) -> tuple[Any, ...]:
         if (self.options.registry_url or "").startswith(f"{MOCK_SCHEME}://"):
             raise InvalidConfigError(
-                f"{self.options.registry_url} is a registry inside one process, and Spark's workers are others: use "
-                "TopologyTestDriver in memory, or a registry that is reached over HTTP"
+                f"{self.options.registry_url} is a registry inside one process, which Spark's workers cannot "
+                "reach: use TopologyTestDriver in memory, or a registry that is reached over HTTP"
             )
         return (_restored, (type(self), self.options))
 

@@ -9,6 +9,7 @@ A serde is any object with `serialize(topic, value, headers)` and `deserialize(t
 - `from_text(topic, text)` parses a value from user input;
 - `data_type` is the type of its values, for engines that evaluate expressions over them;
 - `configured(settings, part)` returns the serde to use for keys or values under an application's settings;
+- `is_checked` says that values are of the right types, so a store may keep plain ones without serializing them;
 - `with_schema_source(connect)` declares that the serde needs schemas: see `schema_source`.
 
 Start at `Serde`; `ready_serde` configures a serde for use.

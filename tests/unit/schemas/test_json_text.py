@@ -26,7 +26,7 @@ from moldau.schemas.json_text import MAX_NESTING, load, nesting, render, sorted_
         (123456789.0, "1.23456789E8"),
         (1.5e300, "1.5E300"),
         (-1e21, "-1.0E21"),
-        (5e-324, "5.0E-324"),
+        (5e-324, "4.9E-324"),
         (1, "1"),
         (10**30, "1" + "0" * 30),
         (True, "true"),
@@ -45,7 +45,7 @@ def test_values_are_written_compactly_with_javas_numbers(value: Any, text: str) 
 
 def test_what_json_cannot_say_is_not_written() -> None:
     for value in (float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="no JSON number"):
+        with pytest.raises(ValueError, match="not a JSON number"):
             render(value)
 
 

@@ -64,7 +64,7 @@ def test_a_serde_travels_as_a_description() -> None:
 
 
 def test_a_serde_with_a_registry_in_this_process_does_not_travel(url: str) -> None:
-    with pytest.raises(InvalidConfigError, match="Spark's workers are others"):
+    with pytest.raises(InvalidConfigError, match="Spark's workers cannot reach"):
         pickle.dumps(configured(AvroSerde(NOTE), url))
 
 

@@ -76,9 +76,16 @@ IDENTITY = [
 
 SOCKETS = [
     ConfigKey(
-        "num.network.threads", INT, 3, "Kept for Kafka's files: one event loop does this work.", at_least(1), CLUSTER
+        "num.network.threads",
+        INT,
+        3,
+        "Threads that send large replies; one event loop does the rest.",
+        at_least(1),
+        CLUSTER,
     ),
-    ConfigKey("num.io.threads", INT, 8, "Kept for Kafka's files: one event loop does this work.", at_least(1), CLUSTER),
+    ConfigKey(
+        "num.io.threads", INT, 8, "Threads that send large replies; one event loop does the rest.", at_least(1), CLUSTER
+    ),
     ConfigKey("background.threads", INT, 10, "Threads for housekeeping off the event loop.", at_least(1), CLUSTER),
     ConfigKey(
         "num.recovery.threads.per.data.dir",

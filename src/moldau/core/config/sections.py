@@ -27,6 +27,7 @@ __all__ = [
     "FetchSettings",
     "MetadataLogSettings",
     "NodeSettings",
+    "QuorumTimes",
     "Section",
     "StorageSettings",
     "TopicSettings",
@@ -104,6 +105,17 @@ class MetadataLogSettings:
     retention_bytes: int = setting("metadata.max.retention.bytes")
     segment_bytes: int = setting("metadata.log.segment.bytes")
     segment_ms: int = setting("metadata.log.segment.ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumTimes:
+    """How long controllers wait for each other."""
+
+    election_timeout_ms: int = setting("controller.quorum.election.timeout.ms")
+    election_backoff_max_ms: int = setting("controller.quorum.election.backoff.max.ms")
+    fetch_timeout_ms: int = setting("controller.quorum.fetch.timeout.ms")
+    request_timeout_ms: int = setting("controller.quorum.request.timeout.ms")
+    retry_backoff_ms: int = setting("controller.quorum.retry.backoff.ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

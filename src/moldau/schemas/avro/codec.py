@@ -28,8 +28,10 @@ __all__ = ["AvroCodec"]
 class AvroCodec:
     """Encodes and decodes values of a schema; if `reader` is given, decoded values are converted to that schema."""
 
-    def __init__(self, schema: AvroSchema, *, reader: AvroSchema | None = None) -> None:
+    def __init__(self, schema: AvroSchema, *, reader: AvroSchema | None = None, name_branches: bool = False) -> None:
+        """With `name_branches`, a value of a named type inside a union is decoded as a pair of name and value."""
         self._schema = schema
+        self._name_branches = name_branches
         self._reader = reader
         self._is_bare_bytes = isinstance(schema.type, Primitive) and schema.type.kind == "bytes"
         """Whether the schema is just `bytes`: the record's bytes are then the value, without a length prefix."""
@@ -39,7 +41,7 @@ class AvroCodec:
             return _bytes_only(value)
         if self._needs_a_look and nesting(value) > MAX_DEPTH:
             raise InvalidValueError(f"the value is nested more than {MAX_DEPTH} levels deep")
-        parsed, output = self._parsed, io.BytesIO()
+        parsed, output = self._parsed_writer, io.BytesIO()
         # `_call_fastavro` inlined for speed: pipelines call this for every record.
         try:
             fastavro.schemaless_writer(output, parsed, value)
@@ -53,11 +55,11 @@ class AvroCodec:
         if self._needs_a_look:
             skip(BinaryReader(body), self._schema.type)
         source = io.BytesIO(long_bytes(len(body)) + body if self._is_bare_bytes else body)
-        parsed, reader = self._parsed, self._parsed_reader
+        parsed, reader = self._parsed_writer, self._parsed_reader
         try:
-            return fastavro.schemaless_reader(source, parsed, reader)
+            return fastavro.schemaless_reader(source, parsed, reader, return_named_type=self._name_branches)
         except Exception as error:
-            raise _value_error(error, "are no data of the Avro schema", "the bytes") from None
+            raise _value_error(error, "do not match the Avro schema", "the bytes") from None
 
     def encode_text(self, text: str) -> bytes:
         """Encode a value written in Avro's JSON encoding."""
@@ -70,7 +72,7 @@ class AvroCodec:
         return render(body.decode("latin-1") if self._is_bare_bytes else from_binary(body, self._schema.type))
 
     @cached_property
-    def _parsed(self) -> Any:
+    def _parsed_writer(self) -> Any:
         return _for_fastavro(self._schema.type)
 
     @cached_property
@@ -102,7 +104,7 @@ def _value_error(error: Exception, problem: str, subject: str) -> InvalidValueEr
 
 def _bytes_only(value: Any) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview):
-        raise InvalidValueError(f"{value!r} is no bytes, which is all the Avro schema allows")
+        raise InvalidValueError(f"{value!r} is not bytes, the only type that the Avro schema allows")
     return bytes(value)
 
 

@@ -33,7 +33,7 @@ def to_binary(value: Json, avro_type: AvroType) -> bytes:
 
 def from_binary(data: bytes, avro_type: AvroType) -> Json:
     """Decode a value into Avro's JSON encoding."""
-    return _read(BinaryReader(data), avro_type, 0)
+    return _read_value(BinaryReader(data), avro_type, 0)
 
 
 class _Writer:
@@ -139,26 +139,26 @@ class _Writer:
         self.data.append(0)
 
 
-def _read(reader: BinaryReader, avro_type: AvroType, depth: int) -> Json:
+def _read_value(reader: BinaryReader, avro_type: AvroType, depth: int) -> Json:
     if depth > MAX_DEPTH:
         raise InvalidValueError(f"the Avro data is nested more than {MAX_DEPTH} levels deep")
     match avro_type:
         case Primitive(kind):
             return _read_primitive(reader, kind)
         case Record():
-            return {field.name: _read(reader, field.type, depth + 1) for field in avro_type.fields}
+            return {field.name: _read_value(reader, field.type, depth + 1) for field in avro_type.fields}
         case Union():
             branch = avro_type.branches[reader.index(len(avro_type.branches), "branch")]
-            value = _read(reader, branch, depth + 1)
+            value = _read_value(reader, branch, depth + 1)
             return None if branch.kind == "null" else {branch_name(branch): value}
         case Enum():
             return avro_type.symbols[reader.index(len(avro_type.symbols), "symbol")]
         case Fixed():
             return reader.take(avro_type.size).decode("latin-1")
         case Array():
-            return [_read(reader, avro_type.items, depth + 1) for _ in reader.blocks()]
+            return [_read_value(reader, avro_type.items, depth + 1) for _ in reader.blocks()]
         case Map():
-            return {reader.string(): _read(reader, avro_type.values, depth + 1) for _ in reader.blocks()}
+            return {reader.string(): _read_value(reader, avro_type.values, depth + 1) for _ in reader.blocks()}
 
 
 def _read_primitive(reader: BinaryReader, kind: str) -> Json:

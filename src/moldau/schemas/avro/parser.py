@@ -98,7 +98,7 @@ class Parser:
             case "enum":
                 return self._enum(schema)
             case "fixed":
-                return self._fixed(schema)
+                return self._parse_fixed(schema)
             case "array":
                 return Array(self._inner(schema, "items"), _properties(schema, _TYPE_ATTRIBUTES))
             case "map":
@@ -187,7 +187,7 @@ class Parser:
         self._define(enum)
         return enum
 
-    def _fixed(self, schema: dict[str, Json]) -> Fixed:
+    def _parse_fixed(self, schema: dict[str, Json]) -> Fixed:
         full_name, size = self._full_name(schema), schema.get("size")
         if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size < 2**31:
             raise self._invalid(f'fixed {full_name!r} needs "size", a whole number of bytes')

@@ -59,10 +59,10 @@ class _Printer:
                     **self._properties(avro_type.properties),
                 }
             case Record() | Enum() | Fixed():
-                return self._named(avro_type, namespace)
+                return self._named_type(avro_type, namespace)
         return [self.json(branch, namespace) for branch in avro_type.branches]
 
-    def _named(self, named: Named, namespace: str) -> Json:
+    def _named_type(self, named: Named, namespace: str) -> Json:
         if named.full_name in self._known:
             return _relative(named.full_name, namespace)
         self._known.add(named.full_name)

@@ -31,13 +31,13 @@ class AvroSchema:
         return self._references
 
     @cached_property
-    def borrowed(self) -> frozenset[str]:
+    def referenced_names(self) -> frozenset[str]:
         """Full names that come from references, not from this schema's own text."""
         return frozenset(name for reference in self._references.values() for name in reference.named)
 
     @cached_property
     def canonical(self) -> str:
-        return canonical_text(self.type, self.borrowed)
+        return canonical_text(self.type, self.referenced_names)
 
     @property
     def name(self) -> str | None:
@@ -51,9 +51,9 @@ class AvroSchema:
         """Do nothing: Avro's own rules for names are sufficient."""
 
     def normalized(self) -> AvroSchema:
-        return parse_avro(normalized_text(self.type, self.borrowed), self._references, validate=False)
+        return parse_avro(normalized_text(self.type, self.referenced_names), self._references, validate=False)
 
-    def rendered(self, format: str | None) -> str:
+    def render(self, format: str | None) -> str:
         """The text: `resolved` has the types of references written in full; any other format is the canonical text."""
         return canonical_text(self.type) if format == "resolved" else self.canonical
 

@@ -24,7 +24,7 @@ def compare_arrays(comparison: Comparison, old: Array, new: Array, path: str) ->
         + comparison.bounds(old.bounds, new.bounds, path)
     )
     if new.is_unique and not old.is_unique:
-        found += comparison.broken("UNIQUE_ITEMS_ADDED", f"{path}/uniqueItems")
+        found += comparison.finding("UNIQUE_ITEMS_ADDED", f"{path}/uniqueItems")
     return found
 
 
@@ -47,25 +47,25 @@ def _item_removed(comparison: Comparison, item: Place, new: Array, path: str) ->
     if new.additional is not None:
         found = comparison.compare(item, new.additional, path)
         rule = "ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
-        return comparison.broken(rule, path) if found else NOTHING
-    return NOTHING if is_nothing(item) else comparison.broken("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+        return comparison.finding(rule, path) if found else NOTHING
+    return NOTHING if is_nothing(item) else comparison.finding("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
 def _item_added(comparison: Comparison, old: Array, item: Place, path: str) -> Findings:
     if old.is_open:
         return (
-            NOTHING if comparison.is_everything(item) else comparison.broken("ITEM_ADDED_TO_OPEN_CONTENT_MODEL", path)
+            NOTHING if comparison.is_everything(item) else comparison.finding("ITEM_ADDED_TO_OPEN_CONTENT_MODEL", path)
         )
     if old.additional is not None and comparison.compare(old.additional, item, path):
-        return comparison.broken("ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+        return comparison.finding("ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
     return NOTHING
 
 
 def _additional(comparison: Comparison, old: Array, new: Array, path: str) -> Findings:
     if not new.allows_additional:
-        return comparison.broken("ADDITIONAL_ITEMS_REMOVED", path) if old.allows_additional else NOTHING
+        return comparison.finding("ADDITIONAL_ITEMS_REMOVED", path) if old.allows_additional else NOTHING
     if new.additional is None or not old.allows_additional:
         return NOTHING
     if old.additional is None:
-        return comparison.broken("ADDITIONAL_ITEMS_NARROWED", path)
+        return comparison.finding("ADDITIONAL_ITEMS_NARROWED", path)
     return comparison.compare(old.additional, new.additional, path)

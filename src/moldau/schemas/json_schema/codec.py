@@ -40,7 +40,7 @@ class JsonCodec:
         try:
             text = body.decode()
         except UnicodeDecodeError:
-            raise InvalidValueError("the data are not UTF-8, so they are no JSON") from None
+            raise InvalidValueError("the data are not UTF-8, so they are not JSON") from None
         return load(text, "data", InvalidValueError)
 
     def encode_text(self, text: str) -> bytes:
@@ -78,4 +78,4 @@ class JsonCodec:
 
 def _refuse(uri: str) -> Any:
     """Reject any URI: nothing is fetched, all references must be given with the schema."""
-    raise ValueError(f"{uri} is no reference of the schema")
+    raise ValueError(f"{uri} is not a reference of the schema")

@@ -42,7 +42,7 @@ def _into_choice(comparison: Comparison, old: Operand, new: Combination, path: s
     """Compare a schema with a choice: one branch that accepts the old values is enough."""
     if any(not comparison.compare(old, branch, path) for branch in new.branches):
         return NOTHING
-    return comparison.broken("TYPE_CHANGED", path)
+    return comparison.finding("TYPE_CHANGED", path)
 
 
 def _out_of_choice(comparison: Comparison, old: Combination, new: Operand, path: str) -> Findings:
@@ -50,20 +50,20 @@ def _out_of_choice(comparison: Comparison, old: Combination, new: Operand, path:
     kept = [not comparison.compare(branch, new, path) for branch in old.branches]
     if all(kept):
         return NOTHING
-    return comparison.broken("SUM_TYPE_NARROWED" if any(kept) else "TYPE_CHANGED", path)
+    return comparison.finding("SUM_TYPE_NARROWED" if any(kept) else "TYPE_CHANGED", path)
 
 
 def _both(comparison: Comparison, old: Combination, new: Combination, path: str) -> Findings:
     if not _criterion_may_change(old, new):
-        return comparison.broken("COMBINED_TYPE_CHANGED", path)
+        return comparison.finding("COMBINED_TYPE_CHANGED", path)
     olds, news = _distinct(comparison, old), _distinct(comparison, new)
     found = NOTHING
     if len(olds) < len(news) and new.criterion == "allOf":
-        found += comparison.broken("PRODUCT_TYPE_EXTENDED", path)
+        found += comparison.finding("PRODUCT_TYPE_EXTENDED", path)
     elif len(olds) > len(news) and old.criterion != "allOf":
-        found += comparison.broken("SUM_TYPE_NARROWED", path)
+        found += comparison.finding("SUM_TYPE_NARROWED", path)
     if _partners(comparison, olds, news, f"{path}/{old.criterion}") < min(len(olds), len(news)):
-        found += comparison.broken("COMBINED_TYPE_SUBSCHEMAS_CHANGED", path)
+        found += comparison.finding("COMBINED_TYPE_SUBSCHEMAS_CHANGED", path)
     return found
 
 

@@ -71,22 +71,22 @@ class Comparison:
         if new is None:
             return NOTHING
         if old is None:
-            return self.broken("SCHEMA_ADDED", path)
+            return self.finding("SCHEMA_ADDED", path)
         before, now, place = self._resolve_operand(old), self._resolve_operand(new), shorten(path)
         pair = (self._identity(before), self._identity(now))
         return self._pairs.compare(pair, lambda: self._compare_demands(before, now, place))
 
-    def settled(self, place: Place) -> Place:
+    def resolve(self, place: Place) -> Place:
         """The end of the chain of references that starts at a place."""
         return self._ends.end_of(place)
 
     def is_everything(self, place: Place) -> bool:
         """Whether the schema accepts every value."""
-        end = self.settled(place)
+        end = self.resolve(place)
         return not is_nothing(end) and not self._demands(end)
 
     def _resolve_operand(self, operand: Operand) -> Operand:
-        return self.settled(operand) if isinstance(operand, Place) else operand
+        return self.resolve(operand) if isinstance(operand, Place) else operand
 
     def _identity(self, operand: Operand) -> int | bool:
         """The identity of an operand: of a place, the `id()` of its JSON, since places are temporary, or its boolean.
@@ -106,9 +106,9 @@ class Comparison:
             known = self._shapes[id(operand.raw)] = demands(operand)
         return known
 
-    def broken(self, rule: str, path: str) -> Findings:
+    def finding(self, rule: str, path: str) -> Findings:
         self.effort.spend_on_text(len(path))
-        return self.rules.broken(rule, path if path != "#" else "#/")
+        return self.rules.finding(rule, path if path != "#" else "#/")
 
     def text(self, place: Place) -> str:
         """The text of the schema at a place, to compare two for equality; long texts count as effort."""
@@ -121,7 +121,7 @@ class Comparison:
         if is_nothing(old) or (not news and not is_nothing(new)):
             return NOTHING
         if is_nothing(new) or not olds:
-            return self.broken("TYPE_CHANGED", path)
+            return self.finding("TYPE_CHANGED", path)
         if len(olds) == len(news) == 1:
             return self._compare_single(olds[0][1], news[0][1], path)
         if [about for about, _ in olds] == [about for about, _ in news]:
@@ -152,12 +152,12 @@ class Comparison:
                 return self._enumerations(old, new, path)
             case Negation(), Negation():
                 backwards = self.compare(new.schema, old.schema, f"{path}/not")
-                return self.broken("NOT_TYPE_EXTENDED", f"{path}/not") if backwards else NOTHING
+                return self.finding("NOT_TYPE_EXTENDED", f"{path}/not") if backwards else NOTHING
             case Conditional(), Conditional():
                 return self._conditionals(old, new, path)
             case Plain(), Plain() if old.kind == new.kind:
                 return NOTHING
-        return self.broken("TYPE_CHANGED", path)
+        return self.finding("TYPE_CHANGED", path)
 
     def bounds(self, old: Mapping[str, Json], new: Mapping[str, Json], path: str) -> Findings:
         """Compare keywords that limit something: a lower limit may only fall, an upper one only rise."""
@@ -166,45 +166,45 @@ class Comparison:
             rule = _WORDS.sub("_", keyword).upper()
             is_upper = "max" in keyword.lower()
             if keyword not in old:
-                found.append(self.broken(f"{rule}_ADDED", f"{path}/{keyword}"))
+                found.append(self.finding(f"{rule}_ADDED", f"{path}/{keyword}"))
             elif limit < old[keyword] and is_upper:
-                found.append(self.broken(f"{rule}_DECREASED", f"{path}/{keyword}"))
+                found.append(self.finding(f"{rule}_DECREASED", f"{path}/{keyword}"))
             elif limit > old[keyword] and not is_upper:
-                found.append(self.broken(f"{rule}_INCREASED", f"{path}/{keyword}"))
+                found.append(self.finding(f"{rule}_INCREASED", f"{path}/{keyword}"))
         return join_findings(found)
 
     def _patterns(self, old: Text, new: Text, path: str) -> Findings:
         if new.pattern is None or new.pattern == old.pattern:
             return NOTHING
-        return self.broken("PATTERN_ADDED" if old.pattern is None else "PATTERN_CHANGED", f"{path}/pattern")
+        return self.finding("PATTERN_ADDED" if old.pattern is None else "PATTERN_CHANGED", f"{path}/pattern")
 
     def _numbers(self, old: Number, new: Number, path: str) -> Findings:
         found = self.bounds(old.bounds, new.bounds, path)
         if new.multiple_of is not None:
             found += self._multiples(old.multiple_of, new.multiple_of, f"{path}/multipleOf")
         if new.is_integer and not old.is_integer:
-            found += self.broken("TYPE_NARROWED", path)
+            found += self.finding("TYPE_NARROWED", path)
         return found
 
     def _multiples(self, old: Json, new: Json, path: str) -> Findings:
         if old is None:
-            return self.broken("MULTIPLE_OF_ADDED", path)
+            return self.finding("MULTIPLE_OF_ADDED", path)
         before, now = Fraction(str(old)), Fraction(str(new))
         if before % now == 0:
             return NOTHING
-        return self.broken("MULTIPLE_OF_EXPANDED" if now % before == 0 else "MULTIPLE_OF_CHANGED", path)
+        return self.finding("MULTIPLE_OF_EXPANDED" if now % before == 0 else "MULTIPLE_OF_CHANGED", path)
 
     def _enumerations(self, old: Enumeration, new: Enumeration, path: str) -> Findings:
         self.effort.spend_on_text(len(old.values) + len(new.values))
         if old.values <= new.values:
             return NOTHING
         is_narrowed = new.values < old.values and new.keyword == old.keyword == "enum"
-        return self.broken("ENUM_ARRAY_NARROWED" if is_narrowed else "ENUM_ARRAY_CHANGED", f"{path}/{new.keyword}")
+        return self.finding("ENUM_ARRAY_NARROWED" if is_narrowed else "ENUM_ARRAY_CHANGED", f"{path}/{new.keyword}")
 
     def _conditionals(self, old: Conditional, new: Conditional, path: str) -> Findings:
         """Compare two conditionals. The choice of the branch must not change, so the conditions must be equal."""
         if self.text(old.condition) != self.text(new.condition):
-            return self.broken("TYPE_CHANGED", f"{path}/if")
+            return self.finding("TYPE_CHANGED", f"{path}/if")
         then = self.compare(old.then, new.then, f"{path}/then")
         return then + self.compare(old.otherwise, new.otherwise, f"{path}/else")
 

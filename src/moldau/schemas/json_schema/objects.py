@@ -38,7 +38,7 @@ def _compare_required(comparison: Comparison, old: Object, new: Object, path: st
     for name, schema in new.properties.items():
         became_required = name in new.required and name not in old.required
         if became_required and name in old.properties and not _has_default(comparison, schema):
-            found.append(comparison.broken("REQUIRED_ATTRIBUTE_ADDED", f"{path}/{name}"))
+            found.append(comparison.finding("REQUIRED_ATTRIBUTE_ADDED", f"{path}/{name}"))
     return join_findings(found)
 
 
@@ -64,10 +64,10 @@ def _property_removed(comparison: Comparison, schema: Place, new: Object, path: 
     if covering is not None:
         found = comparison.compare(schema, covering, path)
         rule = "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"
-        return comparison.broken(rule, path) if found else NOTHING
+        return comparison.finding(rule, path) if found else NOTHING
     if new.allows_additional or is_nothing(schema):
         return NOTHING
-    return comparison.broken("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
+    return comparison.finding("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", path)
 
 
 def _property_added(
@@ -75,15 +75,15 @@ def _property_added(
 ) -> Findings:
     model = "OPEN" if old.is_open else "UNOPEN"
     if is_required and not _has_default(comparison, schema):
-        return comparison.broken(f"REQUIRED_PROPERTY_ADDED_TO_{model}_CONTENT_MODEL", path)
+        return comparison.finding(f"REQUIRED_PROPERTY_ADDED_TO_{model}_CONTENT_MODEL", path)
     if old.is_open:
         if comparison.is_everything(schema):
             return NOTHING
         kind = "REQUIRED_PROPERTY_WITH_DEFAULT" if is_required else "OPTIONAL_PROPERTY"
-        return comparison.broken(f"{kind}_ADDED_TO_OPEN_CONTENT_MODEL", path)
+        return comparison.finding(f"{kind}_ADDED_TO_OPEN_CONTENT_MODEL", path)
     covering = _covering(comparison, old, name)
     if covering is not None and comparison.compare(covering, schema, path):
-        return comparison.broken("PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
+        return comparison.finding("PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", path)
     return NOTHING
 
 
@@ -100,13 +100,13 @@ def _dependencies(comparison: Comparison, old: Object, new: Object, path: str) -
     for name, needed in new.needed_together.items():
         before = old.needed_together.get(name)
         if before is None:
-            found.append(comparison.broken("DEPENDENCY_ARRAY_ADDED", f"{path}/{name}"))
+            found.append(comparison.finding("DEPENDENCY_ARRAY_ADDED", f"{path}/{name}"))
         elif not needed <= before:
             rule = "DEPENDENCY_ARRAY_EXTENDED" if needed > before else "DEPENDENCY_ARRAY_CHANGED"
-            found.append(comparison.broken(rule, f"{path}/{name}"))
+            found.append(comparison.finding(rule, f"{path}/{name}"))
     for name, schema in new.dependent_schemas.items():
         if name not in old.dependent_schemas:
-            found.append(comparison.broken("DEPENDENCY_SCHEMA_ADDED", f"{path}/{name}"))
+            found.append(comparison.finding("DEPENDENCY_SCHEMA_ADDED", f"{path}/{name}"))
         else:
             found.append(comparison.compare(old.dependent_schemas[name], schema, f"{path}/{name}"))
     return join_findings(found)
@@ -123,11 +123,11 @@ def _patterns(comparison: Comparison, old: Object, new: Object, path: str) -> Fi
 
 def _additional(comparison: Comparison, old: Object, new: Object, path: str) -> Findings:
     if not new.allows_additional:
-        return comparison.broken("ADDITIONAL_PROPERTIES_REMOVED", path) if old.allows_additional else NOTHING
+        return comparison.finding("ADDITIONAL_PROPERTIES_REMOVED", path) if old.allows_additional else NOTHING
     if new.additional is None or not old.allows_additional:
         return NOTHING
     if old.additional is None:
-        return comparison.broken("ADDITIONAL_PROPERTIES_NARROWED", path)
+        return comparison.finding("ADDITIONAL_PROPERTIES_NARROWED", path)
     return comparison.compare(old.additional, new.additional, path)
 
 
@@ -135,5 +135,5 @@ def _has_default(comparison: Comparison, schema: Place) -> bool:
     """Whether a property has a default, in its own schema or where its reference points."""
     if isinstance(schema.raw, dict) and "default" in schema.raw:
         return True
-    settled = comparison.settled(schema)
+    settled = comparison.resolve(schema)
     return isinstance(settled.raw, dict) and "default" in settled.raw

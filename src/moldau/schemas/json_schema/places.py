@@ -66,7 +66,7 @@ class Place:
             return None
         return next((self.raw[key] for key in _REFERENCES if isinstance(self.raw.get(key), str)), None)
 
-    def followed(self) -> Place:
+    def target(self) -> Place:
         """The place the reference here points to; raises `InvalidSchemaError` if it does not exist."""
         reference = self.reference
         assert reference is not None
@@ -74,11 +74,13 @@ class Place:
             resolved = self.resolver.lookup(reference)
         except (Unresolvable, NoSuchAnchor, PointerToNowhere, ValueError):
             raise InvalidSchemaError(
-                f"Invalid JSON Schema: the reference {reference!r} leads nowhere: neither this schema nor "
+                f"Invalid JSON Schema: the reference {reference!r} cannot be resolved: neither this schema nor "
                 "one of its references defines it"
             ) from None
         if not isinstance(resolved.contents, dict | bool):
-            raise InvalidSchemaError(f"Invalid JSON Schema: the reference {reference!r} leads to what is no schema")
+            raise InvalidSchemaError(
+                f"Invalid JSON Schema: the reference {reference!r} points to something that is not a schema"
+            )
         contents = resolved.contents
         names_draft = isinstance(contents, dict) and "$schema" in contents
         return Place(contents, resolved.resolver, Draft.of(contents) if names_draft else self.draft)
@@ -108,7 +110,7 @@ class ReferenceEnds:
             trail.append(end)
             if len(trail) > _MAX_HOPS:
                 raise _endless(place)
-            end = end.followed()
+            end = end.target()
         for one in reversed(trail):
             hops += 1
             self._known[id(one.raw)] = end, hops

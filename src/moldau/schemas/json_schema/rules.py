@@ -1,6 +1,6 @@
 """The compatibility rules of JSON Schema, by the registry's names, with a sentence for each.
 
-`new` below is the reader's schema, `old` the one the data was written with. Start at `Rules.broken`.
+`new` below is the reader's schema, `old` the one the data was written with. Start at `Rules.finding`.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Rules:
         self._words = {"new": f"the {sides.reader} schema", "old": f"the {sides.writer} schema"}
         self._forgiven = _FORGIVEN if is_lenient else frozenset[str]()
 
-    def broken(self, rule: str, path: str) -> Findings:
+    def finding(self, rule: str, path: str) -> Findings:
         """The finding for one broken rule; no finding if the policy ignores it."""
         if rule in self._forgiven:
             return NOTHING

@@ -71,7 +71,7 @@ class JsonSchema:
     def normalized(self) -> JsonSchema:
         return JsonSchema(sorted_keys(self.raw), self._references)
 
-    def rendered(self, format: str | None) -> str:
+    def render(self, format: str | None) -> str:
         """The canonical text, the only format of JSON Schema."""
         return self.canonical
 
@@ -125,6 +125,6 @@ def _follow_references(root: Place) -> None:
     while waiting:
         place = waiting.pop()
         if place.reference is not None:
-            place.followed()
+            place.target()
             ends.end_of(place)
         waiting.extend(subschemas(place))

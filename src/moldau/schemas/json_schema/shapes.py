@@ -167,7 +167,7 @@ def demands(operand: Operand) -> tuple[Demand, ...]:
         conditional = Conditional(operand.inner(raw["if"]), _inner(operand, "then"), _inner(operand, "else"))
         found.append(("if", conditional))
     if operand.reference is not None:
-        found.append(("$ref", operand.followed()))
+        found.append(("$ref", operand.target()))
     return tuple(found)
 
 

@@ -50,7 +50,7 @@ class ProtobufCodec:
         try:
             return self._class_of(self._schema.message_name(indexes)).FromString(body[start:])
         except (DecodeError, InvalidSchemaError) as error:
-            raise InvalidValueError(f"the data are no message of the Protobuf schema: {error}") from None
+            raise InvalidValueError(f"the data are not a message of the Protobuf schema: {error}") from None
 
     def encode_dict(self, value: Any) -> bytes:
         """Encode a message, or a dict of plain values by field name."""

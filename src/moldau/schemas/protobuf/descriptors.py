@@ -218,7 +218,7 @@ class _Writer:
                 text_format.Merge(option_as_text(option), holder.options)
             except (text_format.ParseError, ValueError, UnicodeError) as error:
                 raise InvalidSchemaError(
-                    f"Invalid Protobuf schema: the option {option.name!r} in {scope or 'the file'} cannot be: {error}"
+                    f"Invalid Protobuf schema: the option {option.name!r} in {scope or 'the file'} is invalid: {error}"
                 ) from None
 
 

@@ -20,7 +20,7 @@ class OptionParser:
         self._tokens = tokens
         self._depth = 0
 
-    def bracketed(self) -> list[Option]:
+    def bracketed_options(self) -> list[Option]:
         tokens = self._tokens
         if not tokens.accept("["):
             return []

@@ -159,7 +159,7 @@ class _Parser:
         name = tokens.name("the name of a field")
         tokens.expect("=")
         number = tokens.integer()
-        field = Field(name, number, type_name, label, options=self._options.bracketed())
+        field = Field(name, number, type_name, label, options=self._options.bracketed_options())
         tokens.expect(";")
         return field
 
@@ -174,7 +174,7 @@ class _Parser:
         name = tokens.name("the name of a field")
         tokens.expect("=")
         number = tokens.integer()
-        field = Field(name, number, value, map_key=key, options=self._options.bracketed())
+        field = Field(name, number, value, map_key=key, options=self._options.bracketed_options())
         tokens.expect(";")
         return field
 
@@ -186,7 +186,7 @@ class _Parser:
             tokens.fail(f"the name of a group must start with a capital letter, {name!r} does not")
         tokens.expect("=")
         number = tokens.integer()
-        options = self._options.bracketed()
+        options = self._options.bracketed_options()
         message = Message(name)
         self._message_body(message)
         groups.append(message)
@@ -225,7 +225,7 @@ class _Parser:
                 name = tokens.name("the name of an enum's constant")
                 tokens.expect("=")
                 number = tokens.integer()
-                enum.constants.append(EnumConstant(name, number, self._options.bracketed()))
+                enum.constants.append(EnumConstant(name, number, self._options.bracketed_options()))
                 tokens.expect(";")
         return enum
 
@@ -297,7 +297,7 @@ class _Parser:
         ranges = [self._range(MAX_FIELD_NUMBER)]
         while self._tokens.accept(","):
             ranges.append(self._range(MAX_FIELD_NUMBER))
-        options = self._options.bracketed()
+        options = self._options.bracketed_options()
         self._tokens.expect(";")
         return Extensions(tuple(ranges), options)
 

@@ -58,7 +58,7 @@ class Compiled:
                 options.MergeFromString(known.SerializeToString())
             except (text_format.ParseError, DecodeError, ValueError) as error:
                 raise InvalidSchemaError(
-                    f"Invalid Protobuf schema: the option {option.name} cannot be: {error}"
+                    f"Invalid Protobuf schema: the option {option.name} is invalid: {error}"
                 ) from None
 
 

@@ -98,7 +98,7 @@ class ProtobufSchema:
     def normalized(self) -> ProtobufSchema:
         return ProtobufSchema(normalized(self.file, self.symbols), self._references)
 
-    def rendered(self, format: str | None) -> str:
+    def render(self, format: str | None) -> str:
         """The text: `serialized` is compiled, in base64; `ignore_extensions` omits extensions and custom options."""
         match format:
             case "serialized":
@@ -188,7 +188,9 @@ class _Parsing:
         if known is not None:
             return known
         if path in self._under_way:
-            raise InvalidSchemaError(f"Invalid Protobuf schema: imports go in a circle: {' -> '.join(self._under_way)}")
+            raise InvalidSchemaError(
+                f"Invalid Protobuf schema: the imports form a cycle: {' -> '.join(self._under_way)}"
+            )
         self._under_way.append(path)
         self._parsed[path] = parsed = self._parse_reference(path, self._given[path])
         self._under_way.pop()

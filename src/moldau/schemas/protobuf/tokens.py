@@ -82,7 +82,7 @@ class Tokens:
         try:
             value = int(text, 8 if is_octal else 0)
         except ValueError:
-            self.fail(f"{text} is no octal number")
+            self.fail(f"{text} is not an octal number")
         return -value if is_negative else value
 
     def string(self) -> str:
@@ -91,7 +91,7 @@ class Tokens:
             self.fail("expected a text in quotes")
         parts = []
         while self.kind == "string":
-            parts.append(self._unescaped(self.text[1:-1]))
+            parts.append(self._unescape(self.text[1:-1]))
             self.advance()
         return "".join(parts)
 
@@ -116,7 +116,7 @@ class Tokens:
             offset = self._end
         return _END
 
-    def _unescaped(self, text: str) -> str:
+    def _unescape(self, text: str) -> str:
         try:
             return unescape(text)
         except (ValueError, OverflowError):

@@ -172,5 +172,5 @@ def test_types_entangled_without_end_are_refused(monkeypatch: pytest.MonkeyPatch
 
     assert len(check(CompatibilityLevel.BACKWARD, many("int"), [many("string")])) == 60
     monkeypatch.setattr("moldau.schemas.compatibility.Effort", lambda: Effort(3_000))
-    with pytest.raises(InvalidSchemaError, match="too large or too entangled"):
+    with pytest.raises(InvalidSchemaError, match="too large or too complex"):
         check(CompatibilityLevel.BACKWARD, many("int"), [many("string")])

@@ -123,7 +123,7 @@ def test_a_recursive_type_refers_to_itself_by_name() -> None:
         ('["int",["null"]]', "another union"),
         ('["int","int"]', "'int' twice"),
         ('[{"type":"fixed","name":"F","size":1},{"type":"fixed","name":"F","size":1}]', "defined twice"),
-        ('{"type":"int","x":NaN}', "no JSON number"),
+        ('{"type":"int","x":NaN}', "not a JSON number"),
         ('{"type":"int","x":"\\ud800"}', "surrogate"),
     ],
 )
@@ -173,9 +173,9 @@ def test_a_reference_lends_its_named_types() -> None:
     schema = parse("AVRO", MEMBER, {"club.Address": ADDRESS})
     assert schema.canonical == MEMBER
     assert list(schema.references) == ["club.Address"]
-    assert json.loads(schema.rendered("resolved"))["fields"][0]["type"]["name"] == "Address"
-    assert parse("AVRO", schema.rendered("resolved")).canonical == schema.rendered("resolved")
-    assert schema.rendered("no such format") == schema.canonical
+    assert json.loads(schema.render("resolved"))["fields"][0]["type"]["name"] == "Address"
+    assert parse("AVRO", schema.render("resolved")).canonical == schema.render("resolved")
+    assert schema.render("no such format") == schema.canonical
     assert schema.normalized() == schema
 
 
@@ -186,7 +186,7 @@ def test_references_may_build_on_one_another_as_texts_or_parsed() -> None:
     address = parse("AVRO", ADDRESS)
     as_parsed = parse("AVRO", club, {"club.Address": address, "club.Member": parse("AVRO", MEMBER, {"x": address})})
     assert as_texts.canonical == as_parsed.canonical == club
-    assert as_texts.rendered("resolved") == as_parsed.rendered("resolved")
+    assert as_texts.render("resolved") == as_parsed.render("resolved")
 
 
 def test_references_that_disagree_or_lack_a_type_are_refused() -> None:
