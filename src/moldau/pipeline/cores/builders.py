@@ -27,6 +27,7 @@ from moldau.pipeline.cores.joins.table_join import table_join
 from moldau.pipeline.cores.outputs import SinkProcessor
 from moldau.pipeline.cores.processor import Builder, Processor
 from moldau.pipeline.cores.processors import user_processor
+from moldau.pipeline.cores.row_nodes import ROW_BUILDERS
 from moldau.pipeline.cores.stateless import STATELESS_BUILDERS
 from moldau.pipeline.cores.tables import TABLE_BUILDERS
 from moldau.pipeline.cores.transform_values import TransformValuesProcessor
@@ -48,10 +49,10 @@ WINDOWED: dict[type[object], type[WindowedProcessor]] = {
 def build_aggregation(node: ir.Aggregate, context: TaskContext) -> Processor:
     """The processor of an aggregation, by its window."""
     if node.window is not None:
-        return WINDOWED[type(node.window)](node, context, folding_of(node.aggregator))
+        return WINDOWED[type(node.window)](node, context, folding_of(node.aggregator, context.processing_log))
     if isinstance(node.aggregator, ir.Count) and isinstance(node.table.value_serde, LongSerde | IntegerSerde):
         return CountProcessor(node, context)
-    return AggregateProcessor(node, context, folding_of(node.aggregator))
+    return AggregateProcessor(node, context, folding_of(node.aggregator, context.processing_log))
 
 
 def build_cogroup(node: ir.Cogroup, context: TaskContext) -> tuple[Processor, ...]:
@@ -75,6 +76,7 @@ def build_cogroup(node: ir.Cogroup, context: TaskContext) -> tuple[Processor, ..
 BUILDERS: dict[type[ir.Node], Builder] = {
     **STATELESS_BUILDERS,
     **TABLE_BUILDERS,
+    **ROW_BUILDERS,
     # aggregations and suppression
     ir.Aggregate: build_aggregation,
     ir.AggregateTable: TableAggregateProcessor,

@@ -1,4 +1,4 @@
-"""A node's function as a Python callable: the user's own, or a compiled expression.
+"""A node's function as a Python callable: the user's own, or a compiled expression or row function.
 
 Joiners have one signature, (key, left value, right value) -> joined value. The errors for wrong return values are here
 too. Start at `callable_of` and `joiner_of`.
@@ -10,15 +10,24 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.core.errors import MoldauError
+from moldau.pipeline.cores.sql.processing_log import ProcessingLog
 from moldau.pipeline.ir.functions import Function, PythonFunction
+from moldau.pipeline.ir.row_functions import RowFunction
 
 __all__ = ["Joiner", "WrongResultError", "callable_of", "joiner_of", "no_pair", "not_several"]
 
 
-def callable_of(function: Function, *parameters: str) -> Callable[..., Any]:
-    """The function to call with these positional arguments; expressions refer to them by the names given here."""
+def callable_of(function: Function, *parameters: str, log: ProcessingLog | None = None) -> Callable[..., Any]:
+    """The function to call with these positional arguments; expressions refer to them by the names given here.
+
+    What a row function cannot compute for a row goes to the log.
+    """
     if isinstance(function, PythonFunction):
         return function.call
+    if isinstance(function, RowFunction):
+        from moldau.pipeline.cores.row_functions import compiled
+
+        return compiled(function, log)
     from moldau.pipeline.cores.evaluation import compile_expression
 
     evaluate: Callable[..., Any] = compile_expression(function, parameters)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from moldau.pipeline.cores.failures import RecordError, RecordPlace, StateError
 from moldau.pipeline.cores.handlers import dead_letter_headers
+from moldau.pipeline.cores.processing_log_output import ProcessingLogOutput
 from moldau.pipeline.cores.processor import TableView
 from moldau.pipeline.cores.punctuation import Cancellable, Punctuations, PunctuationType
 from moldau.pipeline.cores.records import NO_TIMESTAMP, Headers, OutputRow
@@ -85,6 +86,7 @@ class TaskContext:
         self._cell_backend = backends(CELLS)
         self.stream_time_cell = self.cell("stream-time", NO_TIMESTAMP)
         self.punctuations = Punctuations(self)
+        self.processing_log = ProcessingLogOutput(self)
 
     # --- time and record
 

@@ -86,7 +86,8 @@ def _handler(key: str, given: Any) -> ExceptionHandler:
         return _WORDS[class_word(given)]
     except KeyError:
         raise InvalidConfigError(
-            f"{key}: {given!r} is no handler; give log-and-fail, log-and-continue, Kafka's name of one, or a function"
+            f"{key}: {given!r} is not a handler; give log-and-fail, log-and-continue, Kafka's name of one, or a "
+            "function"
         ) from None
 
 

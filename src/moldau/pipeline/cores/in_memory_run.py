@@ -54,9 +54,9 @@ class InMemoryRun:
         self._queue: deque[tuple[Task, str, InputRecord]] = deque()
         self._hash = partition_hash()
         self._tasks: dict[tuple[int, int], Task] = {}
-        for piece in topology.subtopologies:
-            for partition in range(task_count(piece.inputs, self._counts)):
-                self._tasks[piece.index, partition] = self._task(piece, partition)
+        for sub_topology in topology.subtopologies:
+            for partition in range(task_count(sub_topology.inputs, self._counts)):
+                self._tasks[sub_topology.index, partition] = self._task(sub_topology, partition)
 
     # --- records in and out
 
@@ -69,9 +69,10 @@ class InMemoryRun:
         *,
         headers: Headers = (),
         partition: int | None = None,
+        offset: int | None = None,
     ) -> None:
-        """Append a record to a topic, and process it and all records that result from it."""
-        if not self._append(OutputRecord("", topic, key, value, timestamp, headers, partition)):
+        """Append a record to a topic, and process it and all records that result from it; offsets count from 0."""
+        if not self._append(OutputRecord("", topic, key, value, timestamp, headers, partition), offset):
             raise UnknownTopicError(f"no source of this topology reads the topic {topic}")
         self._work()
 
@@ -127,27 +128,30 @@ class InMemoryRun:
 
     # --- between tasks
 
-    def _append(self, record: OutputRecord) -> bool:
+    def _append(self, record: OutputRecord, offset: int | None = None) -> bool:
         """Queue a record for every task that reads it; false where none does."""
         partition = record.partition
         if partition is None:
             partition = (
                 0 if record.key is None else self._hash(record.key, self._counts.get(record.topic, self._partitions))
             )
-        offset = next(self._offsets.setdefault((record.topic, partition), count()))
+        if offset is None:
+            offset = next(self._offsets.setdefault((record.topic, partition), count()))
         row = InputRecord(record.topic, partition, offset, record.timestamp, record.headers, record.key, record.value)
         readers = [(task, node, row) for task, node in self._readers(record, partition)]
         self._queue.extend(readers)
         return bool(readers)
 
     def _readers(self, record: OutputRecord, partition: int) -> Iterable[tuple[Task, str]]:
-        for piece in self.topology.subtopologies:
-            for table in piece.global_tables:
+        for sub_topology in self.topology.subtopologies:
+            for table in sub_topology.global_tables:
                 if _reads(table, record):
-                    yield from ((task, table.name) for (index, _), task in self._tasks.items() if index == piece.index)
-            for source in piece.inputs:
+                    yield from (
+                        (task, table.name) for (index, _), task in self._tasks.items() if index == sub_topology.index
+                    )
+            for source in sub_topology.inputs:
                 if _reads(source, record):
-                    yield self._tasks[piece.index, partition], source.name
+                    yield self._tasks[sub_topology.index, partition], source.name
 
     def _work(self) -> None:
         while self._queue:
@@ -162,10 +166,10 @@ class InMemoryRun:
             self._outputs.append(output)
             self._append(output)
 
-    def _task(self, piece: SubTopology, partition: int) -> Task:
-        stores = self.backends.setdefault((piece.index, partition), {})
+    def _task(self, sub_topology: SubTopology, partition: int) -> Task:
+        stores = self.backends.setdefault((sub_topology.index, partition), {})
         return Task(
-            piece,
+            sub_topology,
             partition=partition,
             partition_counts=self._counts,
             backends=_memory(stores),

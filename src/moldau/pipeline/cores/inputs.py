@@ -5,7 +5,7 @@ One `Input` serves one source or one repartitioning. `Input.feed` is the innermo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from moldau.core.errors import ServiceError
@@ -18,6 +18,7 @@ from moldau.pipeline.cores.serialization import Decode, change_decoder, decoder
 from moldau.pipeline.cores.stores.cells import Cell
 from moldau.pipeline.cores.timestamps import Extractor
 from moldau.pipeline.ir import nodes as ir
+from moldau.pipeline.ir.row_functions import RowTimestamp
 from moldau.serdes.serde import Headers, bound_deserializer
 
 __all__ = ["Input", "Row"]
@@ -40,6 +41,8 @@ class Input:
         self._take = take
         self._decoders: dict[str, tuple[Decode, Decode]] = {}
         self._timestamps = _extractor(node, context)
+        self._row_timestamp = _row_timestamp(node)
+        self._has_extractor = self._timestamps is not None or self._row_timestamp is not None
         # Records of global tables advance neither stream time nor schedules.
         is_global = isinstance(node, ir.GlobalTableSource)
         self._stream_time = Cell("", NO_TIMESTAMP) if is_global else context.stream_time_cell
@@ -69,7 +72,7 @@ class Input:
             except Exception as error:
                 self._handle_unreadable(row, error)
                 continue
-            if self._timestamps is not None or timestamp < 0:
+            if self._has_extractor or timestamp < 0:
                 timestamp = self._extract_timestamp(row, key, value)
                 if timestamp < 0:
                     continue
@@ -98,6 +101,11 @@ class Input:
 
     def _extract_timestamp(self, row: Row, key: Any, value: Any) -> int:
         """The timestamp that the user's extractor returns; without an extractor, the record must have one."""
+        if self._row_timestamp is not None:
+            timestamp = self._row_timestamp(key, value)
+            if timestamp < 0:
+                self._context.drop(self.node, "negative extracted timestamp")
+            return timestamp
         if self._timestamps is None:
             raise ExtractedTimestampError(
                 f"{self._context.place}: the record has no timestamp ({row[3]}); give the source a timestamp extractor",
@@ -126,6 +134,7 @@ class Input:
         error.__cause__ = cause
         response = decision(context.settings.deserialization_handler, error, InputRecord(*row))
         context.dead_letter(error)
+        context.processing_log.deserialization_failed(self.node.name, cause)
         if response is Response.FAIL:
             raise error
         context.drop(self.node, "cannot be read")
@@ -143,6 +152,15 @@ class Input:
 
 def _extractor(node: ir.Source | ir.Repartition, context: TaskContext) -> Extractor | None:
     # Records from another sub-topology already have their timestamp.
-    if isinstance(node, ir.Repartition):
+    if isinstance(node, ir.Repartition) or isinstance(node.timestamps, RowTimestamp):
         return None
     return node.timestamps.call if node.timestamps is not None else context.settings.timestamps
+
+
+def _row_timestamp(node: ir.Source | ir.Repartition) -> Callable[[Any, Any], int] | None:
+    """The timestamp of a row's own column; it needs no state, unlike a user's extractor."""
+    if isinstance(node, ir.Repartition) or not isinstance(node.timestamps, RowTimestamp):
+        return None
+    from moldau.pipeline.cores.row_functions import compiled
+
+    return compiled(node.timestamps)

@@ -32,6 +32,8 @@ class TaskSettings:
     deserialization_handler: ExceptionHandler = log_and_fail
     processing_handler: ExceptionHandler = log_and_fail
     dead_letter_topic: str | None = None
+    processing_log_topic: str | None = None
+    """The topic for what single rows failed on; without one that is only counted."""
     timestamps: Extractor | None = None
     """The timestamp extractor of sources without their own; None takes the record's timestamp, which must be valid."""
 
@@ -53,6 +55,7 @@ class TaskSettings:
             deserialization_handler=deserialization_handler(_first(config, DESERIALIZATION_KEYS, "fail")),
             processing_handler=processing_handler(config.get("processing.exception.handler", "fail")),
             dead_letter_topic=config.get("errors.dead.letter.queue.topic.name") or None,
+            processing_log_topic=config.get("ksql.logging.processing.topic.name") or None,
             timestamps=extractor_named(config.get("default.timestamp.extractor")),
         )
 

@@ -36,7 +36,7 @@ class FilterProcessor(Processor):
 
     def __init__(self, node: ir.Filter, context: TaskContext) -> None:
         super().__init__(node, context)
-        self._holds = callable_of(node.predicate, "key", "value")
+        self._holds = callable_of(node.predicate, "key", "value", log=context.processing_log)
         self._wanted = not node.is_negated
 
     def process(self, record: Record) -> None:
@@ -49,7 +49,7 @@ class MapProcessor(Processor):
 
     def __init__(self, node: ir.Map, context: TaskContext) -> None:
         super().__init__(node, context)
-        self._mapper = callable_of(node.mapper, "key", "value")
+        self._mapper = callable_of(node.mapper, "key", "value", log=context.processing_log)
 
     def process(self, record: Record) -> None:
         key, value, timestamp, headers = record
@@ -66,7 +66,9 @@ class MapValuesProcessor(Processor):
 
     def __init__(self, node: ir.MapValues, context: TaskContext) -> None:
         super().__init__(node, context)
-        self._mapper = callable_of(node.mapper, *(("key", "value") if node.has_key else ("value",)))
+        self._mapper = callable_of(
+            node.mapper, *(("key", "value") if node.has_key else ("value",)), log=context.processing_log
+        )
         if node.has_key:
             self.process = self._process_with_key  # type: ignore[method-assign]
 
@@ -84,7 +86,7 @@ class FlatMapProcessor(Processor):
 
     def __init__(self, node: ir.FlatMap, context: TaskContext) -> None:
         super().__init__(node, context)
-        self._mapper = callable_of(node.mapper, "key", "value")
+        self._mapper = callable_of(node.mapper, "key", "value", log=context.processing_log)
 
     def process(self, record: Record) -> None:
         key, value, timestamp, headers = record
@@ -106,7 +108,9 @@ class FlatMapValuesProcessor(Processor):
 
     def __init__(self, node: ir.FlatMapValues, context: TaskContext) -> None:
         super().__init__(node, context)
-        self._mapper = callable_of(node.mapper, *(("key", "value") if node.has_key else ("value",)))
+        self._mapper = callable_of(
+            node.mapper, *(("key", "value") if node.has_key else ("value",)), log=context.processing_log
+        )
         self._has_key = node.has_key
 
     def process(self, record: Record) -> None:
@@ -126,7 +130,7 @@ class SelectKeyProcessor(Processor):
 
     def __init__(self, node: ir.SelectKey, context: TaskContext) -> None:
         super().__init__(node, context)
-        self._selector = callable_of(node.selector, "key", "value")
+        self._selector = callable_of(node.selector, "key", "value", log=context.processing_log)
 
     def process(self, record: Record) -> None:
         key, value, timestamp, headers = record
@@ -150,7 +154,9 @@ class SplitProcessor(Processor):
 
     def __init__(self, node: ir.Split, context: TaskContext) -> None:
         super().__init__(node, context)
-        self._predicates = [callable_of(predicate, "key", "value") for predicate in node.predicates]
+        self._predicates = [
+            callable_of(predicate, "key", "value", log=context.processing_log) for predicate in node.predicates
+        ]
         self._branches: list[Forward] = []
 
     def link(self, children: Sequence[Link]) -> None:

@@ -75,6 +75,7 @@ class _RowProcessor(TableProcessor):
     def __init__(self, node: ir.TableFilter | ir.TableMapValues, context: TaskContext) -> None:
         table = node.table if context.traits(node).is_materialized else None
         super().__init__(node, context, table)
+        self._is_simple = table is None and not self.sends_old_values
         if table is not None:
             self._store = context.timestamped_store(table)
             context.views[node.name] = self._store
@@ -98,6 +99,20 @@ class _RowProcessor(TableProcessor):
         if not self.is_silent(new, old):
             self.emit(None, _new(Record, (key, new, timestamp, headers)), old)
 
+    @property
+    def take_value(self) -> Forward | None:
+        # Without a store and without old values, all that is needed of a change is the new row.
+        return self._take_new_row if self._is_simple else None
+
+    def _take_new_row(self, record: Record) -> None:
+        key, new, timestamp, headers = record
+        new = None if new is None else self.compute(key, new)
+        result = _new(Record, (key, new, timestamp, headers))
+        if self.take_new_value is not None:
+            self.take_new_value(result)
+        else:
+            self.emit(None, result, None)
+
     def _process_stored(self, record: Record) -> None:
         key, change, timestamp, headers = record
         new = change[0]
@@ -115,7 +130,7 @@ class TableFilterProcessor(_RowProcessor):
     """Rows that do not pass are absent; one that stops passing leaves a tombstone."""
 
     def __init__(self, node: ir.TableFilter, context: TaskContext) -> None:
-        self._holds = callable_of(node.predicate, "key", "value")
+        self._holds = callable_of(node.predicate, "key", "value", log=context.processing_log)
         self._wanted = not node.is_negated
         self._is_of_versions = context.traits(node.input).is_versioned
         super().__init__(node, context)
@@ -132,7 +147,9 @@ class TableMapValuesProcessor(_RowProcessor):
     """Replaces the value of each row."""
 
     def __init__(self, node: ir.TableMapValues, context: TaskContext) -> None:
-        self._mapper = callable_of(node.mapper, *(("key", "value") if node.has_key else ("value",)))
+        self._mapper = callable_of(
+            node.mapper, *(("key", "value") if node.has_key else ("value",)), log=context.processing_log
+        )
         self._has_key = node.has_key
         super().__init__(node, context)
 
@@ -160,7 +177,9 @@ class ToStreamProcessor(Processor):
 
     def __init__(self, node: ir.ToStream, context: TaskContext) -> None:
         super().__init__(node, context)
-        self._selector = None if node.selector is None else callable_of(node.selector, "key", "value")
+        self._selector = (
+            None if node.selector is None else callable_of(node.selector, "key", "value", log=context.processing_log)
+        )
 
     @property
     def take_value(self) -> Forward | None:
@@ -186,7 +205,7 @@ class GroupTableProcessor(Processor):
 
     def __init__(self, node: ir.GroupTable, context: TaskContext) -> None:
         super().__init__(node, context)
-        self._selector = callable_of(node.selector, "key", "value")
+        self._selector = callable_of(node.selector, "key", "value", log=context.processing_log)
 
     def process(self, record: Record) -> None:
         key, change, timestamp, headers = record

@@ -22,6 +22,7 @@ from moldau.pipeline.cores.stores.store import Store, StoreChange
 from moldau.pipeline.cores.wiring import wire
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.old_values import TableTraits, table_plan
+from moldau.pipeline.ir.row_nodes import AddRecordColumns, SetTimestamp
 from moldau.pipeline.ir.subtopologies import SubTopology
 
 __all__ = ["Task", "is_stateless", "store_names"]
@@ -207,6 +208,8 @@ STATELESS: tuple[type[Any], ...] = (
     ir.BranchOutput,
     ir.Repartition,
     ir.Sink,
+    AddRecordColumns,
+    SetTimestamp,
 )
 
 

@@ -53,6 +53,6 @@ def extractor_named(given: Any) -> Extractor | None:
         return _WORDS[class_word(given)]
     except KeyError:
         raise InvalidConfigError(
-            f"default.timestamp.extractor: {given!r} is no extractor; give FailOnInvalidTimestamp, "
+            f"default.timestamp.extractor: {given!r} is not a timestamp extractor; give FailOnInvalidTimestamp, "
             "LogAndSkipOnInvalidTimestamp, UsePartitionTimeOnInvalidTimestamp, or a function (record, previous) -> ms"
         ) from None

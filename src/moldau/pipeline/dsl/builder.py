@@ -73,7 +73,7 @@ class StreamsBuilder(Hinting):
         """
         options = option_of(consumed, Consumed)
         pattern = topics.pattern if isinstance(topics, re.Pattern) else None
-        names = () if isinstance(topics, re.Pattern) else _listed(topics)
+        names = () if isinstance(topics, re.Pattern) else _topic_names(topics)
         name = self._graph.names.given_or_next(options.name, "KSTREAM-SOURCE-")
         node = StreamSource(
             name=name,
@@ -204,7 +204,7 @@ class StreamsBuilder(Hinting):
             name=name,
             origin=callers_origin(),
             parts=(source, name),
-            topics=_listed(topic),
+            topics=_topic_names(topic),
             key_serde=serdes[0],
             value_serde=serdes[1],
             timestamps=_timestamps(options),
@@ -228,7 +228,7 @@ class StreamsBuilder(Hinting):
         return options, stored.under(self._graph.claim_store(store))
 
 
-def _listed(topics: str | Iterable[str]) -> tuple[str, ...]:
+def _topic_names(topics: str | Iterable[str]) -> tuple[str, ...]:
     names = tuple(topics) if isinstance(topics, Iterable) and not isinstance(topics, str) else (topics,)
     if not names or not all(isinstance(name, str) and name for name in names):
         raise TopologyError(f"a topic's name, several, or a pattern is needed, not {topics!r}", callers_origin())
@@ -253,7 +253,7 @@ def reader_of(node: Source, nodes: Iterable[Node]) -> StreamSource | None:
             _check_alike(node, other)
             return other
         raise TopologyError(
-            f"{_named(other)} is read already ({other.origin}); read it once, as a stream, and use "
+            f"{_topics_of(other)} is read already ({other.origin}); read it once, as a stream, and use "
             "to_table() where a table is wanted",
             node.origin,
         )
@@ -273,12 +273,12 @@ def _check_alike(node: StreamSource, other: StreamSource) -> None:
     """Raise `TopologyError` if two sources read the same topic with different options."""
     if set(node.topics) != set(other.topics) or node.topic_pattern != other.topic_pattern:
         raise TopologyError(
-            f"{_named(other)} ({other.origin}) and {_named(node)} overlap; read each topic in one place only",
+            f"{_topics_of(other)} ({other.origin}) and {_topics_of(node)} overlap; read each topic in one place only",
             node.origin,
         )
     if _clock(node) is not _clock(other):
         raise TopologyError(
-            f"{_named(node)} is read with one timestamp_extractor ({other.origin}) and again with another or none; "
+            f"{_topics_of(node)} is read with one timestamp_extractor ({other.origin}) and again with another or none; "
             "choose one",
             node.origin,
         )
@@ -286,16 +286,16 @@ def _check_alike(node: StreamSource, other: StreamSource) -> None:
         one, two = getattr(other, what), getattr(node, what)
         if one != two:
             raise TopologyError(
-                f"{_named(node)} is read with {what} {one!r} ({other.origin}) and again with {two!r}; choose one",
+                f"{_topics_of(node)} is read with {what} {one!r} ({other.origin}) and again with {two!r}; choose one",
                 node.origin,
             )
 
 
 def _clock(source: Source) -> object:
-    return None if source.timestamps is None else source.timestamps.call
+    return source.timestamps.call if isinstance(source.timestamps, PythonFunction) else source.timestamps
 
 
-def _named(source: Source) -> str:
+def _topics_of(source: Source) -> str:
     if source.topic_pattern is not None:
         return f"topics like {source.topic_pattern}"
     return f"topic{'s' if len(source.topics) > 1 else ''} {', '.join(source.topics)}"

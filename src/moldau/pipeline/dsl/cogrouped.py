@@ -82,7 +82,7 @@ class CogroupedKStream(Generic[K, V]):
         graph, name = self._graph, name_of(named)
         options = option_of(materialized, Materialized).or_serdes(self._key_serde(), None)
         if windows is not None:
-            options = options.retained(windows.least_retention_ms)
+            options = options.with_least_retention(windows.least_retention_ms)
         table = options.under(graph.claim_store(options.store_name or graph.names.store(AGGREGATE)))
         inputs = tuple(self._source(grouped, table.store) for grouped in self._groups)
         parts = [graph.names.suffixed_or_next(name, f"-cogroup-agg-{nth}", AGGREGATE) for nth in range(len(inputs))]
@@ -96,7 +96,7 @@ class CogroupedKStream(Generic[K, V]):
             initializer=callable_of(initializer, "the initializer of aggregate"),
             merger=None if merger is None else function_of(merger, "the session merger", "key", "one", "other"),
             table=table,
-            window=None if windows is None else windows.declared,
+            window=None if windows is None else windows.ir_window,
         )
         graph.add(node)
         keys = Part.of(windowed_keys(options.key_serde, windows))

@@ -144,8 +144,8 @@ class Term:
 
     def __bool__(self) -> NoReturn:
         raise TopologyError(
-            "an expression has no truth before there is a record: write & | ~ for and, or, not, with comparisons in "
-            "parentheses, as in (a < b) & (b < c) for a < b < c",
+            "an expression has no truth value while the topology is built: write & | ~ for and, or, not, with "
+            "comparisons in parentheses, as in (a < b) & (b < c) for a < b < c",
             callers_origin(),
         )
 

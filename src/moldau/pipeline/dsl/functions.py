@@ -48,13 +48,13 @@ def with_key(call: Callable[..., VR]) -> WithKey[VR]:
 def function_of(given: Given, what: str, *parameters: str) -> Function:
     """The function of a node that is called with `parameters`; `what` names the operator in error messages."""
     if isinstance(given, WithKey):
-        raise TopologyError(f"{what} takes no with_key(...): it calls its function with {_listed(parameters)} anyway")
+        raise TopologyError(f"{what} takes no with_key(...): it calls its function with {_list_of(parameters)} anyway")
     if isinstance(given, Term | Expression | tuple | dict):
         expression = expression_of(given)
         strangers = columns_of(expression) - set(parameters)
         if strangers:
             raise TopologyError(
-                f"{what} knows {_listed(parameters)} but the expression asks for {_listed(sorted(strangers))}",
+                f"{what} knows {_list_of(parameters)} but the expression asks for {_list_of(sorted(strangers))}",
                 callers_origin(),
             )
         return expression
@@ -76,13 +76,13 @@ def callable_of(given: Any, what: str, *parameters: str) -> PythonFunction:
     """The function of a node where only a Python callable is accepted."""
     origin = _origin_of(given)
     if not callable(given):
-        raise TopologyError(f"{what} needs a function of {_listed(parameters)}, not {given!r}", origin)
+        raise TopologyError(f"{what} needs a function of {_list_of(parameters)}, not {given!r}", origin)
     if inspect.iscoroutinefunction(given):
-        raise TopologyError(f"{what} needs a plain function, and {_named(given)} is async: write def", origin)
+        raise TopologyError(f"{what} needs a plain function, and {_name_of(given)} is async: write def", origin)
     if not _takes(given, len(parameters)):
         hint = f"; {what}_with_key gives it the key as well" if _wants_key(given, what, parameters) else ""
         raise TopologyError(
-            f"{what} calls its function with {_listed(parameters)}, but {_named(given)} takes other arguments{hint}",
+            f"{what} calls its function with {_list_of(parameters)}, but {_name_of(given)} takes other arguments{hint}",
             origin,
         )
     return PythonFunction(given, origin)
@@ -109,9 +109,9 @@ def _origin_of(call: Any) -> Origin:
     return callers_origin() if code is None else Origin(code.co_filename, code.co_firstlineno)
 
 
-def _named(call: Callable[..., Any]) -> str:
+def _name_of(call: Callable[..., Any]) -> str:
     return getattr(call, "__qualname__", repr(call)).rpartition(".")[2]
 
 
-def _listed(names: tuple[str, ...] | list[str]) -> str:
+def _list_of(names: tuple[str, ...] | list[str]) -> str:
     return f"({', '.join(names)})" if len(names) != 1 else names[0]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from moldau.pipeline.ir.errors import TopologyError
+from moldau.pipeline.ir.expressions import Expression
 from moldau.pipeline.ir.functions import Function, PythonFunction
 from moldau.pipeline.ir.naming import Names
 from moldau.pipeline.ir.nodes import Node, Repartition, StateStore
@@ -18,7 +19,7 @@ from moldau.pipeline.ir.serdes import DefaultSerde, type_of
 from moldau.pipeline.ir.types import DataType
 from moldau.serdes.serde import Serde
 
-__all__ = ["Graph", "Part", "repartitioned"]
+__all__ = ["Graph", "Part", "repartition_node"]
 
 AnyNode = TypeVar("AnyNode", bound=Node)
 GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}")
@@ -39,7 +40,7 @@ class Part:
     @classmethod
     def made_by(cls, function: Function) -> Part:
         """The part of a function's result: an expression's type, or nothing for a Python function; never a serde."""
-        return cls() if isinstance(function, PythonFunction) else cls(None, function.type)
+        return cls(None, function.type) if isinstance(function, Expression) else cls()
 
     def or_of(self, serde: Serde | None) -> Part:
         """The part of `serde`, or this part if `serde` is None."""
@@ -88,7 +89,7 @@ class Graph:
         return name in self._owners
 
 
-def repartitioned(
+def repartition_node(
     graph: Graph,
     source: Node,
     prefix: str,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, overload
 
 from moldau.pipeline.dsl.counting import burn_number_of_count, counting
 from moldau.pipeline.dsl.functions import Described, Given, callable_of, function_of
-from moldau.pipeline.dsl.graph import Graph, Part, repartitioned
+from moldau.pipeline.dsl.graph import Graph, Part, repartition_node
 from moldau.pipeline.dsl.ktable import KTable
 from moldau.pipeline.dsl.options.given import option_of
 from moldau.pipeline.dsl.options.hints import FOLD_FIRST, Hinting
@@ -25,7 +25,8 @@ from moldau.pipeline.dsl.windowed import (
     checked_windows,
     windowed_keys,
 )
-from moldau.pipeline.ir.functions import Function, PythonFunction
+from moldau.pipeline.ir.expressions import Expression
+from moldau.pipeline.ir.functions import Function
 from moldau.pipeline.ir.inference import with_types
 from moldau.pipeline.ir.nodes import (
     Aggregate,
@@ -137,7 +138,7 @@ class KGroupedStream(Hinting, Generic[K, V]):
 
     def with_types(self, function: Function) -> Function:
         """The function with its types filled in if it is an expression; a Python function is returned unchanged."""
-        if isinstance(function, PythonFunction):
+        if not isinstance(function, Expression):
             return function
         return with_types(function, {"key": self.keys.type, "value": self.values.type})
 
@@ -160,7 +161,7 @@ class KGroupedStream(Hinting, Generic[K, V]):
         graph = self.graph
         options = options.or_serdes(self.keys.serde, None)
         if windows is not None:
-            options = options.retained(windows.least_retention_ms)
+            options = options.with_least_retention(windows.least_retention_ms)
         store = graph.claim_store(options.store_name or graph.names.store(prefix))
         name = graph.names.given_or_next(name_of(named), prefix)
         table = options.under(store)
@@ -170,7 +171,7 @@ class KGroupedStream(Hinting, Generic[K, V]):
             input=self.where_keys_belong(store),
             aggregator=aggregator,
             table=table,
-            window=None if windows is None else windows.declared,
+            window=None if windows is None else windows.ir_window,
             emit=emit,
         )
         graph.add(node)
@@ -193,4 +194,4 @@ class KGroupedStream(Hinting, Generic[K, V]):
     def repartition_for(self, store: str) -> Repartition:
         """A repartition node for this stream, named by the user or after `store`, and not yet in the graph."""
         prefix = self.repartition_name or store
-        return repartitioned(self.graph, self.node, prefix, keys=self.keys, values=self.values)
+        return repartition_node(self.graph, self.node, prefix, keys=self.keys, values=self.values)

@@ -85,7 +85,7 @@ class KGroupedTable(Generic[K, V]):
         source = graph.names.suffixed_or_next(given, "-source", "KSTREAM-SOURCE-")
         name = graph.names.given_or_next(given, prefix)
         if self._repartition is None or self._repartition_name is None:
-            self._repartition = graph.add(self._repartitioned(sink, source, table.store))
+            self._repartition = graph.add(self._repartition_for(sink, source, table.store))
         node = AggregateTable(
             name=name, origin=callers_origin(), input=self._repartition, aggregator=aggregator, table=table
         )
@@ -93,7 +93,7 @@ class KGroupedTable(Generic[K, V]):
         store = table.store if table.is_queryable else None
         return KTable(graph, node, Part.of(options.key_serde), Part.of(options.value_serde), store=store)
 
-    def _repartitioned(self, sink: str, source: str, store: str) -> Repartition:
+    def _repartition_for(self, sink: str, source: str, store: str) -> Repartition:
         return Repartition(
             name=source,
             origin=callers_origin(),

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from moldau.pipeline.dsl.branching import BranchedKStream
 from moldau.pipeline.dsl.functions import Described, WithKey, callable_of
-from moldau.pipeline.dsl.graph import Graph, Part, repartitioned
+from moldau.pipeline.dsl.graph import Graph, Part, repartition_node
 from moldau.pipeline.dsl.grouped import KGroupedStream
 from moldau.pipeline.dsl.ktable import GlobalKTable, KTable
 from moldau.pipeline.dsl.options.given import option_of
@@ -81,7 +81,7 @@ class KStream(RecordOperators[K, V]):
         options = option_of(repartitioned_by, Repartitioned)
         prefix = options.name or self.graph.names.processor("KSTREAM-REPARTITION-")
         keys, values = self.keys.or_of(options.key_serde), self.values.or_of(options.value_serde)
-        node = repartitioned(
+        node = repartition_node(
             self.graph,
             self.node,
             prefix,
@@ -95,7 +95,7 @@ class KStream(RecordOperators[K, V]):
 
     def repartitioned_for_join(self, prefix: str, keys: Part, values: Part) -> KStream[K, V]:
         """This stream repartitioned by key; two joins that use the stream's own name share one repartition node."""
-        node = repartitioned(self.graph, self.node, prefix, keys=keys, values=values)
+        node = repartition_node(self.graph, self.node, prefix, keys=keys, values=values)
         if self._repartition is None or prefix != self.name:
             self._repartition = self.graph.add(node)
         return KStream(self.graph, self._repartition, keys, values, has_new_keys=False)
@@ -132,7 +132,7 @@ class KStream(RecordOperators[K, V]):
         keys, values = self.keys.or_of(options.key_serde), self.values.or_of(options.value_serde)
         source: Node = self.node
         if self.has_new_keys:
-            source = graph.add(repartitioned(graph, self.node, name, keys=keys, values=values))
+            source = graph.add(repartition_node(graph, self.node, name, keys=keys, values=values))
         table = options.under(store)
         node = graph.add(ToTable(name=name, origin=callers_origin(), input=source, table=table))
         return KTable(graph, node, keys, values, store=table.store if table.is_queryable else None)
@@ -159,7 +159,7 @@ class KStream(RecordOperators[K, V]):
         `words.group_by(lambda key, word: word, Grouped.with_(Serdes.string(), Serdes.string())).count()`
         """
         options = option_of(grouped, Grouped)
-        return self._selected(selector, "group_by", options.name).group_by_key(options)
+        return self._select_key(selector, "group_by", options.name).group_by_key(options)
 
     def join(
         self,
@@ -181,7 +181,7 @@ class KStream(RecordOperators[K, V]):
             orders.join(customers, lambda order, customer: {**order, "name": customer["name"]})
         """
         join = StreamJoin(kind=JoinKind.INNER, joiner=joiner, windows=windows, key_selector=key_selector, joined=joined)
-        return self._joined(other, join)
+        return self._join(other, join)
 
     def left_join(
         self,
@@ -194,7 +194,7 @@ class KStream(RecordOperators[K, V]):
     ) -> KStream[K, VR]:
         """Like `join`, but a left record without a match is joined with None."""
         join = StreamJoin(kind=JoinKind.LEFT, joiner=joiner, windows=windows, key_selector=key_selector, joined=joined)
-        return self._joined(other, join)
+        return self._join(other, join)
 
     def outer_join(
         self,
@@ -205,9 +205,9 @@ class KStream(RecordOperators[K, V]):
         joined: StreamJoined | Named | str | None = None,
     ) -> KStream[K, VR]:
         """Like `join` of two streams, but a record of either stream without a match is joined with None."""
-        return self._joined(other, StreamJoin(kind=JoinKind.OUTER, joiner=joiner, windows=windows, joined=joined))
+        return self._join(other, StreamJoin(kind=JoinKind.OUTER, joiner=joiner, windows=windows, joined=joined))
 
-    def _joined(self, other: KStream | KTable | GlobalKTable, join: StreamJoin) -> KStream[K, Any]:
+    def _join(self, other: KStream | KTable | GlobalKTable, join: StreamJoin) -> KStream[K, Any]:
         match other:
             case KStream():
                 self._same_builder(other)

@@ -135,7 +135,7 @@ class KTable(RowOperators[K, V]):
         from moldau.pipeline.dsl.grouped_table import KGroupedTable
 
         options = option_of(grouped, Grouped)
-        function = self._typed(function_of(selector, "group_by", "key", "value"))
+        function = self._with_types(function_of(selector, "group_by", "key", "value"))
         node = GroupTable(
             name=self.graph.names.given_or_next(options.name, "KTABLE-SELECT-"),
             origin=callers_origin(),

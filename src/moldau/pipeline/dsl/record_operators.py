@@ -15,7 +15,7 @@ from moldau.pipeline.dsl.functions import Described, Given, callable_of, functio
 from moldau.pipeline.dsl.graph import Graph, Part
 from moldau.pipeline.dsl.options.hints import Hinting
 from moldau.pipeline.dsl.options.named import Named, name_of
-from moldau.pipeline.ir.expressions import Call
+from moldau.pipeline.ir.expressions import Call, Expression
 from moldau.pipeline.ir.functions import Function, PythonFunction
 from moldau.pipeline.ir.inference import with_types
 from moldau.pipeline.ir.nodes import Filter, FlatMap, FlatMapValues, ForEach, Map, MapValues, Node, Peek, SelectKey
@@ -47,7 +47,7 @@ class StreamBase(Hinting, Generic[K, V]):
 
     def with_types(self, function: Function) -> Function:
         """The function with its types filled in if it is an expression, from the types of keys and values."""
-        if isinstance(function, PythonFunction):
+        if not isinstance(function, Expression):
             return function
         return with_types(function, {"key": self.keys.type, "value": self.values.type})
 
@@ -80,15 +80,15 @@ class RecordOperators(StreamBase[K, V]):
 
         `orders.filter(lambda customer, order: order["total"] > 100)`
         """
-        return self._filtered(predicate, named, is_negated=False)
+        return self._filter(predicate, named, is_negated=False)
 
     def filter_not(
         self, predicate: Callable[[K, V], object] | Described, named: Named | str | None = None
     ) -> KStream[K, V]:
         """Drop the records for which `predicate` (key, value) is true."""
-        return self._filtered(predicate, named, is_negated=True)
+        return self._filter(predicate, named, is_negated=True)
 
-    def _filtered(self, predicate: Given, named: Named | str | None, *, is_negated: bool) -> KStream[K, V]:
+    def _filter(self, predicate: Given, named: Named | str | None, *, is_negated: bool) -> KStream[K, V]:
         function = self._function(predicate, "filter", "key", "value")
         name = self.graph.names.given_or_next(name_of(named), "KSTREAM-FILTER-")
         return self._then(
@@ -117,15 +117,15 @@ class RecordOperators(StreamBase[K, V]):
 
         `orders.map_values(lambda order: order["total"])`, or as an expression, `orders.map_values(value["total"])`
         """
-        return self._mapped(mapper, named, ("value",))
+        return self._map_values(mapper, named, ("value",))
 
     def map_values_with_key(
         self, mapper: Callable[[K, V], VR] | Described, named: Named | str | None = None
     ) -> KStream[K, VR]:
         """Replace the value by the result of `mapper` (key, value)."""
-        return self._mapped(mapper, named, ("key", "value"))
+        return self._map_values(mapper, named, ("key", "value"))
 
-    def _mapped(self, mapper: Given, named: Named | str | None, parameters: tuple[str, ...]) -> KStream[K, Any]:
+    def _map_values(self, mapper: Given, named: Named | str | None, parameters: tuple[str, ...]) -> KStream[K, Any]:
         function, has_key = self._value_function(mapper, "map_values", parameters)
         name = self.graph.names.given_or_next(name_of(named), "KSTREAM-MAPVALUES-")
         node = MapValues(name=name, origin=callers_origin(), input=self.node, mapper=function, has_key=has_key)
@@ -150,15 +150,17 @@ class RecordOperators(StreamBase[K, V]):
 
         `lines.flat_map_values(str.split)`
         """
-        return self._flat_mapped(mapper, named, ("value",))
+        return self._flat_map_values(mapper, named, ("value",))
 
     def flat_map_values_with_key(
         self, mapper: Callable[[K, V], Iterable[VR]] | Described, named: Named | str | None = None
     ) -> KStream[K, VR]:
         """Replace each record by one record per value that `mapper` (key, value) returns; the key stays the same."""
-        return self._flat_mapped(mapper, named, ("key", "value"))
+        return self._flat_map_values(mapper, named, ("key", "value"))
 
-    def _flat_mapped(self, mapper: Given, named: Named | str | None, parameters: tuple[str, ...]) -> KStream[K, Any]:
+    def _flat_map_values(
+        self, mapper: Given, named: Named | str | None, parameters: tuple[str, ...]
+    ) -> KStream[K, Any]:
         function, has_key = self._value_function(mapper, "flat_map_values", parameters)
         name = self.graph.names.given_or_next(name_of(named), "KSTREAM-FLATMAPVALUES-")
         node = FlatMapValues(name=name, origin=callers_origin(), input=self.node, mapper=function, has_key=has_key)
@@ -172,9 +174,9 @@ class RecordOperators(StreamBase[K, V]):
 
         `clicks.select_key(lambda session, click: click["user"])`
         """
-        return self._selected(selector, "select_key", name_of(named))
+        return self._select_key(selector, "select_key", name_of(named))
 
-    def _selected(self, selector: Given, what: str, name: str | None) -> KStream[Any, V]:
+    def _select_key(self, selector: Given, what: str, name: str | None) -> KStream[Any, V]:
         function = self._function(selector, what, "key", "value")
         chosen = self.graph.names.given_or_next(name, "KSTREAM-KEY-SELECT-")
         node = SelectKey(name=chosen, origin=callers_origin(), input=self.node, selector=function)

@@ -15,7 +15,8 @@ from moldau.pipeline.dsl.options.hints import Hinting
 from moldau.pipeline.dsl.options.materialized import Materialized
 from moldau.pipeline.dsl.options.named import Named, name_of
 from moldau.pipeline.dsl.processing import stores_of, supplier_of
-from moldau.pipeline.ir.functions import Function, PythonFunction
+from moldau.pipeline.ir.expressions import Expression
+from moldau.pipeline.ir.functions import Function
 from moldau.pipeline.ir.inference import with_types
 from moldau.pipeline.ir.nodes import Materialization, Node, TableFilter, TableMapValues, TableTransformValues
 from moldau.pipeline.ir.origin import callers_origin
@@ -57,7 +58,7 @@ class RowOperators(Hinting, Generic[K, V]):
 
         `accounts.filter(lambda owner, balance: balance < 0, Materialized.as_("overdrawn"))`
         """
-        return self._filtered(predicate, materialized, named, is_negated=False)
+        return self._filter(predicate, materialized, named, is_negated=False)
 
     def filter_not(
         self,
@@ -66,13 +67,13 @@ class RowOperators(Hinting, Generic[K, V]):
         named: Named | str | None = None,
     ) -> KTable[K, V]:
         """Drop the rows for which `predicate` (key, value) is true; the opposite of `filter`."""
-        return self._filtered(predicate, materialized, named, is_negated=True)
+        return self._filter(predicate, materialized, named, is_negated=True)
 
-    def _filtered(
+    def _filter(
         self, predicate: Given, materialized: Materialized | None, named: Named | str | None, *, is_negated: bool
     ) -> KTable[K, V]:
-        function = self._typed(function_of(predicate, "filter", "key", "value"))
-        table = self._stored(materialized, self.values, burn="KTABLE-FILTER-")
+        function = self._with_types(function_of(predicate, "filter", "key", "value"))
+        table = self._store_for(materialized, self.values, burn="KTABLE-FILTER-")
         name = self.graph.names.given_or_next(name_of(named), "KTABLE-FILTER-")
         node = TableFilter(
             name=name,
@@ -92,7 +93,7 @@ class RowOperators(Hinting, Generic[K, V]):
         named: Named | str | None = None,
     ) -> KTable[K, VR]:
         """Replace each row's value by the result of `mapper` (value); an expression may also read the key."""
-        return self._mapped(mapper, ("value",), materialized, named)
+        return self._map_values(mapper, ("value",), materialized, named)
 
     def map_values_with_key(
         self,
@@ -101,15 +102,15 @@ class RowOperators(Hinting, Generic[K, V]):
         named: Named | str | None = None,
     ) -> KTable[K, VR]:
         """Replace each row's value by the result of `mapper` (key, value)."""
-        return self._mapped(mapper, ("key", "value"), materialized, named)
+        return self._map_values(mapper, ("key", "value"), materialized, named)
 
-    def _mapped(
+    def _map_values(
         self, mapper: Given, parameters: tuple[str, ...], materialized: Materialized | None, named: Named | str | None
     ) -> KTable[K, Any]:
         has_key = not callable(mapper) or "key" in parameters
-        function = self._typed(function_of(mapper, "map_values", *(("key", "value") if has_key else parameters)))
+        function = self._with_types(function_of(mapper, "map_values", *(("key", "value") if has_key else parameters)))
         values = Part.made_by(function)
-        table = self._stored(materialized, values, burn="KTABLE-MAPVALUES-")
+        table = self._store_for(materialized, values, burn="KTABLE-MAPVALUES-")
         name = self.graph.names.given_or_next(name_of(named), "KTABLE-MAPVALUES-")
         node = TableMapValues(
             name=name,
@@ -134,7 +135,7 @@ class RowOperators(Hinting, Generic[K, V]):
         A transformer has transform(key, value), which returns the new value, and may have init(context) and close().
         """
         owned, connected = stores_of(self.graph, supplier, stores)
-        table = self._stored(materialized, Part(), burn=None)
+        table = self._store_for(materialized, Part(), burn=None)
         node = TableTransformValues(
             name=self.graph.names.given_or_next(name_of(named), "KTABLE-TRANSFORMVALUES-"),
             origin=callers_origin(),
@@ -147,12 +148,14 @@ class RowOperators(Hinting, Generic[K, V]):
         )
         return self._then(node, materialized, Part(), table)
 
-    def _typed(self, function: Function) -> Function:
-        if isinstance(function, PythonFunction):
+    def _with_types(self, function: Function) -> Function:
+        if not isinstance(function, Expression):
             return function
         return with_types(function, {"key": self.keys.type, "value": self.values.type})
 
-    def _stored(self, materialized: Materialized | None, values: Part, *, burn: str | None) -> Materialization | None:
+    def _store_for(
+        self, materialized: Materialized | None, values: Part, *, burn: str | None
+    ) -> Materialization | None:
         """The requested store; None if it has no name, but then `burn` consumes a number, as in Kafka Streams."""
         if materialized is None:
             return None

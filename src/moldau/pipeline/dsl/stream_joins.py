@@ -15,7 +15,8 @@ from moldau.pipeline.dsl.options.named import Named
 from moldau.pipeline.dsl.options.windows import JoinWindows
 from moldau.pipeline.dsl.versions import check_history
 from moldau.pipeline.ir.errors import TopologyError
-from moldau.pipeline.ir.functions import Function, PythonFunction
+from moldau.pipeline.ir.expressions import Expression
+from moldau.pipeline.ir.functions import Function
 from moldau.pipeline.ir.inference import with_types
 from moldau.pipeline.ir.naming import Names
 from moldau.pipeline.ir.nodes import (
@@ -126,7 +127,7 @@ def _stream_join_node(
         joiner=function,
         has_key=has_key,
         kind=join.kind,
-        window=windows.declared,
+        window=windows.ir_window,
         left_store=store(names.left_store, left_values),
         right_store=store(names.right_store, right_values),
         outer_store=names.outer_store if join.kind is not JoinKind.INNER and windows.holds_unmatched else None,
@@ -228,7 +229,7 @@ def join_global_table(stream: KStream, table: GlobalKTable, join: StreamJoin) ->
 def typed_joiner(joiner: Given | WithKey, what: str, keys: Part, left: Part, right: Part) -> tuple[Function, bool]:
     """The joiner as a node's function with its types, and whether it also gets the key."""
     function, has_key = keyed_function_of(joiner, what, "left", "right")
-    if isinstance(function, PythonFunction):
+    if not isinstance(function, Expression):
         return function, has_key
     return with_types(function, {"key": keys.type, "left": left.type, "right": right.type}), has_key
 

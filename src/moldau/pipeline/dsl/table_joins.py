@@ -15,7 +15,7 @@ from moldau.pipeline.dsl.options.materialized import Materialized
 from moldau.pipeline.dsl.options.operators import partitioner_of
 from moldau.pipeline.dsl.stream_joins import METHOD, typed_joiner
 from moldau.pipeline.ir.errors import TopologyError
-from moldau.pipeline.ir.functions import PythonFunction
+from moldau.pipeline.ir.expressions import Expression
 from moldau.pipeline.ir.inference import with_types
 from moldau.pipeline.ir.nodes import ForeignKeyJoin, JoinKind, Materialization, TableTableJoin
 from moldau.pipeline.ir.origin import callers_origin
@@ -77,7 +77,7 @@ def join_on_foreign_key(
     _check_other(left, right, what)
     graph, joined = left.graph, option_of(table_joined, TableJoined)
     finder, finder_has_key = keyed_function_of(extractor, f"the extractor of {what}", "value")
-    if not isinstance(finder, PythonFunction):
+    if isinstance(finder, Expression):
         finder = with_types(finder, {"key": left.keys.type, "value": left.values.type})
     function, has_key = typed_joiner(joiner, what, left.keys, left.values, right.values)
     names = _foreign_key_names(left, joined.name)
@@ -94,8 +94,8 @@ def join_on_foreign_key(
         kind=kind,
         extractor=finder,
         extractor_has_key=finder_has_key,
-        left_table=_written(left, names["store"]),
-        right_table=_written(right, names["store"]),
+        left_table=_materialization_for_sending(left, names["store"]),
+        right_table=_materialization_for_sending(right, names["store"]),
         subscriptions=graph.claim_store(names["store"]),
         subscription_topic=f"{names['registration']}-topic",
         response_topic=f"{names['response']}-topic",
@@ -130,7 +130,7 @@ def _foreign_key_names(left: KTable, name: str | None) -> dict[str, str]:
     return {part: left.graph.names.suffixed_or_next(name, suffix, prefix) for part, suffix, prefix in order}
 
 
-def _written(table: KTable, store: str) -> Materialization:
+def _materialization_for_sending(table: KTable, store: str) -> Materialization:
     """The serdes of a table's keys and values when they are sent to another partition."""
     return Materialization(
         store=store, key_serde=table.keys.key_serde(), value_serde=table.values.value_serde(), is_caching=False

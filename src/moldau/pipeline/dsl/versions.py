@@ -19,7 +19,7 @@ def check_history(node: Node, grace_ms: int) -> None:
     for name, history_ms in _histories(node):
         if history_ms is None:
             raise TopologyError(
-                f"a join with a grace period looks rows up as of the past, but the table {name} knows only their last "
+                f"a join with a grace period looks rows up as of the past, but the table {name} keeps only their last "
                 "values: materialize it with Stores.persistent_versioned_key_value_store",
                 callers_origin(),
             )

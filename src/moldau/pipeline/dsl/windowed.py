@@ -80,7 +80,7 @@ class TimeWindowedKStream(_Windowed[K, V]):
 
         `per_minute.emit_strategy(EmitStrategy.ON_WINDOW_CLOSE).count()`
         """
-        if _checked(emit) is EmitStrategy.ON_WINDOW_CLOSE and isinstance(self._windows, UnlimitedWindows):
+        if _checked_strategy(emit) is EmitStrategy.ON_WINDOW_CLOSE and isinstance(self._windows, UnlimitedWindows):
             raise TopologyError("an unlimited window never closes, so it cannot emit on close", callers_origin())
         return TimeWindowedKStream(self._grouped, self._windows, emit)
 
@@ -110,7 +110,7 @@ class SessionWindowedKStream(_Windowed[K, V]):
 
     def emit_strategy(self, emit: EmitStrategy) -> SessionWindowedKStream[K, V]:
         """Choose whether to emit every update of a session, or only its final result when it closes."""
-        return SessionWindowedKStream(self._grouped, self._sessions, _checked(emit))
+        return SessionWindowedKStream(self._grouped, self._sessions, _checked_strategy(emit))
 
     def aggregate(
         self,
@@ -129,7 +129,7 @@ class SessionWindowedKStream(_Windowed[K, V]):
         return self._fold(fold, "KSTREAM-AGGREGATE-", option_of(materialized, Materialized), named)
 
 
-def _checked(emit: EmitStrategy) -> EmitStrategy:
+def _checked_strategy(emit: EmitStrategy) -> EmitStrategy:
     if not isinstance(emit, EmitStrategy):
         raise TopologyError(
             f"emit_strategy takes EmitStrategy.ON_UPDATE or EmitStrategy.ON_WINDOW_CLOSE, not {emit!r}",

@@ -89,7 +89,7 @@ def _settle(meeting: Node, counts: dict[str, int]) -> None:
     if len(set(demanded.values())) > 1:
         facts = ", ".join(f"{topic} has {count}" for topic, count in demanded.items())
         raise CopartitioningError(
-            f"{meeting.name}: what is joined or merged must have the same number of partitions, but {facts}; "
+            f"{meeting.name}: the inputs of a join or merge must have the same number of partitions, but {facts}; "
             "repartition one side, or create the topics with equal counts",
             meeting.origin,
         )

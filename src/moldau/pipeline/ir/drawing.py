@@ -26,9 +26,9 @@ class _Picture:
     uses: list[tuple[str, str]] = field(default_factory=list)
 
 
-def mermaid(nodes: Sequence[Node], pieces: Iterable[SubTopology]) -> str:
+def mermaid(nodes: Sequence[Node], sub_topologies: Iterable[SubTopology]) -> str:
     """A Mermaid flowchart: topics are rounded, stores are cylinders, operators are boxes."""
-    picture = _picture(nodes, pieces)
+    picture = _picture(nodes, sub_topologies)
     lines = ["flowchart TD"]
     lines += [f'  {mark}(["{_without_quotes(topic)}"])' for mark, topic in picture.topics.items()]
     for number, (title, operators) in enumerate(picture.boxes):
@@ -41,9 +41,9 @@ def mermaid(nodes: Sequence[Node], pieces: Iterable[SubTopology]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def dot(nodes: Sequence[Node], pieces: Iterable[SubTopology]) -> str:
+def dot(nodes: Sequence[Node], sub_topologies: Iterable[SubTopology]) -> str:
     """A Graphviz digraph with the same shapes."""
-    picture = _picture(nodes, pieces)
+    picture = _picture(nodes, sub_topologies)
     lines = ["digraph topology {", "  node [shape=box];"]
     lines += [f"  {mark} [label={json.dumps(topic)}, shape=ellipse];" for mark, topic in picture.topics.items()]
     for number, (title, operators) in enumerate(picture.boxes):
@@ -61,14 +61,14 @@ def _without_quotes(label: str) -> str:
     return label.replace('"', "#quot;")
 
 
-def _picture(nodes: Sequence[Node], pieces: Iterable[SubTopology]) -> _Picture:
+def _picture(nodes: Sequence[Node], sub_topologies: Iterable[SubTopology]) -> _Picture:
     picture = _Picture()
     known = {node.name: node for node in nodes}
     marks = {name: f"n{number}" for number, name in enumerate(known)}
     placed: set[str] = set()
-    for piece in pieces:
-        inside = [node.name for node in piece.nodes if node.name in known and not _is_read(node, piece)]
-        picture.boxes.append((f"Sub-topology: {piece.index}", {marks[name]: name for name in inside}))
+    for sub_topology in sub_topologies:
+        inside = [node.name for node in sub_topology.nodes if node.name in known and not _is_read(node, sub_topology)]
+        picture.boxes.append((f"Sub-topology: {sub_topology.index}", {marks[name]: name for name in inside}))
         placed.update(inside)
     # A global table is in no sub-topology; nodes added by rewrites are not drawn, except under the original's name.
     others = {marks[name]: name for name in known if name not in placed}
@@ -82,9 +82,9 @@ def _picture(nodes: Sequence[Node], pieces: Iterable[SubTopology]) -> _Picture:
     return picture
 
 
-def _is_read(node: Node, piece: SubTopology) -> bool:
-    """Whether a piece only reads a repartitioning, which is drawn in the piece that writes it."""
-    return isinstance(node, Repartition) and node in piece.inputs and node not in piece.outputs
+def _is_read(node: Node, sub_topology: SubTopology) -> bool:
+    """Whether a sub-topology only reads a repartitioning, which is drawn in the sub-topology that writes it."""
+    return isinstance(node, Repartition) and node in sub_topology.inputs and node not in sub_topology.outputs
 
 
 def _draw_topics(node: Node, mark: str, picture: _Picture) -> None:

@@ -1,6 +1,6 @@
-"""The functions of nodes: a user's Python function, or an expression that an engine can inspect.
+"""The functions of nodes: a user's Python function, or an expression or row function that an engine can inspect.
 
-Expressions are in `expressions`; only the opaque kind is defined here.
+Expressions are in `expressions`, functions over typed rows in `row_functions`; only the opaque kind is defined here.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 from moldau.pipeline.ir.expressions import Expression
 from moldau.pipeline.ir.origin import UNKNOWN, Origin
+from moldau.pipeline.ir.row_functions import RowFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,4 +22,4 @@ class PythonFunction:
     origin: Origin = UNKNOWN
 
 
-Function = PythonFunction | Expression
+Function = PythonFunction | Expression | RowFunction

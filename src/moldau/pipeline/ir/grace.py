@@ -16,8 +16,8 @@ def close_delay_ms(node: Node) -> int:
     inputs = inputs_of(node)
     if not inputs:
         raise TopologyError(
-            f"only windows close, but nothing before this point has any (looked up to {node.name}): use windowed_by "
-            "before the aggregation, or Suppressed.until_time_limit",
+            "until_window_closes needs windows, but no operator before this point has any (looked up to "
+            f"{node.name}): use windowed_by before the aggregation, or Suppressed.until_time_limit",
             node.origin,
         )
     return max(close_delay_ms(source) for source in inputs)

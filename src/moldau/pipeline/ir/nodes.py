@@ -14,6 +14,7 @@ from typing import TypeVar, dataclass_transform
 
 from moldau.pipeline.ir.functions import Function, PythonFunction
 from moldau.pipeline.ir.origin import UNKNOWN, Origin
+from moldau.pipeline.ir.row_functions import RowAggregates, RowTimestamp
 from moldau.pipeline.ir.windows import AggregationWindow, JoinWindow
 from moldau.serdes.serde import Serde
 
@@ -127,7 +128,7 @@ class Source(Node):
     key_serde: Serde
     value_serde: Serde
     topic_pattern: str | None = None
-    timestamps: PythonFunction | None = None
+    timestamps: PythonFunction | RowTimestamp | None = None
     offset_reset: OffsetReset | None = None
 
 
@@ -373,7 +374,7 @@ class Fold:
     merger: Function | None = None
 
 
-Aggregator = Count | Reduce | Fold
+Aggregator = Count | Reduce | Fold | RowAggregates
 
 
 @node

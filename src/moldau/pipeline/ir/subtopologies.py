@@ -1,8 +1,8 @@
 """A topology split into sub-topologies, which run per partition, as Kafka Streams splits it.
 
-Nodes are in the same sub-topology ("piece") when one feeds the other or when they share a store; records enter another
-piece only through `Repartition` nodes. A piece may feed itself, and pieces may feed each other in a cycle, see `waves`.
-`pipeline.cores` runs a piece. Start at `split`.
+Nodes are in the same sub-topology when one feeds the other or when they share a store; records enter another one only
+through `Repartition` nodes. A sub-topology may feed itself, and several may feed each other in a cycle, see `waves`.
+`pipeline.cores` runs a sub-topology. Start at `split`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class SubTopology:
 
     index: int
     nodes: tuple[Node, ...]
-    """All nodes of the piece in topological order; the children of a node get its records in this order.
+    """All nodes of the sub-topology in topological order; the children of a node get its records in this order.
 
-    A `Repartition` is both in the piece that writes it and in the one that reads it. Global tables are left out.
+    A `Repartition` is both in the sub-topology that writes it and in the one that reads it. Global tables are left out.
     """
     inputs: tuple[Source | Repartition, ...]
     """The entry points, in the order in which records with equal timestamps are taken."""
@@ -46,22 +46,26 @@ def split(nodes: Iterable[Node]) -> tuple[SubTopology, ...]:
     """Split at repartitionings; `nodes` are in topological order."""
     ordered = tuple(nodes)
     members = _members(ordered)
-    return tuple(_piece(index, ordered, group) for index, group in enumerate(members))
+    return tuple(_sub_topology(index, ordered, group) for index, group in enumerate(members))
 
 
-def waves(pieces: tuple[SubTopology, ...]) -> tuple[tuple[SubTopology, ...], ...]:
-    """The pieces in topological order; pieces that form a cycle are in the same wave."""
+def waves(sub_topologies: tuple[SubTopology, ...]) -> tuple[tuple[SubTopology, ...], ...]:
+    """The sub-topologies in topological order; sub-topologies that form a cycle are in the same wave."""
     feeds = {
-        piece.index: {other.index for other in pieces if any(output in other.inputs for output in piece.outputs)}
-        for piece in pieces
+        sub_topology.index: {
+            other.index for other in sub_topologies if any(output in other.inputs for output in sub_topology.outputs)
+        }
+        for sub_topology in sub_topologies
     }
     reaches = {index: _reachable(index, feeds) for index in feeds}
     groups: dict[frozenset[int], None] = {}
-    for piece in pieces:
-        cycle = {other for other in reaches[piece.index] if piece.index in reaches[other]}
-        groups[frozenset(cycle | {piece.index})] = None
+    for sub_topology in sub_topologies:
+        cycle = {other for other in reaches[sub_topology.index] if sub_topology.index in reaches[other]}
+        groups[frozenset(cycle | {sub_topology.index})] = None
     first_come = sorted(groups, key=lambda group: (len(group | _before(group, reaches)), min(group)))
-    return tuple(tuple(piece for piece in pieces if piece.index in group) for group in first_come)
+    return tuple(
+        tuple(sub_topology for sub_topology in sub_topologies if sub_topology.index in group) for group in first_come
+    )
 
 
 def _before(group: frozenset[int], reaches: dict[int, set[int]]) -> set[int]:
@@ -97,7 +101,7 @@ class _Groups:
 
 
 def _members(nodes: tuple[Node, ...]) -> list[set[str]]:
-    """Names of the nodes of each piece, ordered by their first node; a `Repartition` is in the piece that reads it."""
+    """Names of the nodes of each sub-topology, ordered by first node; a `Repartition` is in the one that reads it."""
     groups = _Groups()
     for node in nodes:
         if isinstance(node, Repartition | GlobalTableSource):
@@ -131,7 +135,7 @@ def _users_of_stores(nodes: tuple[Node, ...]) -> dict[str, list[str]]:
     return users
 
 
-def _piece(index: int, ordered: tuple[Node, ...], members: set[str]) -> SubTopology:
+def _sub_topology(index: int, ordered: tuple[Node, ...], members: set[str]) -> SubTopology:
     written = {node.name for node in ordered if isinstance(node, Repartition) and node.input.name in members}
     nodes = tuple(node for node in ordered if node.name in members | written)
     needed = {source.name for node in nodes for source in inputs_of(node)}

@@ -57,7 +57,7 @@ class Topology:
 
     @cached_property
     def subtopologies(self) -> tuple[SubTopology, ...]:
-        """The pieces that run per partition; foreign-key joins are lowered first."""
+        """The sub-topologies that run per partition; foreign-key joins are lowered first."""
         return split(self)
 
     @cached_property

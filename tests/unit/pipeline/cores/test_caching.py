@@ -17,11 +17,11 @@ class Batches:
     """The first task of a pipeline, committed only when asked to."""
 
     def __init__(self, build: Build, *, cache_max_bytes: int = 1000) -> None:
-        (piece,) = Pipe(build).topology.subtopologies
-        self.source = piece.inputs[0].name
+        (sub_topology,) = Pipe(build).topology.subtopologies
+        self.source = sub_topology.inputs[0].name
         self.backends: dict[str, MemoryBackend] = {}
         self.task = Task(
-            piece,
+            sub_topology,
             partition=0,
             partition_counts={},
             backends=lambda name: self.backends.setdefault(name, MemoryBackend()),

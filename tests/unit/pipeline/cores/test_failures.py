@@ -185,7 +185,7 @@ def test_records_without_a_time_can_be_left_behind_or_get_their_partitions() -> 
     follow = TaskSettings.of({"default.timestamp.extractor": name}).timestamps
     pipe = Pipe(lambda stream: stream, timestamps=follow)
     assert [pipe("a", 1, timestamp) for timestamp in (5, 3, -1)] == [[("a", 1, 5)], [("a", 1, 3)], [("a", 1, 5)]]
-    with pytest.raises(InvalidConfigError, match="is no extractor"):
+    with pytest.raises(InvalidConfigError, match="is not a timestamp extractor"):
         TaskSettings.of({"default.timestamp.extractor": "Tomorrow"})
 
 
@@ -206,7 +206,7 @@ def test_handlers_are_known_by_kafkas_names(name: str) -> None:
 
 
 def test_an_unknown_handler_is_refused() -> None:
-    with pytest.raises(InvalidConfigError, match=r"processing\.exception\.handler: 'MyHandler' is no handler"):
+    with pytest.raises(InvalidConfigError, match=r"processing\.exception\.handler: 'MyHandler' is not a handler"):
         TaskSettings.of({"processing.exception.handler": "MyHandler"})
     with pytest.raises(InvalidConfigError, match="not a number of bytes"):
         TaskSettings.of({"statestore.cache.max.bytes": "much"})

@@ -20,14 +20,14 @@ from moldau.pipeline.dsl.builder import StreamsBuilder
 from moldau.pipeline.dsl.options.materialized import Materialized
 from moldau.pipeline.dsl.options.operators import Grouped
 from moldau.pipeline.dsl.options.windows import TimeWindows
-from moldau.pipeline.ir import foreign_key
+from moldau.pipeline.ir import foreign_key, row_nodes
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.subtopologies import SubTopology
 from moldau.pipeline.ir.topology import Topology
 from moldau.serdes.plain import LongSerde
 
 
-def task_of(piece: SubTopology, **given: Any) -> Task:
+def task_of(sub_topology: SubTopology, **given: Any) -> Task:
     backends: dict[str, MemoryBackend] = {}
     options = {
         "partition": 0,
@@ -35,7 +35,7 @@ def task_of(piece: SubTopology, **given: Any) -> Task:
         "backends": lambda name: backends.setdefault(name, MemoryBackend()),
         "settings": TaskSettings(cache_max_bytes=0),
     }
-    return Task(piece, **(options | given))
+    return Task(sub_topology, **(options | given))
 
 
 def row(key: str | None, value: Any, timestamp: int = 0, offset: int = 0) -> InputRecord:
@@ -70,9 +70,9 @@ def test_records_leave_for_the_partition_of_their_key() -> None:
 def test_rows_of_several_inputs_are_taken_in_order() -> None:
     builder = StreamsBuilder()
     builder.stream("in").merge(builder.stream("other")).to("out")
-    (piece,) = builder.build().with_default_serdes(key=STRING, value=JSON).subtopologies
-    task = task_of(piece)
-    names = [source.name for source in piece.inputs]
+    (sub_topology,) = builder.build().with_default_serdes(key=STRING, value=JSON).subtopologies
+    task = task_of(sub_topology)
+    names = [source.name for source in sub_topology.inputs]
 
     for name, key, value in ((names[0], "a", 1), (names[1], "b", 2), (names[0], "c", 3)):
         task.process_batch(name, (row(key, value),))
@@ -119,8 +119,8 @@ def noting(noted: list[str], fails_at: str = "") -> SubTopology:
     stream = builder.stream("in")
     for name in ("first", "bad", "last"):
         stream.process(lambda name=name: kind(name, noted))
-    (piece,) = builder.build().with_default_serdes(key=STRING, value=JSON).subtopologies
-    return piece
+    (sub_topology,) = builder.build().with_default_serdes(key=STRING, value=JSON).subtopologies
+    return sub_topology
 
 
 def test_asking_for_the_backends_starts_no_processor() -> None:
@@ -150,9 +150,9 @@ def test_a_task_that_cannot_start_closes_what_it_has_started() -> None:
 
 def test_a_sub_topology_travels_to_a_worker() -> None:
     cloudpickle = pytest.importorskip("pyspark.cloudpickle")
-    piece = pickle.loads(cloudpickle.dumps(word_count().subtopologies[1]))
-    task = task_of(piece)
-    task.process(piece.inputs[0].name, InputRecord("rep", 0, 0, 5, (), b"word", b"word"))
+    sub_topology = pickle.loads(cloudpickle.dumps(word_count().subtopologies[1]))
+    task = task_of(sub_topology)
+    task.process(sub_topology.inputs[0].name, InputRecord("rep", 0, 0, 5, (), b"word", b"word"))
 
     assert [output[2:5] for output in task.drain()] == [(b"word", LongSerde().serialize("", 1), 5)]
 
@@ -160,9 +160,9 @@ def test_a_sub_topology_travels_to_a_worker() -> None:
 def test_changes_of_named_stores_are_told_once() -> None:
     windows = TimeWindows.of_size_with_no_grace(10)
     pipe = Pipe(lambda stream: stream.group_by_key().windowed_by(windows).count(Materialized.as_("counts")))
-    (piece,) = pipe.topology.subtopologies
-    task = task_of(piece)
-    task.process(piece.inputs[0].name, row("a", "x", 13))
+    (sub_topology,) = pipe.topology.subtopologies
+    task = task_of(sub_topology)
+    task.process(sub_topology.inputs[0].name, row("a", "x", 13))
     assert task.changes == {}
     task.flush()
 
@@ -173,9 +173,9 @@ def test_changes_of_named_stores_are_told_once() -> None:
 
 def test_stores_without_a_name_are_not_told() -> None:
     pipe = Pipe(lambda stream: stream.group_by_key().count())
-    (piece,) = pipe.topology.subtopologies
-    task = task_of(piece)
-    task.process(piece.inputs[0].name, row("a", "x"))
+    (sub_topology,) = pipe.topology.subtopologies
+    task = task_of(sub_topology)
+    task.process(sub_topology.inputs[0].name, row("a", "x"))
     task.flush()
 
     assert task.changes == {}
@@ -184,7 +184,8 @@ def test_stores_without_a_name_are_not_told() -> None:
 def test_every_node_that_can_be_described_can_be_run() -> None:
     edges = {ir.Repartition, ir.ForeignKeyJoin}
     abstract = {ir.Node, ir.Source, ir.OneInput, ir.Join}
-    found = [kind for module in (ir, foreign_key) for kind in vars(module).values() if isinstance(kind, type)]
+    modules = (ir, foreign_key, row_nodes)
+    found = [kind for module in modules for kind in vars(module).values() if isinstance(kind, type)]
     nodes = {kind for kind in found if issubclass(kind, ir.Node)} - abstract
 
     assert nodes - edges == set(BUILDERS)
@@ -194,9 +195,9 @@ def test_every_node_that_can_be_described_can_be_run() -> None:
 def test_a_sink_may_choose_the_topic_by_record(key: str | None) -> None:
     builder = StreamsBuilder()
     builder.stream("in").to(lambda key, value, record: f"{record.topic}-{value}")
-    (piece,) = builder.build().with_default_serdes(key=STRING, value=JSON).subtopologies
-    task = task_of(piece)
-    task.process(piece.inputs[0].name, row(key, 7))
+    (sub_topology,) = builder.build().with_default_serdes(key=STRING, value=JSON).subtopologies
+    task = task_of(sub_topology)
+    task.process(sub_topology.inputs[0].name, row(key, 7))
 
     assert [output[1] for output in task.drain()] == ["in-7"]
 
@@ -207,10 +208,10 @@ def test_windows_of_a_key_are_written_to_the_partition_of_the_key() -> None:
     stream.group_by_key().windowed_by(TimeWindows.of_size_with_no_grace(10)).count().to_stream().to("windows")
     stream.to("plain")
     topology = builder.build().with_default_serdes(key=STRING, value=JSON)
-    (piece,) = topology.subtopologies
+    (sub_topology,) = topology.subtopologies
     counts = {"windows": 10}
-    task = task_of(piece, partition_counts=counts)
-    task.process_batch(piece.inputs[0].name, [row("foobar", 1, timestamp) for timestamp in (0, 10, 20)])
+    task = task_of(sub_topology, partition_counts=counts)
+    task.process_batch(sub_topology.inputs[0].name, [row("foobar", 1, timestamp) for timestamp in (0, 10, 20)])
 
     written = [(output[1], output[6]) for output in task.drain()]
 
@@ -232,9 +233,9 @@ def test_both_transformers_of_a_table_that_others_read_are_closed_whatever_one_o
     builder = StreamsBuilder()
     rows = builder.table("rows").transform_values(Transformer)
     builder.stream("in").join(rows, lambda value, row: row).to("out")
-    (piece,) = builder.build().with_default_serdes(key=STRING, value=JSON).subtopologies
+    (sub_topology,) = builder.build().with_default_serdes(key=STRING, value=JSON).subtopologies
 
     with pytest.raises(ValueError, match="cannot close"):
-        task_of(piece).close()
+        task_of(sub_topology).close()
 
     assert len(set(closed)) == 2

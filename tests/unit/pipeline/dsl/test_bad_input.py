@@ -184,18 +184,18 @@ REFUSED: list[tuple[Callable[[StreamsBuilder], Any], str]] = [
     (lambda b: b.table("in").suppress(BufferConfig.unbounded()), "suppress takes Suppressed"),
     (
         lambda b: b.table("in").suppress(Suppressed.until_window_closes(BufferConfig.unbounded())),
-        "only windows close, but nothing before this point has any",
+        "until_window_closes needs windows, but no operator before this point has any",
     ),
-    (lambda b: Suppressed.until_window_closes(BufferConfig.max_records(5)), "cannot be told early"),
+    (lambda b: Suppressed.until_window_closes(BufferConfig.max_records(5)), "cannot be emitted early"),
     (lambda b: b.stream("in").process(Counting, "nowhere"), "there is no store called nowhere"),
     (lambda b: b.add_state_store("seen"), "takes what Stores builds"),
     (
         lambda b: Stores.window_store_builder(
             Stores.persistent_key_value_store("s"), Serdes.string(), Serdes.string()
         ),
-        "store s was asked for as a window store but is a key-value store",
+        "store s is used as a window store but is a key-value store",
     ),
-    (lambda b: b.stream("in").repartition(Repartitioned(number_of_partitions=0)), "0 partitions hold nothing"),
+    (lambda b: b.stream("in").repartition(Repartitioned(number_of_partitions=0)), "0 partitions are too few"),
     (lambda b: b.stream("in").to("out", Produced(partitioner=lambda key: 0)), "the partitioner calls its function"),
     (
         lambda b: b.global_table(
@@ -210,13 +210,13 @@ REFUSED: list[tuple[Callable[[StreamsBuilder], Any], str]] = [
         r"the session merger calls its function with \(key, one, other\)",
     ),
     (lambda b: Named.as_("a b"), "cannot be a name"),
-    (lambda b: b.stream("in", Serdes.string()), r"Consumed is wanted here, such as Consumed.with_\(.*not StringSerde"),
-    (lambda b: b.table("in", Materialized.as_("rows")), "Consumed is wanted here.*not Materialized"),
-    (lambda b: b.stream("in").to("out", Serdes.string()), "Produced is wanted here.*not StringSerde"),
+    (lambda b: b.stream("in", Serdes.string()), r"Consumed is needed here, such as Consumed.with_\(.*not StringSerde"),
+    (lambda b: b.table("in", Materialized.as_("rows")), "Consumed is needed here.*not Materialized"),
+    (lambda b: b.stream("in").to("out", Serdes.string()), "Produced is needed here.*not StringSerde"),
     (lambda b: b.stream("in").group_by_key().count("sums"), r"such as Materialized.as_\('sums'\), not 'sums'"),
-    (lambda b: b.stream("in").group_by(by_value, Serdes.string()), "Grouped is wanted here"),
+    (lambda b: b.stream("in").group_by(by_value, Serdes.string()), "Grouped is needed here"),
     (lambda b: b.table("in").filter(by_value, "kept"), r"Materialized.as_\('kept'\)"),
-    (lambda b: b.stream("in").filter(by_value, Grouped.as_("kept")), "Named is wanted here, not Grouped"),
+    (lambda b: b.stream("in").filter(by_value, Grouped.as_("kept")), "Named is needed here, not Grouped"),
     (lambda b: b.stream("in").map_values(by_value), "takes other arguments; map_values_with_key gives it the key"),
     (lambda b: b.stream("in").map_values(waiting), "map_values needs a plain function, and waiting is async"),
     (lambda b: b.stream("in").process(Counting()), r"give it the class Counting .* not Counting\(...\)"),

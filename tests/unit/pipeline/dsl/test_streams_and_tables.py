@@ -235,7 +235,7 @@ def test_the_keys_of_a_windowed_table_are_windowed(windows: Any, serde: Any) -> 
     b = StreamsBuilder()
     counts = b.stream("in", TEXT).group_by_key().windowed_by(windows).count()
     node = only(b, ir.Aggregate)
-    assert node.window == windows.declared
+    assert node.window == windows.ir_window
     assert node.table.key_serde == StringSerde()
     assert node.table.retention_ms == windows.least_retention_ms
     assert counts.to_stream().keys.serde == serde
@@ -329,7 +329,7 @@ def test_a_join_of_streams_keeps_both_sides_for_its_window() -> None:
     b.stream("left").left_join(b.stream("right"), with_key(lambda key, one, other: key), CLOSE, joined=options)
     node = only(b, ir.StreamStreamJoin)
     assert node.has_key
-    assert node.window == CLOSE.declared
+    assert node.window == CLOSE.ir_window
     assert (node.left_store.value_serde, node.right_store.value_serde) == (StringSerde(), LongSerde())
     assert (node.left_store.retention_ms, node.left_store.is_logging) == (2500, False)
     assert node.outer_store is not None

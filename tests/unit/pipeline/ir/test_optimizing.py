@@ -98,7 +98,9 @@ def test_what_is_merged_with_repartitioned_records_must_be_partitioned_alike() -
 
     keyed.merge(builder.stream("third")).merge(builder.stream("more")).group_by_key().count()
     merged = builder.build({"topology.optimization": "all"})
-    with pytest.raises(CopartitioningError, match="what is joined or merged must have the same number of partitions"):
+    with pytest.raises(
+        CopartitioningError, match="the inputs of a join or merge must have the same number of partitions"
+    ):
         partition_counts(merged.nodes, {"in": 2, "more": 5, "third": 4})
 
 

@@ -110,4 +110,6 @@ def test_a_foreign_key_join_is_lowered_before_the_cut() -> None:
     )
     topology = Topology((left, right, join, sink("out", join)))
     assert len(topology.subtopologies) == 3
-    assert not any(isinstance(node, ir.ForeignKeyJoin) for piece in topology.subtopologies for node in piece.nodes)
+    assert not any(
+        isinstance(node, ir.ForeignKeyJoin) for sub_topology in topology.subtopologies for node in sub_topology.nodes
+    )

@@ -106,7 +106,7 @@ class TableAggregateProcessor(TableProcessor):
 
     def __init__(self, node: ir.AggregateTable, context: TaskContext) -> None:
         super().__init__(node, context, node.table)
-        self._folding = folding_of(node.aggregator)
+        self._folding = folding_of(node.aggregator, context.processing_log)
         if self._folding.remove is None:
             raise StateError(f"{node.name} ({node.origin}): an aggregation of a table needs a subtractor")
         self._remove = self._folding.remove

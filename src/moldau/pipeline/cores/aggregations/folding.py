@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from moldau.pipeline.cores.calls import callable_of
+from moldau.pipeline.cores.sql.processing_log import ProcessingLog
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.functions import Function
+from moldau.pipeline.ir.row_functions import RowAggregates
 
 __all__ = ["Add", "Folding", "folding_of"]
 
@@ -35,13 +37,17 @@ class Folding(NamedTuple):
         return None if self.initial is None else self.initial()
 
 
-def folding_of(aggregator: ir.Aggregator) -> Folding:
+def folding_of(aggregator: ir.Aggregator, log: ProcessingLog | None = None) -> Folding:
     """The functions of an aggregator, each as (key, ..., aggregate)."""
     match aggregator:
         case ir.Count():
             return Folding(int, _one_more, _one_less, _both_counts)
         case ir.Reduce(adder=adder, subtractor=subtractor):
             return Folding(None, _reduce_function(adder), _reduce_function(subtractor), _reduce_merger(adder))
+        case RowAggregates():
+            from moldau.pipeline.cores.row_functions import folding_of_rows
+
+            return folding_of_rows(aggregator, log)
         case ir.Fold(initializer=initializer, adder=adder, subtractor=subtractor, merger=merger):
             return Folding(
                 callable_of(initializer),

@@ -62,7 +62,11 @@ class SubscribeProcessor(Processor):
 
     def __init__(self, node: ForeignKeySubscribe, context: TaskContext) -> None:
         super().__init__(node, context)
-        self._extract = callable_of(node.extractor, *(("key", "value") if node.extractor_has_key else ("value",)))
+        self._extract = callable_of(
+            node.extractor,
+            *(("key", "value") if node.extractor_has_key else ("value",)),
+            log=context.processing_log,
+        )
         self._has_key = node.extractor_has_key
         self._codec = _codec(context, node.left_table, LEFT)
         self._encode_foreign_key = encoder(node.foreign_key_serde, _topic(context, node.left_table, RIGHT))

@@ -27,6 +27,8 @@ class Codec(NamedTuple):
     explain_key: Encode = _encode_nothing
     """The serde's slow path, which checks the value and raises a clear error."""
     explain_value: Encode = _encode_nothing
+    is_checked: bool = False
+    """Whether values are of the right types already, so that a plain one may be held without trying to serialize it."""
 
 
 def codec_of(table: Materialization, topic: str) -> Codec:
@@ -39,6 +41,7 @@ def codec_of(table: Materialization, topic: str) -> Codec:
         is_plain(table.value_serde),
         partial(table.key_serde.serialize, topic),
         partial(table.value_serde.serialize, topic),
+        bool(getattr(table.value_serde, "is_checked", False)),
     )
 
 

@@ -25,10 +25,11 @@ def split_timestamp(data: bytes) -> tuple[bytes, int]:
 class Holding:
     """Values of a store without timestamps."""
 
-    __slots__ = ("_decode", "_encode", "_explain", "_type", "is_plain")
+    __slots__ = ("_decode", "_encode", "_explain", "_is_held_as_is", "_type", "is_plain")
 
     def __init__(self, codec: Codec) -> None:
         self.is_plain = codec.is_plain
+        self._is_held_as_is = codec.is_plain and codec.is_checked
         self._encode = codec.encode_value
         self._decode = codec.decode_value
         self._explain = codec.explain_value
@@ -37,6 +38,8 @@ class Holding:
 
     def hold(self, value: Any) -> Any:
         """The held form of a given value; raises where the serde cannot serialize it."""
+        if self._is_held_as_is:
+            return value
         try:
             data = self._encode(value)
         except Exception:
@@ -76,6 +79,8 @@ class TimestampedHolding(Holding):
 
     def hold_row(self, value: Any, timestamp: int) -> Any:
         """The same for a separate value and timestamp."""
+        if self._is_held_as_is:
+            return _new(ValueAndTimestamp, (value, timestamp))
         try:
             data = self._encode(value)
         except Exception:

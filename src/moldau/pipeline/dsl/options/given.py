@@ -28,7 +28,7 @@ def option_of(given: Option | None, kind: type[Option]) -> Option:
         return kind()
     if not isinstance(given, kind):
         raise TopologyError(
-            f"{kind.__name__} is wanted here{_example(given, kind)}, not {_told(given)}", callers_origin()
+            f"{kind.__name__} is needed here{_example(given, kind)}, not {_short_repr(given)}", callers_origin()
         )
     return given
 
@@ -52,7 +52,7 @@ def _example(given: object, kind: type[Any]) -> str:
     return f", such as {kind.__name__}.with_(key_serde, value_serde)" if "key_serde" in dir(kind) else ""
 
 
-def _told(given: object) -> str:
+def _short_repr(given: object) -> str:
     return repr(given) if isinstance(given, str | int | float) else type(given).__name__
 
 

@@ -100,7 +100,7 @@ class Materialized(Hinting, Generic[K, V]):
             history_ms=self.history_ms,
         )
 
-    def retained(self, least_ms: int) -> Self:
+    def with_least_retention(self, least_ms: int) -> Self:
         """These options with a retention, `least_ms` by default; raises `TopologyError` if theirs is shorter."""
         if self.retention_ms is not None and self.retention_ms < least_ms:
             raise TopologyError(

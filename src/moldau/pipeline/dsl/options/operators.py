@@ -135,7 +135,9 @@ class Repartitioned(SerdesOption[K, V]):
     def __post_init__(self) -> None:
         SerdesOption.__post_init__(self)
         if self.number_of_partitions is not None and self.number_of_partitions < 1:
-            raise TopologyError(f"{self.number_of_partitions} partitions hold nothing", callers_origin())
+            raise TopologyError(
+                f"{self.number_of_partitions} partitions are too few: at least 1 is needed", callers_origin()
+            )
 
     def with_number_of_partitions(self, count: int) -> Self:
         """These options with `count` partitions."""

@@ -161,11 +161,11 @@ def _store_builder(
     if not isinstance(supplier, StoreSupplier):
         example = f"Stores.persistent_{wanted.value.replace('-', '_')}_store(...)"
         raise TopologyError(
-            f"a {wanted.value} store is wanted here, such as {example}, not {supplier!r}", callers_origin()
+            f"a {wanted.value} store is needed here, such as {example}, not {supplier!r}", callers_origin()
         )
     if supplier.kind is not wanted:
         raise TopologyError(
-            f"store {supplier.name} was asked for as a {wanted.value} store but is a {supplier.kind.value} store",
+            f"store {supplier.name} is used as a {wanted.value} store but is a {supplier.kind.value} store",
             callers_origin(),
         )
     check_serdes(key_serde, value_serde)

@@ -80,7 +80,8 @@ class Suppressed(Hinting):
         """Emit one final result per window and key, when the window has closed and its result cannot change."""
         if not buffer.is_strict:
             raise TopologyError(
-                "a window's final result cannot be told early: use BufferConfig.unbounded() or shut_down_when_full()",
+                "a window's final result cannot be emitted early: use BufferConfig.unbounded() or "
+                "shut_down_when_full()",
                 callers_origin(),
             )
         return cls(buffer=buffer)

@@ -1,4 +1,4 @@
-"""Windows for aggregations and joins, with Kafka Streams' constructors; `declared` returns the `ir` window.
+"""Windows for aggregations and joins, with Kafka Streams' constructors; `ir_window` returns the `ir` window.
 
 Grace is how long after its end a window still accepts late records. It has no default: any default would surprise some
 users, so each constructor either takes a grace period or has `with_no_grace` in its name. Start at `TimeWindows`.
@@ -59,7 +59,7 @@ class TimeWindows(Hinting):
         return replace(self, advance_ms=advance_ms)
 
     @property
-    def declared(self) -> ir.TimeWindow:
+    def ir_window(self) -> ir.TimeWindow:
         """The `ir` window that nodes use."""
         return ir.TimeWindow(size_ms=self.size_ms, advance_ms=self.advance_ms, grace_ms=self.grace_ms)
 
@@ -93,7 +93,7 @@ class SlidingWindows(Hinting):
         return cls(difference_ms, milliseconds(grace, "the grace of a window"))
 
     @property
-    def declared(self) -> ir.SlidingWindow:
+    def ir_window(self) -> ir.SlidingWindow:
         """The `ir` window that nodes use."""
         return ir.SlidingWindow(difference_ms=self.time_difference_ms, grace_ms=self.grace_ms)
 
@@ -133,7 +133,7 @@ class SessionWindows(Hinting):
         return cls(gap_ms, milliseconds(grace, "the grace of a window"))
 
     @property
-    def declared(self) -> ir.SessionWindow:
+    def ir_window(self) -> ir.SessionWindow:
         """The `ir` window that nodes use."""
         return ir.SessionWindow(gap_ms=self.inactivity_gap_ms, grace_ms=self.grace_ms)
 
@@ -159,7 +159,7 @@ class UnlimitedWindows(Hinting):
         return UnlimitedWindows(milliseconds(start_ms, "the start of an unlimited window"))
 
     @property
-    def declared(self) -> ir.UnlimitedWindow:
+    def ir_window(self) -> ir.UnlimitedWindow:
         """The `ir` window that nodes use."""
         return ir.UnlimitedWindow(start_ms=self.start_ms)
 
@@ -214,16 +214,17 @@ class JoinWindows(Hinting):
 
     def before(self, difference: Duration) -> JoinWindows:
         """Join right records up to `difference` earlier than the left one; if negative, only later ones."""
-        return self._checked(replace(self, before_ms=_signed(difference, "the time before")))
+        return self._checked_span(replace(self, before_ms=_signed_ms(difference, "the time before")))
 
     def after(self, difference: Duration) -> JoinWindows:
         """Join right records up to `difference` later than the left one; if negative, only earlier ones."""
-        return self._checked(replace(self, after_ms=_signed(difference, "the time after")))
+        return self._checked_span(replace(self, after_ms=_signed_ms(difference, "the time after")))
 
-    def _checked(self, changed: JoinWindows) -> JoinWindows:
+    def _checked_span(self, changed: JoinWindows) -> JoinWindows:
         if changed.before_ms + changed.after_ms < 0:
             raise TopologyError(
-                f"a join from {changed.before_ms} ms before to {changed.after_ms} ms after holds no moment at all",
+                f"a join from {changed.before_ms} ms before to {changed.after_ms} ms after is empty: no record "
+                "can match",
                 callers_origin(),
             )
         return changed
@@ -234,7 +235,7 @@ class JoinWindows(Hinting):
         return self.before_ms + self.after_ms
 
     @property
-    def declared(self) -> ir.JoinWindow:
+    def ir_window(self) -> ir.JoinWindow:
         """The `ir` window that nodes use."""
         return ir.JoinWindow(
             before_ms=self.before_ms,
@@ -252,5 +253,5 @@ def _say_the_grace(windows: str, start: str) -> NoReturn:
     )
 
 
-def _signed(difference: Duration, what: str) -> int:
+def _signed_ms(difference: Duration, what: str) -> int:
     return milliseconds(difference, what, at_least=-MAX_TIME_MS)

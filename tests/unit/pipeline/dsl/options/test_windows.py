@@ -38,7 +38,7 @@ MINUTE = timedelta(minutes=1)
     ],
 )
 def test_windows_are_declared_as_they_were_said(windows: Any, declared: Any) -> None:
-    assert windows.declared == declared
+    assert windows.ir_window == declared
 
 
 def test_retention_is_at_least_what_a_window_needs() -> None:
@@ -57,7 +57,7 @@ def test_retention_is_at_least_what_a_window_needs() -> None:
         (lambda: TimeWindows.of_size_with_no_grace(5).advance_by(6), "cannot advance by 6 ms"),
         (lambda: TimeWindows.of(5), "how late records may be: TimeWindows.of_size_and_grace"),
         (lambda: SessionWindows.with_(5), "how late records may be: SessionWindows.of_inactivity_gap_and_grace"),
-        (lambda: JoinWindows.of_time_difference_with_no_grace(5).before(-6), "holds no moment at all"),
+        (lambda: JoinWindows.of_time_difference_with_no_grace(5).before(-6), "is empty: no record can match"),
     ],
 )
 def test_windows_that_make_no_sense_are_refused_with_the_users_line(declare: Callable[[], Any], message: str) -> None:

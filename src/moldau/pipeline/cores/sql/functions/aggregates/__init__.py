@@ -1,0 +1,1 @@
+"""Aggregate functions: initial state, add, undo, merge, result. Start at `numbers`."""

@@ -1,0 +1,1 @@
+"""Statements carried out on a catalogue: what each changes, starts or writes. Start at `engine`."""

@@ -1,0 +1,1 @@
+"""From expressions as written to typed expressions: names, coercions, functions, type errors. Start at `typing`."""
