@@ -57,7 +57,7 @@ def main() -> int:
 
 def _measure_hosting(options: argparse.Namespace) -> int:
     results: dict[str, dict[str, hosting.Hosted]] = {}
-    for kind in hosting.KINDS:
+    for kind in options.kind or hosting.KINDS:
         for count in hosting.COUNTS:
             with tempfile.TemporaryDirectory(prefix="moldau-bench-") as folder:
                 settle()
@@ -130,6 +130,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--samples", type=int, default=60, help="records sent one by one for the latency")
     parser.add_argument("--hosting", action="store_true", help="instead: what 1, 5 and 10 pipelines on one driver cost")
+    parser.add_argument("--kind", action="append", choices=list(hosting.KINDS), help="with --hosting: only this kind")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--no-save", dest="save", action="store_false", help="leave the results folder alone")
     parser.add_argument("--readme", action="store_true", help="put the table into bench/streams/README.md")

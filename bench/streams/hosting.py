@@ -24,7 +24,11 @@ __all__ = ["COUNTS", "KINDS", "Hosted", "hosted", "render"]
 
 Hosted = dict[str, float]
 
-KINDS = {"native": "map and filter, native", "python": "count by key, Python state"}
+KINDS = {
+    "native": "map and filter, native",
+    "python": "count by key, Python state",
+    "realtime": "count by key, real-time",
+}
 COUNTS = (1, 5, 10)
 IDLE_S = 10
 WARM_ROUNDS, ROUNDS = 10, 20

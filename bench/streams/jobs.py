@@ -46,6 +46,8 @@ JOBS = {
         Job("count-eos", "count by key, exactly once", False, counts=True, exactly_once=True, caching=True),
         Job("word-count", "word count", False, counts=True, caching=True, competitors=EVERYBODY),
         Job("windowed-count", "windowed count, every change", True, counts=True, competitors=EVERYBODY),
+        Job("copy-realtime", "copy, real-time", True, competitors=("moldau",)),
+        Job("count-realtime", "count by key, every change, real-time", True, counts=True, competitors=("moldau",)),
         Job("join", "stream-table join", True, has_table=True, competitors=EVERYBODY),
     )
 }  # fmt: skip

@@ -76,6 +76,7 @@ def measured(job: Job, competitor: str, broker: BrokerProcess, folder: Path, *, 
         "first_output_s": first_output_s,
         "p50_ms": statistics.median(latencies),
         "p90_ms": sorted(latencies)[int(len(latencies) * 0.9)],
+        "p99_ms": sorted(latencies)[int(len(latencies) * 0.99)],
         "cpu_s_per_million": (after.cpu_s - before.cpu_s) / load.records * 1e6,
         "resident_mb": after.resident_bytes / 1e6,
     }

@@ -47,6 +47,7 @@ def main(kind: str, count: str, bootstrap: str, folder: str) -> None:
             "state.dir": folder,
             "auto.offset.reset": "earliest",
             "statestore.cache.max.bytes": "0",
+            **({"moldau.latency": "realtime"} if kind == "realtime" else {}),
         }
         streams = KafkaStreams(topology(kind, number), config)
         streams.start()

@@ -26,16 +26,17 @@ RAW, TEXT, NUMBER = BytesSerde(), StringSerde(), LongSerde()
 WINDOW_MS = 10_000
 UNCACHED = ("count", "windowed-count")
 EXACTLY_ONCE = ("copy-eos", "count-eos")
+REALTIME = ("copy-realtime", "count-realtime")
 
 
 def topology(job: str) -> Topology:
     builder = StreamsBuilder()
-    if job in ("copy", "copy-eos"):
+    if job in ("copy", "copy-eos", "copy-realtime"):
         builder.stream("input", Consumed.with_(RAW, RAW)).to("output", Produced.with_(RAW, RAW))
     elif job == "map-filter":
         lines = builder.stream("input", Consumed.with_(TEXT, TEXT))
         lines.filter(value != "").map_values(functions.upper(value)).to("output", Produced.with_(TEXT, TEXT))
-    elif job in ("count", "count-cached", "count-eos"):
+    elif job in ("count", "count-cached", "count-eos", "count-realtime"):
         lines = builder.stream("input", Consumed.with_(TEXT, RAW))
         counts = lines.group_by_key().count(Materialized.with_(TEXT, NUMBER))
         counts.to_stream().to("output", Produced.with_(TEXT, NUMBER))
@@ -70,6 +71,7 @@ def main(job: str, bootstrap: str, folder: str, *settings: str) -> None:
         "auto.offset.reset": "earliest",
         **({"statestore.cache.max.bytes": "0"} if job in UNCACHED else {}),
         **({"processing.guarantee": "exactly_once_v2"} if job in EXACTLY_ONCE else {}),
+        **({"moldau.latency": "realtime"} if job in REALTIME else {}),
         **dict(setting.split("=", 1) for setting in settings),
     }
     KafkaStreams(topology(job), config).run()

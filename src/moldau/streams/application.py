@@ -6,6 +6,7 @@ its group, its transactional id, its progress and its folder. Start at `identity
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from moldau.pipeline.ir.topology import Topology
@@ -48,6 +49,10 @@ def clients_of(settings: StreamsSettings) -> KafkaClients:
     )
 
 
+REALTIME_SPARK: Mapping[str, str] = {"spark.sql.shuffle.partitions": "2"}
+"""Each part of the state is a task that runs all the time, so that there are few of them."""
+
+
 def options_of(settings: StreamsSettings) -> PipelineOptions:
     return PipelineOptions(
         is_exactly_once=settings.is_exactly_once,
@@ -59,15 +64,26 @@ def options_of(settings: StreamsSettings) -> PipelineOptions:
         dead_letter_topic=settings.dead_letter_topic,
         replication_factor=settings.replication_factor,
         store_server=settings.application_server,
-        spark=settings.spark,
+        spark={**(REALTIME_SPARK if settings.latency is Latency.REALTIME else {}), **settings.spark},
         task_settings=settings.given,
     )
 
 
 def streams_pipeline(topology: Topology, settings: StreamsSettings, engine: Engine | None = None) -> Pipeline:
     """The pipeline of an application with complete serdes; without `engine`, the engine of the process runs it."""
-    engine = engine or shared_engine(settings.spark, settings.threads)
+    engine = engine or _engine_of(settings)
     return kafka_pipeline(topology, identity_of(settings), clients_of(settings), options_of(settings), engine)
+
+
+REALTIME_SLOTS = 128
+"""How many tasks a driver may run at once for real-time pipelines; nearly all of them wait nearly all the time."""
+
+
+def _engine_of(settings: StreamsSettings) -> Engine:
+    """The engine of the process; one that is started for a real-time pipeline has room for many tasks."""
+    is_realtime = settings.latency is Latency.REALTIME
+    threads = settings.threads or (REALTIME_SLOTS if is_realtime else None)
+    return shared_engine({**(REALTIME_SPARK if is_realtime else {}), **settings.spark}, threads)
 
 
 def reset_application(settings: StreamsSettings, *, force: bool = False, keeps_reset: bool = False) -> list[str]:

@@ -26,7 +26,7 @@ def with_serdes_of(topology: Topology, config: Mapping[str, Any]) -> Topology:
     """
     if not isinstance(topology, Topology):
         hint = "; call its build()" if hasattr(topology, "build") else ", which StreamsBuilder.build() makes"
-        raise TopologyError(f"a topology is wanted here, not {type(topology).__name__}{hint}", callers_origin())
+        raise TopologyError(f"a topology is needed here, not {type(topology).__name__}{hint}", callers_origin())
     key, value = default_serde(config, "key"), default_serde(config, "value")
     if (refusal := missing_serde(topology.nodes, config)) is not None:
         raise refusal

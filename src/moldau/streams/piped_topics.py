@@ -87,8 +87,8 @@ class TestInputTopic(Hinting):
             )
         self._driver.pipe(
             self.name,
-            _serialized(self._key_serde, self.name, "key", key, headers),
-            _serialized(self._value_serde, self.name, "value", value, headers),
+            _serialize(self._key_serde, self.name, "key", key, headers),
+            _serialize(self._value_serde, self.name, "value", value, headers),
             timestamp_ms,
             headers=headers,
             partition=partition,
@@ -137,13 +137,13 @@ class TestOutputTopic(Hinting):
 
     def read_record(self) -> TestRecord:
         """The next record with timestamp and headers; raises `EmptyTopicError` if there is none."""
-        queue = self._driver.produced(self.name)
+        queue = self._driver.unread_records(self.name)
         if not queue:
             raise EmptyTopicError(self._driver.why_empty(self.name))
         output = queue.popleft()
         return TestRecord(
-            _deserialized(self._key_serde, self.name, "key", output.key, output.headers),
-            _deserialized(self._value_serde, self.name, "value", output.value, output.headers),
+            _deserialize(self._key_serde, self.name, "key", output.key, output.headers),
+            _deserialize(self._value_serde, self.name, "value", output.value, output.headers),
             output.timestamp,
             output.headers,
         )
@@ -175,21 +175,21 @@ class TestOutputTopic(Hinting):
 
     def get_queue_size(self) -> int:
         """The number of unread records."""
-        return len(self._driver.produced(self.name))
+        return len(self._driver.unread_records(self.name))
 
     def is_empty(self) -> bool:
         """Whether there are no unread records."""
         return not self.get_queue_size()
 
 
-def _serialized(serde: Serde, topic: str, part: Part, value: Any, headers: Headers) -> bytes | None:
+def _serialize(serde: Serde, topic: str, part: Part, value: Any, headers: Headers) -> bytes | None:
     try:
         return None if value is None else bound_serializer(serde)(topic, value, headers)
     except SerdeError as error:
         raise type(error)(f"Topic {topic}: the {part} cannot be serialized: {error}") from error
 
 
-def _deserialized(serde: Serde, topic: str, part: Part, data: bytes | None, headers: Headers) -> Any:
+def _deserialize(serde: Serde, topic: str, part: Part, data: bytes | None, headers: Headers) -> Any:
     try:
         return None if data is None else bound_deserializer(serde)(topic, data, headers)
     except SerdeError as error:

@@ -91,7 +91,7 @@ class StreamsSettings:
         _check_optimization(config)
         return cls(
             application_id=_application_id(config),
-            bootstrap_servers=normalize_servers(_joined(config.get("bootstrap.servers"))),
+            bootstrap_servers=normalize_servers(_server_list(config.get("bootstrap.servers"))),
             guarantee=_guarantee(config.get("processing.guarantee", Guarantee.AT_LEAST_ONCE.value), warn),
             latency=_latency(config.get("moldau.latency", Latency.BATCH.value)),
             state_dir=str(config.get("state.dir") or default_state_dir()),
@@ -107,7 +107,7 @@ class StreamsSettings:
             given=dict(config),
             spark={key: _text(value) for key, value in config.items() if key.startswith("spark.")},
             clients={key: _text(value) for key, value in config.items() if is_client_key(key)},
-            prefixed=_prefixed(config),
+            prefixed=_settings_by_prefix(config),
         )
 
     @property
@@ -209,13 +209,13 @@ def _server(given: Any) -> tuple[str, int] | None:
     return host.strip("[]"), int(port)
 
 
-def _joined(servers: Any) -> str:
+def _server_list(servers: Any) -> str:
     if servers is None:
         raise InvalidConfigError("bootstrap.servers is missing: write host:port, for example localhost:9092")
     return servers if isinstance(servers, str) else ",".join(map(str, servers))
 
 
-def _prefixed(config: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+def _settings_by_prefix(config: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for key, value in config.items():
         prefix = next((one for one in _PREFIXES if key.startswith(one)), None)

@@ -20,7 +20,10 @@ ACTED_ON: Mapping[str, str] = {
     "bootstrap.servers": "brokers, host:port, several with commas between",
     "cache.max.bytes.buffering": "older name of statestore.cache.max.bytes",
     "client.id": "what brokers log about this application's clients; default is the application.id",
-    "commit.interval.ms": "time from one batch to the next; without it a batch begins when the last one has ended",
+    "commit.interval.ms": (
+        "time from one batch to the next; without it a batch begins when the last one has ended. In real time the "
+        "length of a batch, 30 s without it"
+    ),
     "default.deserialization.exception.handler": "log-and-fail (default) or log-and-continue",
     "default.key.serde": "serde of keys where the topology names none",
     "default.timestamp.extractor": "(record, previous timestamp) -> milliseconds, where a source names none",
@@ -30,8 +33,8 @@ ACTED_ON: Mapping[str, str] = {
     "key.subject.name.strategy": "which subject keys have: TopicNameStrategy (default), RecordNameStrategy or "
     "TopicRecordNameStrategy",
     "moldau.batch.max.records": "the most records that one batch takes from its topics; default 500000",
-    "moldau.fail.on.data.loss": "false goes on where records were deleted before they were read; default true",
-    "moldau.latency": "batch (default), or realtime for topologies of native expressions",
+    "moldau.fail.on.data.loss": "false continues if records were deleted before they were read; default true",
+    "moldau.latency": "batch (default), or realtime for topologies without Python",
     "num.stream.threads": "tasks that run at once; the default is the number of cores. spark.master wins over it",
     "processing.exception.handler": "log-and-fail (default) or log-and-continue",
     "processing.guarantee": "at_least_once (default) or exactly_once_v2",

@@ -22,7 +22,7 @@ __all__ = ["KeyValueReader", "SessionReader", "TimestampedReader", "VersionedRea
 AnyStore = TypeVar("AnyStore", bound=Store)
 
 
-def _checked(name: str, stores: Sequence[Store], kind: type[AnyStore]) -> list[AnyStore]:
+def _stores_of_kind(name: str, stores: Sequence[Store], kind: type[AnyStore]) -> list[AnyStore]:
     checked = [store for store in stores if isinstance(store, kind)]
     if len(checked) < len(stores):
         raise StateError(f"store {name!r} is a {type(stores[0]).__name__}, not a {kind.__name__}")
@@ -33,7 +33,7 @@ class TimestampedReader:
     """Values with their timestamps, by key."""
 
     def __init__(self, name: str, stores: Sequence[Store]) -> None:
-        self._stores: list[KeyValueStore] = list(_checked(name, stores, TimestampedStore))
+        self._stores: list[KeyValueStore] = list(_stores_of_kind(name, stores, TimestampedStore))
 
     def get(self, key: Any) -> Any:
         """The value of a key with its timestamp, or None."""
@@ -41,29 +41,29 @@ class TimestampedReader:
 
     def all(self) -> Iterator[tuple[Any, Any]]:
         """All entries, in the order of key bytes."""
-        return iter(self._merged(store.all() for store in self._stores))
+        return iter(self._merge(store.all() for store in self._stores))
 
     def reverse_all(self) -> Iterator[tuple[Any, Any]]:
         """All entries, from the last key to the first."""
-        return iter(self._merged(store.all() for store in self._stores)[::-1])
+        return iter(self._merge(store.all() for store in self._stores)[::-1])
 
     def range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
         """Entries between two keys, both included; None leaves an end open."""
-        return iter(self._merged(store.range(first, last) for store in self._stores))
+        return iter(self._merge(store.range(first, last) for store in self._stores))
 
     def reverse_range(self, first: Any, last: Any) -> Iterator[tuple[Any, Any]]:
         """Entries between two keys, both included, from `last` down to `first`."""
-        return iter(self._merged(store.range(first, last) for store in self._stores)[::-1])
+        return iter(self._merge(store.range(first, last) for store in self._stores)[::-1])
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[Any, Any]]:
         """Entries whose key bytes start with `prefix`."""
-        return iter(self._merged(store.prefix_scan(prefix) for store in self._stores))
+        return iter(self._merge(store.prefix_scan(prefix) for store in self._stores))
 
     def approximate_num_entries(self) -> int:
         """The number of entries."""
         return sum(store.approximate_num_entries() for store in self._stores)
 
-    def _merged(self, entries: Iterator[Iterator[tuple[Any, Any]]]) -> list[tuple[Any, Any]]:
+    def _merge(self, entries: Iterator[Iterator[tuple[Any, Any]]]) -> list[tuple[Any, Any]]:
         encode_key = self._stores[0].encode_key
         return sorted(chain.from_iterable(entries), key=lambda entry: encode_key(entry[0]))
 
@@ -72,21 +72,21 @@ class KeyValueReader(TimestampedReader):
     """Values by key, without timestamps."""
 
     def __init__(self, name: str, stores: Sequence[Store]) -> None:
-        self._stores = _checked(name, stores, KeyValueStore)
+        self._stores = _stores_of_kind(name, stores, KeyValueStore)
 
     def get(self, key: Any) -> Any:
         """The value of a key, or None."""
         return _bare(super().get(key))
 
-    def _merged(self, entries: Iterator[Iterator[tuple[Any, Any]]]) -> list[tuple[Any, Any]]:
-        return [(key, _bare(value)) for key, value in super()._merged(entries)]
+    def _merge(self, entries: Iterator[Iterator[tuple[Any, Any]]]) -> list[tuple[Any, Any]]:
+        return [(key, _bare(value)) for key, value in super()._merge(entries)]
 
 
 class VersionedReader:
     """Rows by key, current and past."""
 
     def __init__(self, name: str, stores: Sequence[Store]) -> None:
-        self._stores = _checked(name, stores, VersionedStore)
+        self._stores = _stores_of_kind(name, stores, VersionedStore)
 
     def get(self, key: Any) -> ValueAndTimestamp | None:
         """The current row of a key, or None."""
@@ -101,7 +101,7 @@ class WindowReader:
     """Values by key and window, without timestamps."""
 
     def __init__(self, name: str, stores: Sequence[Store]) -> None:
-        self._stores = _checked(name, stores, WindowStore)
+        self._stores = _stores_of_kind(name, stores, WindowStore)
 
     def fetch_at(self, key: Any, start: int) -> Any:
         """The value of a key in the window that starts at `start`, in ms since 1970, or None.
@@ -120,21 +120,21 @@ class WindowReader:
 
     def fetch_key_range(self, low: Any, high: Any, first: int, last: int) -> Iterator[tuple[Windowed, Any]]:
         """Entries with keys from `low` to `high` (None leaves an end open) and window starts from `first` to `last`."""
-        return self._merged(store.fetch_key_range(low, high, first, last) for store in self._stores)
+        return self._merge(store.fetch_key_range(low, high, first, last) for store in self._stores)
 
     def fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Any]]:
         """Entries with window starts from `first` to `last`, ordered by window start, then key bytes."""
-        return self._merged(store.fetch_all(first, last) for store in self._stores)
+        return self._merge(store.fetch_all(first, last) for store in self._stores)
 
     def all(self) -> Iterator[tuple[Windowed, Any]]:
         """All entries, ordered by window start, then key bytes."""
-        return self._merged(store.all() for store in self._stores)
+        return self._merge(store.all() for store in self._stores)
 
     def _of_key(self, key: Any, first: int, last: int) -> list[tuple[int, Any]]:
         found = chain.from_iterable(store.fetch(key, first, last) for store in self._stores)
         return [(start, _bare(value)) for start, value in found]
 
-    def _merged(self, entries: Iterator[Iterator[tuple[Windowed, Any]]]) -> Iterator[tuple[Windowed, Any]]:
+    def _merge(self, entries: Iterator[Iterator[tuple[Windowed, Any]]]) -> Iterator[tuple[Windowed, Any]]:
         encode_key = self._stores[0].encode_key
         ordered = sorted(
             chain.from_iterable(entries), key=lambda entry: (entry[0].window.start, encode_key(entry[0].key))
@@ -146,7 +146,7 @@ class SessionReader:
     """Values by key and session."""
 
     def __init__(self, name: str, stores: Sequence[Store]) -> None:
-        self._stores = _checked(name, stores, SessionStore)
+        self._stores = _stores_of_kind(name, stores, SessionStore)
 
     def fetch(self, key: Any) -> Iterator[tuple[Windowed, Any]]:
         """All sessions of a key."""

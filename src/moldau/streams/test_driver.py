@@ -134,16 +134,16 @@ class TopologyTestDriver(Hinting):
         return TestInputTopic(
             self,
             name,
-            serdes=self._configured(key_serde, value_serde),
+            serdes=self._configured_serdes(key_serde, value_serde),
             start_timestamp_ms=self._wall_clock_ms if start_timestamp_ms is None else start_timestamp_ms,
             auto_advance_ms=auto_advance_ms,
         )
 
     def create_output_topic(self, name: str, key_serde: Serde, value_serde: Serde) -> TestOutputTopic:
         """A topic to read results from."""
-        return TestOutputTopic(self, name, self._configured(key_serde, value_serde))
+        return TestOutputTopic(self, name, self._configured_serdes(key_serde, value_serde))
 
-    def _configured(self, key: Serde, value: Serde) -> tuple[Serde, Serde]:
+    def _configured_serdes(self, key: Serde, value: Serde) -> tuple[Serde, Serde]:
         check_serdes(key, value)
         return prepared_serde(key, self._config, "key"), prepared_serde(value, self._config, "value")
 
@@ -165,7 +165,7 @@ class TopologyTestDriver(Hinting):
             )
         self._run.pipe(topic, key, value, timestamp_ms, headers=headers, partition=partition)
 
-    def produced(self, topic: str) -> deque[OutputRecord]:
+    def unread_records(self, topic: str) -> deque[OutputRecord]:
         """The unread records that were written to a topic."""
         self._collect()
         return self._produced.get(topic) or deque()

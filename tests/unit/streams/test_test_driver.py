@@ -193,7 +193,7 @@ def test_slips_with_the_driver_are_answered(driver: TopologyTestDriver) -> None:
 
 
 def test_a_builder_is_no_topology_yet() -> None:
-    with pytest.raises(TopologyError, match=r"a topology is wanted here, not StreamsBuilder; call its build\(\)"):
+    with pytest.raises(TopologyError, match=r"a topology is needed here, not StreamsBuilder; call its build\(\)"):
         TopologyTestDriver(StreamsBuilder())  # type: ignore[arg-type]
 
 
@@ -344,7 +344,7 @@ def test_a_processor_may_keep_values_with_their_past() -> None:
 
 def test_a_versioned_store_is_not_taken_for_a_plain_one() -> None:
     past = Stores.persistent_versioned_key_value_store("past", 1000)
-    with pytest.raises(TopologyError, match="asked for as a key-value store but is a versioned key-value store"):
+    with pytest.raises(TopologyError, match="is used as a key-value store but is a versioned key-value store"):
         Stores.key_value_store_builder(past, STRING, STRING)
 
 

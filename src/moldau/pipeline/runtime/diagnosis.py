@@ -25,6 +25,8 @@ _PASSING = re.compile(
     r"|Timeout of \d+ms expired before"
     r"|Timed out waiting for a node assignment"
     r"|Call\(callName=\w+.*timed out"
+    # Spark gives a Python worker ten seconds to start, which a machine under load may exceed.
+    r"|Python worker failed to connect back"
 )
 _SPARK_GONE = re.compile(
     r"Answer from Java side is empty|An error occurred while trying to connect to the Java server|"
@@ -65,7 +67,7 @@ def diagnose(error: BaseException | str) -> Diagnosis:
         return Diagnosis(StateUnreachableError(f"state.dir cannot be used: {state_gone.group()}"), is_passing=True)
     if isinstance(error, OSError) or type(error).__module__.startswith("py4j") or _SPARK_GONE.search(text):
         return Diagnosis(StreamsError(f"Spark's process has ended: {_shortened(text)}"), True, is_spark_gone=True)
-    sentence = _sentence(text) if _is_sparks(error) else _named(error)
+    sentence = _sentence(text) if _is_sparks(error) else _text_with_class(error)
     return Diagnosis(StreamsError(sentence), is_passing=_PASSING.search(text) is not None)
 
 
@@ -73,7 +75,7 @@ def _data_loss(text: str) -> StreamsError:
     place = re.search(r"[Pp]artition\s+([\w.-]+-\d+)", text)
     where = f" of {place.group(1)}" if place else ""
     return StreamsError(
-        f"records{where} were deleted before the pipeline had read them; to go on with what is left, set "
+        f"records{where} were deleted before the pipeline had read them; to continue with the remaining records, set "
         "moldau.fail.on.data.loss=false"
     )
 
@@ -82,7 +84,7 @@ def _is_sparks(error: BaseException | str) -> bool:
     return isinstance(error, str) or type(error).__module__.partition(".")[0] == "pyspark"
 
 
-def _named(error: BaseException | str) -> str:
+def _text_with_class(error: BaseException | str) -> str:
     """An exception raised by Python itself, with its class name: the text alone, as of a KeyError, says too little."""
     line = UNKNOWN if isinstance(error, str) else failing_line(error.__traceback__, UNKNOWN)
     return f"{type(error).__name__}: {_shortened(str(error))}" + (f" ({line})" if line.line else "")

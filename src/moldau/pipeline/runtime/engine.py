@@ -14,7 +14,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from moldau.pipeline.spark.driver.session import close_session, is_alive, is_submitted, open_session, session_settings
+from moldau.pipeline.runtime.errors import StreamsError
+from moldau.pipeline.spark.driver.session import (
+    close_session,
+    is_alive,
+    is_local,
+    is_submitted,
+    open_session,
+    session_settings,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +51,30 @@ class Engine:
         self._spark = spark
         self._is_ours = spark is None
         self._lock = threading.Lock()
+        self._reserved: dict[str, int] = {}
+
+    def reserve_slots(self, pipeline: str, count: int) -> None:
+        """Note that a real-time pipeline runs this many tasks all the time; raises if there are not as many left.
+
+        Spark itself would start it and never run the tasks that are too many. On a cluster nothing is checked:
+        executors come and go.
+        """
+        spark = self.session()
+        with self._lock:
+            taken = sum(slots for name, slots in self._reserved.items() if name != pipeline)
+            total = int(spark.sparkContext.defaultParallelism)
+            if is_local(self._settings) and taken + count > total:
+                raise StreamsError(
+                    f"moldau.latency=realtime needs {count} tasks at once for {pipeline}, a task for each partition it "
+                    f"reads and each part of its state; {total - taken} of {total} are left. Set num.stream.threads to "
+                    f"{taken + count} or more, for the first pipeline of the process"
+                )
+            self._reserved[pipeline] = count
+
+    def release_slots(self, pipeline: str) -> None:
+        """Note that a real-time pipeline has ended."""
+        with self._lock:
+            self._reserved.pop(pipeline, None)
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -56,7 +88,7 @@ class Engine:
                 close_session(self._spark)
                 self._spark = None
             if self._spark is None:
-                with _announced_start():
+                with _announce_start():
                     self._spark = open_session(self._settings)
             return self._spark
 
@@ -74,7 +106,7 @@ class Engine:
 
 
 @contextmanager
-def _announced_start() -> Iterator[None]:
+def _announce_start() -> Iterator[None]:
     """Report that Spark is starting: on a terminal a line that is cleared afterwards, otherwise a log line."""
     text = "starting Spark, which takes some seconds"
     if not sys.stderr.isatty():

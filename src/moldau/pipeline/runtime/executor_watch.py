@@ -43,7 +43,7 @@ class ExecutorWatch:
             return
         if (count := self._executors.count()) > 0:
             if self._reminded is not None:
-                logger.warning("%s: %s has given %d executors", self._name, self._executors.master, count)
+                logger.warning("%s: %s has provided %d executors", self._name, self._executors.master, count)
             self._missing_since = self._reminded = None
             return
         if self._missing_since is None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from moldau.core.ids import TopicPartition
 from moldau.pipeline.ir.nodes import OffsetReset
 
 __all__ = ["PipelineIdentity", "PipelineOptions"]
@@ -62,11 +63,15 @@ class PipelineOptions:
     is_realtime: bool = False
     """Whether to use Spark's real-time mode instead of micro-batches; only at-least-once, only without Python."""
     interval_ms: int | None = None
-    """Time from the start of one batch to the next; if None, a batch starts as soon as the previous one has ended."""
+    """Time from the start of one batch to the next; if None, a batch starts as soon as the previous one has ended. In
+    real-time mode the length of a batch, 30 s if None.
+    """
     max_batch_records: int = DEFAULT_BATCH_RECORDS
     fails_on_data_loss: bool = True
     offset_reset: OffsetReset = OffsetReset.EARLIEST
     """Where Kafka sources start without a committed offset, unless the topology specifies it."""
+    first_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Where partitions start at the very first start; the others start as `offset_reset` says."""
     dead_letter_topic: str | None = None
     replication_factor: int = -1
     """For topics that are created; -1 is the broker's default."""

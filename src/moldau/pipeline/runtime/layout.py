@@ -31,6 +31,8 @@ class Layout:
     """Partition counts of the input topics; empty for stateless topologies, which do not depend on them."""
     state_partitions: int
     state_form: int = STATE_FORM
+    is_realtime: bool = False
+    """Whether Spark's real-time mode made the state, which has another form there."""
     native: tuple[str, ...] | None = None
     """The aggregations and sinks that Spark computes natively, which the compiler then keeps native; None if the
     version of moldau that made the checkpoint did not record them.
@@ -49,6 +51,7 @@ class Layout:
             facts["partitions"],
             facts["state_partitions"],
             facts["version"],
+            bool(facts.get("realtime")),
             None if native is None else tuple(native),
         )
 
@@ -58,6 +61,7 @@ class Layout:
             "description": self.description,
             "partitions": dict(self.partitions),
             "state_partitions": self.state_partitions,
+            **({"realtime": True} if self.is_realtime else {}),
             **({} if self.native is None else {"native": list(self.native)}),
         }
         files.write(file, json.dumps(facts, indent=1))
@@ -74,6 +78,8 @@ class Layout:
             difference = f"for another topology: {difference}"
         elif self.partitions and self.state_form != now.state_form:
             difference = f"by another version of moldau: its state has form {self.state_form}, not {now.state_form}"
+        elif self.partitions and self.is_realtime != now.is_realtime:
+            difference = f"with {_latency(self)}, and its state has another form than that of {_latency(now)}"
         if difference is not None:
             raise CheckpointMismatchError(
                 f"the checkpoint in {location} was made {difference}. Give the new one another "
@@ -91,3 +97,7 @@ class Layout:
         if self.partitions and self.state_partitions != now.state_partitions:
             return f"spark.sql.shuffle.partitions was {self.state_partitions} and is {now.state_partitions} now"
         return None
+
+
+def _latency(layout: Layout) -> str:
+    return f"moldau.latency={'realtime' if layout.is_realtime else 'batch'}"

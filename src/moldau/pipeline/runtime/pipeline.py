@@ -27,7 +27,7 @@ from moldau.pipeline.runtime.executor_watch import Executors, ExecutorWatch
 from moldau.pipeline.runtime.folder import PipelineFolder
 from moldau.pipeline.runtime.identity import PipelineIdentity, PipelineOptions
 from moldau.pipeline.runtime.metrics import MetricsSnapshot, PipelineMetrics
-from moldau.pipeline.runtime.run import Environment, Run, StoppedError
+from moldau.pipeline.runtime.run import Environment, Realtime, Run, StoppedError
 from moldau.pipeline.runtime.sink import Sink
 from moldau.pipeline.runtime.source import Offsets, Source
 from moldau.pipeline.runtime.states import State, StateMachine
@@ -167,9 +167,9 @@ class Pipeline:
         environment: Environment,
         source: Source,
         new_sink: Callable[[], Sink],
-        realtime_options: Mapping[str, str] | None = None,
+        realtime: Realtime | None = None,
     ) -> Pipeline:
-        """A pipeline with this source, and a new sink for each run. See `Run` for `realtime_options`."""
+        """A pipeline with this source, and a new sink for each run. See `Run` for `realtime`."""
         folder, queryable, metrics = PipelineFolder(identity), queryable_stores(topology), PipelineMetrics()
         stores = StoreDatabase(folder.stores_file, queryable)
 
@@ -185,7 +185,7 @@ class Pipeline:
                 sink=new_sink(),
                 stores=stores,
                 metrics=metrics,
-                realtime_options=realtime_options,
+                realtime=realtime,
             )
 
         return cls(
@@ -286,7 +286,7 @@ class Pipeline:
         self._has_said_end.set()
         outage = self._parts.environment.outage()
         logger.warning(
-            "%s: the end waits up to %g s for the batch under way, and for the brokers to let its group go%s. "
+            "%s: stopping waits up to %g s for the running batch and for leaving the consumer group%s. "
             "Another Ctrl-C or SIGTERM ends it at once",
             self._name,
             timeout_s,
@@ -362,7 +362,7 @@ class Pipeline:
         if failure.is_spark_gone and self._parts.engine.has_lost_spark_for_good():
             self.failure = StreamsError(
                 f"spark-submit has ended Spark, and {self._parts.identity.title} ends with it; "
-                "started again, it goes on from there"
+                "start it again to continue"
             )
             return False
         if failure.is_passing and (self._has_run or not isinstance(failure.error, StateUnreachableError)):

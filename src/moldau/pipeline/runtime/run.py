@@ -10,8 +10,8 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from moldau.pipeline.cores.task import is_stateless
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from moldau.pipeline.spark.driver.masters import Executors
     from moldau.pipeline.spark.driver.process_lock import ProcessLock
 
-__all__ = ["Environment", "Run", "StoppedError"]
+__all__ = ["Environment", "Feed", "Realtime", "Run", "StoppedError"]
 
 logger = logging.getLogger("moldau.streams")
 
@@ -58,6 +58,14 @@ PREDECESSOR_S = 75.0
 
 REFRESH_S = 3600.0
 """Brokers expire idle transactional ids and offsets after days, so an idle pipeline refreshes them every hour."""
+
+
+NO_EXACTLY_ONCE = (
+    "exactly once needs batches that are committed as a whole, and real-time mode writes each record by itself"
+)
+
+REALTIME_SETTINGS: Mapping[str, str] = {"spark.sql.streaming.stateStore.checkpointFormatVersion": "2"}
+"""State in real-time mode needs this."""
 
 
 class StoppedError(StreamsError):
@@ -83,6 +91,26 @@ class Environment(Protocol):
         """Close connections."""
 
 
+class Feed(Protocol):
+    """Fills stores while a query runs, such as `kafka.store_feed.StoreFeed`."""
+
+    def start(self, *, from_scratch: bool) -> None:
+        """Begin; `from_scratch` if the pipeline has no state yet."""
+
+    def close(self) -> None:
+        """Stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Realtime:
+    """What Spark's real-time mode needs in place of a sink."""
+
+    sink_options: Mapping[str, str]
+    """The options of Spark's Kafka sink."""
+    new_feed: Callable[[StoreDatabase], Feed]
+    """Makes what fills the stores that can be queried."""
+
+
 class Run:
     """A query, its sink and its locks."""
 
@@ -99,9 +127,9 @@ class Run:
         sink: Sink,
         stores: StoreDatabase,
         metrics: PipelineMetrics,
-        realtime_options: Mapping[str, str] | None = None,
+        realtime: Realtime | None = None,
     ) -> None:
-        """`sink` belongs to this run. With `realtime_options` Spark writes to Kafka itself, and the sink is unused."""
+        """`sink` belongs to this run. In real-time mode Spark writes to Kafka itself, and the sink is unused."""
         self._topology = topology
         self._identity = identity
         self._options = options
@@ -112,7 +140,8 @@ class Run:
         self._sink: Sink | None = sink
         self._stores = stores
         self._metrics = metrics
-        self._realtime_options = realtime_options
+        self._realtime = realtime
+        self._feed: Feed | None = None
         self._batch_lock = threading.Lock()
         self._is_stopping = False
         self._last_word = time.monotonic()
@@ -127,15 +156,17 @@ class Run:
 
     def start(self) -> Query:
         """Check, compile and start. Raises `MoldauError` for problems that a user can fix."""
-        from moldau.pipeline.spark.compiler import compile_topology
+        from moldau.pipeline.spark.compiler import RealtimeRefusedError, compile_topology
 
         assert self._sink is not None
+        if self._realtime is not None and self._sink.keeps_progress:
+            raise StreamsError(str(RealtimeRefusedError(NO_EXACTLY_ONCE)))
         counts = self._environment.prepare()
         spark = self._pipeline_session(self._engine.session())
         files = self._files(spark)
         checkpoint = self.checkpoint = self._folder.checkpoint(files)
         progress = self._sink.open()
-        committed = self._source.committed(counts, has_checkpoint=checkpoint.identity is not None)
+        committed = self._source.committed_offsets(counts, has_checkpoint=checkpoint.identity is not None)
         plan = self._plan(self._sink, checkpoint, progress, committed)
         self._begin(plan, checkpoint)
         layout, before = self._layout(spark, counts), self._layout_before(files, checkpoint)
@@ -145,15 +176,22 @@ class Run:
             application_id=self._identity.name,
             partition_counts=counts,
             settings=self._options.task_settings,
+            is_realtime=self._realtime is not None,
             earlier=self._earlier_run(before, checkpoint),
         )
         reader = self._source.reader(spark, counts, plan)
-        self.compiled = compile_topology(spark, self._topology, job, reader=reader)
+        try:
+            self.compiled = compile_topology(spark, self._topology, job, reader=reader)
+        except RealtimeRefusedError as refused:
+            raise StreamsError(str(refused)) from None
         if before is None:
             replace(layout, native=self.compiled.native_outputs).save(self._folder.layout_file, files)
         self._metrics.count_from(self._first_offsets(plan, checkpoint, counts))
         self._recommit(self._sink, checkpoint, progress, committed.offsets)
-        self.query = self._start_query(self.compiled, checkpoint, keeps_progress=self._sink.keeps_progress)
+        if self._realtime is None:
+            self.query = self._start_query(self.compiled, checkpoint)
+        else:
+            self.query = self._start_realtime_query(spark, self.compiled, checkpoint, self._realtime)
         return self.query
 
     def stop(self, timeout_s: float) -> None:
@@ -183,12 +221,14 @@ class Run:
 
     def close(self) -> None:
         """Close the sink and release the lock; if a batch or query is still ending, this happens when it has ended."""
+        if self._feed is not None:
+            self._feed.close()
         if self._finishes_batch(GIVEN_UP_S):
             self._close_sink()
         if self.query is None or (self._sink is None and self.query.wait(0)):
-            self._let_go()
+            self._release()
         else:
-            threading.Thread(target=self._let_go_at_the_end_of, args=(self.query,), daemon=True).start()
+            threading.Thread(target=self._release_after, args=(self.query,), daemon=True).start()
 
     def _close_sink(self) -> None:
         if self._sink is not None:
@@ -198,15 +238,16 @@ class Run:
                 logger.debug("while closing: %s", error)
             self._sink = None
 
-    def _let_go_at_the_end_of(self, query: Query) -> None:
+    def _release_after(self, query: Query) -> None:
         query.wait()
         with self._batch_lock:
             self._close_sink()
-        self._let_go()
+        self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if self.query is not None:
             self.query.release()
+        self._engine.release_slots(self._identity.name)
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.release()
@@ -224,7 +265,7 @@ class Run:
 
     def note_progress(self, progress: Mapping[str, Any]) -> None:
         """Commit the offsets that Spark reports, in real-time mode, where no batch passes through this process."""
-        if self._realtime_options is None or progress.get("batchId") == self._reported:
+        if self._realtime is None or progress.get("batchId") == self._reported:
             return
         self._reported = progress.get("batchId")
         entry = as_entry(json.dumps(source.get("endOffset")) for source in progress["sources"])
@@ -249,7 +290,9 @@ class Run:
         frozen = self._frozen_state_partitions(self._files(spark))
         own = {"spark.sql.shuffle.partitions": frozen} if frozen else {}
         ending = {"spark.sql.streaming.stopTimeout": f"{ENDING_S}s"}
-        return new_pipeline_session(spark, {**ending, **self._engine.settings, **own, **self._options.spark})
+        if self._realtime is not None:
+            ending |= REALTIME_SETTINGS
+        return new_pipeline_session(spark, {**self._engine.settings, **ending, **own, **self._options.spark})
 
     def _prepare_cluster(self, spark: SparkSession) -> None:
         """Send the program's modules to remote executors, and warn if they may not see the state folder."""
@@ -262,8 +305,8 @@ class Run:
         ship_modules(spark)
         if self._folder.is_local and not self._folder.is_declared_shared:
             logger.warning(
-                "%s: every executor of the cluster must see the state folder %s; if they do, write it as file://%s, "
-                "and a URI such as hdfs://… otherwise",
+                "%s: every executor of the cluster must be able to read the state folder %s; if they can, write "
+                "it as file://%s, and a URI such as hdfs://… otherwise",
                 self._identity.name,
                 self._folder.location,
                 self._folder.local.parent,
@@ -302,6 +345,8 @@ class Run:
         if identity is None or done is None:
             self._stores.clear()
             return
+        if self._realtime is not None:
+            return  # Its stores follow their changelog topics, whatever they hold now.
         last = self._stores.last_batch(identity)
         if self._stores.stores and (last is None or last < done):
             raise StateLostError(
@@ -314,6 +359,7 @@ class Run:
             self._topology.describe(),
             {} if self._is_stateless else read_topics(self._topology, counts),
             int(spark.conf.get("spark.sql.shuffle.partitions") or 1),
+            is_realtime=self._realtime is not None,
         )
 
     def _layout_before(self, files: Files, checkpoint: Checkpoint) -> Layout | None:
@@ -343,25 +389,34 @@ class Run:
             if any(offset != committed.get(place) for place, offset in offsets.items()):
                 sink.refresh()
 
-    def _start_query(self, compiled: Compiled, checkpoint: Checkpoint, *, keeps_progress: bool) -> Query:
-        name = self._identity.name
-        if self._realtime_options is not None:
-            refusal = "it is at-least-once" if keeps_progress else compiled.realtime_refusal
-            if refusal is not None:
-                raise StreamsError(
-                    f"moldau.latency=realtime is not possible: {refusal}; leave the setting out for micro-batches"
-                )
-            return start_realtime_query(
-                compiled.frame_with_topics, name=name, checkpoint=checkpoint.location, options=self._realtime_options
-            )
+    def _start_realtime_query(
+        self, spark: SparkSession, compiled: Compiled, checkpoint: Checkpoint, realtime: Realtime
+    ) -> Query:
+        self._engine.reserve_slots(self._identity.name, self._realtime_slots(spark, compiled))
+        self._feed = realtime.new_feed(self._stores)
+        self._feed.start(from_scratch=checkpoint.last_committed is None)
+        return start_realtime_query(
+            compiled.frame,
+            name=self._identity.name,
+            checkpoint=checkpoint.location,
+            options=realtime.sink_options,
+            batch_ms=self._options.interval_ms,
+        )
+
+    def _realtime_slots(self, spark: SparkSession, compiled: Compiled) -> int:
+        """The tasks that run all the time: one for each partition that is read, and one for each part of the state."""
+        read = sum(read_topics(self._topology, compiled.plan.counts).values())
+        return read + (0 if self._is_stateless else int(spark.conf.get("spark.sql.shuffle.partitions") or 1))
+
+    def _start_query(self, compiled: Compiled, checkpoint: Checkpoint) -> Query:
         return start_query(
             compiled.frame,
-            name=name,
+            name=self._identity.name,
             checkpoint=checkpoint.location,
             mode=compiled.output_mode,
             interval_ms=self._options.interval_ms,
             on_batch=lambda rows, number: self._on_batch(
-                Results(compiled.finished(rows), compiled.plan.outputs), number, checkpoint
+                Results(compiled.output_batches(rows), compiled.plan.outputs), number, checkpoint
             ),
         )
 
@@ -391,4 +446,4 @@ class Run:
 
     @property
     def _is_stateless(self) -> bool:
-        return all(is_stateless(piece) for piece in self._topology.subtopologies)
+        return all(is_stateless(sub_topology) for sub_topology in self._topology.subtopologies)

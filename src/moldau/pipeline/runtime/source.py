@@ -60,7 +60,7 @@ class Source(Protocol):
     def start(self, on_taken_over: Callable[[], None]) -> None:
         """Make the pipeline visible; `on_taken_over` is called once when another instance has taken its place."""
 
-    def committed(self, counts: Mapping[str, int], *, has_checkpoint: bool) -> Committed:
+    def committed_offsets(self, counts: Mapping[str, int], *, has_checkpoint: bool) -> Committed:
         """The offsets committed before; `counts` are the partition counts of all topics.
 
         `is_reset` matters only without a checkpoint.
@@ -114,7 +114,7 @@ class FrameSource:
     def start(self, on_taken_over: Callable[[], None]) -> None:
         """Does nothing: there is no group; the folder's lock and the sink's fencing keep a second instance away."""
 
-    def committed(self, counts: Mapping[str, int], *, has_checkpoint: bool) -> Committed:
+    def committed_offsets(self, counts: Mapping[str, int], *, has_checkpoint: bool) -> Committed:
         return Committed()
 
     def reader(self, spark: SparkSession, counts: Mapping[str, int], plan: StartPlan) -> Reader:

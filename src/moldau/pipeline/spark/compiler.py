@@ -22,12 +22,14 @@ from moldau.pipeline.cores.task import store_names
 from moldau.pipeline.ir.nodes import Aggregate, Node, Repartition, Sink, inputs_of
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.spark.driver.masters import is_local_master
-from moldau.pipeline.spark.explain import explanation
+from moldau.pipeline.spark.explain import explanation, realtime_explanation
+from moldau.pipeline.spark.hosted.arrow_groups import are_known
 from moldau.pipeline.spark.hosted.work import InputName, Parcel, StageWork
 from moldau.pipeline.spark.native.checks import NativeRefusalError
 from moldau.pipeline.spark.native.lowering import changes_for_python, native_frame
+from moldau.pipeline.spark.native.realtime import realtime_frame
 from moldau.pipeline.spark.plan import InputPoint, Plan, Stage, store_output
-from moldau.pipeline.spark.rows import BUNDLES, FINISHED, LEAVING, MIXED, TO_FOLD, binary_values, ddl, unbundled
+from moldau.pipeline.spark.rows import BUNDLES, FINISHED, LEAVING, MIXED, TO_FOLD, binary_values, ddl, open_bundles
 from moldau.pipeline.spark.sections import Cut, Section, cut_topology
 from moldau.pipeline.spark.sources import (
     Read,
@@ -36,7 +38,7 @@ from moldau.pipeline.spark.sources import (
     read_of,
     source_rows,
     stage_reads,
-    widened,
+    with_all_columns,
 )
 
 if TYPE_CHECKING:
@@ -44,11 +46,18 @@ if TYPE_CHECKING:
 
     from moldau.pipeline.spark.job import EarlierRun, Job
 
-__all__ = ["CheckpointWayError", "Compiled", "TestMode", "compile_topology", "work_of"]
+__all__ = ["CheckpointWayError", "Compiled", "RealtimeRefusedError", "TestMode", "compile_topology", "work_of"]
 
 
 class CheckpointWayError(MoldauError):
     """A checkpoint holds native Spark state of an output that needs Python now."""
+
+
+class RealtimeRefusedError(MoldauError):
+    """A topology cannot run in Spark's real-time mode."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"moldau.latency=realtime is not possible: {reason}; leave the setting out for micro-batches")
 
 
 ENDED = -1
@@ -71,16 +80,11 @@ class Compiled:
     cut: Cut
     hosted: Plan | None
     """The plan of the part that runs in Python; None if only parts around native aggregations do."""
+    settings: TaskSettings
+    is_realtime: bool = False
+    """Whether the frame is for real-time mode: every row has its topic, and a store's changes have its changelog's."""
 
-    @property
-    def frame_with_topics(self) -> DataFrame:
-        """The frame of a topology without Python, with each row's topic, for a sink that does not know the plan."""
-        from pyspark.sql import functions as f
-
-        topics = f.array(*(f.lit(point.topic).cast("string") for point in self.plan.outputs))
-        return self.frame.withColumn("topic", f.coalesce("topic", f.element_at(topics, f.col("output") + 1)))
-
-    def finished(self, collected: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def output_batches(self, collected: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The records in rows that were collected from the frame."""
         for rows in collected:
             if "bundle" not in rows.schema.names:
@@ -91,7 +95,7 @@ class Compiled:
                 yield rows.filter(bundled.is_null()).select(FINISHED.names)
                 bundled = bundled.drop_null()
             # Combined into one batch: the cost per batch is higher than that of the few records in a bundle.
-            records = unbundled(binary_values(bundled), FINISHED)
+            records = open_bundles(binary_values(bundled), FINISHED)
             yield from pa.Table.from_batches(records, FINISHED).combine_chunks().to_batches()
 
     @property
@@ -114,23 +118,15 @@ class Compiled:
         return next(map(str, self.cut.refusals.values()), None) if self.cut.has_python else None
 
     @property
-    def realtime_refusal(self) -> str | None:
-        """Why the topology cannot run in Spark's real-time mode."""
-        for section in self.cut.sections:
-            if (node := section.aggregate) is not None and self.is_native:
-                return f"Aggregate {node.name} ({node.origin}): an aggregation emits its changes batch by batch"
-        if self.is_native and len(self.cut.sections) > 1:
-            return "its sources differ in how they are read (auto.offset.reset, a pattern)"
-        return self.native_refusal
-
-    @property
     def output_mode(self) -> str:
         """Spark's output mode for a sink: `update` if there is a native aggregation."""
         return "update" if any(section.aggregate for section in self.cut.sections) else "append"
 
     def explain(self) -> str:
         """How each part runs, and why some parts need Python."""
-        return explanation(self.cut, self.hosted)
+        if self.is_realtime:
+            return realtime_explanation(self.plan.topology)
+        return explanation(self.cut, self.hosted, self.settings)
 
 
 @dataclass(frozen=True)
@@ -142,6 +138,8 @@ class TestMode:
     """Whether caches are forwarded after each record instead of each batch."""
     is_native: bool = False
     """Whether Spark may compute outputs natively; their state cannot be inspected then."""
+    public_only: bool = False
+    """Whether to leave out everything faster that PySpark does not promise to keep."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +164,7 @@ def compile_topology(
     `sources.KafkaReader`.
     """
     settings = test.settings if test else TaskSettings.of({**job.settings, "application.id": job.application_id})
-    return _Compiling(spark, topology, job, settings, test).compiled(reader)
+    return _Compiling(spark, topology, job, settings, test).compile(reader)
 
 
 class _Compiling:
@@ -188,40 +186,50 @@ class _Compiling:
         self._plan = Plan.of(topology, job.partition_counts, self._shuffle_partitions)
         self._identity = uuid.uuid4().hex
 
-    def compiled(self, reader: Reader) -> Compiled:
+    def compile(self, reader: Reader) -> Compiled:
         """Cut and lower; if a node turns out to need Python, cut again without it, until everything is lowered."""
-        refused = self._refused_beforehand()
+        if self._job.is_realtime:
+            return self._realtime(reader)
+        refused = self._initial_refusals()
         while True:
             cut = cut_topology(self._topology, self._settings, refused)
             try:
-                compiled = self._lowered(cut, reader)
+                compiled = self._lower(cut, reader)
             except NativeRefusalError as refusal:
                 if refusal.node.name in refused:
                     raise
                 refused[refusal.node.name] = refusal
                 continue
             if not self._earlier_allows(compiled):
-                refused = self._all_refused("the checkpoint was made before Spark could compute parts of this topology")
+                refused = self._refuse_all("the checkpoint was made before Spark could compute parts of this topology")
                 continue
             return compiled
 
+    def _realtime(self, reader: Reader) -> Compiled:
+        try:
+            frame = realtime_frame(self._topology, self._settings, self._plan.outputs, reader=reader)
+        except NativeRefusalError as refusal:
+            raise RealtimeRefusedError(str(refusal)) from None
+        cut = cut_topology(self._topology, self._settings)
+        return Compiled(frame, self._plan, cut, None, self._settings, is_realtime=True)
+
     # --- what is decided beforehand
 
-    def _refused_beforehand(self) -> dict[str, NativeRefusalError]:
+    def _initial_refusals(self) -> dict[str, NativeRefusalError]:
         if self._test is not None and not self._test.is_native:
-            return self._all_refused("the test asks for Python")
+            return self._refuse_all("the test asks for Python")
         earlier = self._binding_run()
         if earlier is None or earlier.native is None:
             return {}
         # A checkpoint does not depend on how the sinks behind an aggregation run.
-        refused = self._all_refused("the checkpoint has it in Python")
+        refused = self._refuse_all("the checkpoint has it in Python")
         return {
             name: refusal
             for name, refusal in refused.items()
             if name not in earlier.native and not (isinstance(refusal.node, Sink) and _has_aggregate(refusal.node))
         }
 
-    def _all_refused(self, reason: str) -> dict[str, NativeRefusalError]:
+    def _refuse_all(self, reason: str) -> dict[str, NativeRefusalError]:
         outputs = [node for node in self._topology.nodes if isinstance(node, Aggregate | Sink)]
         return {node.name: NativeRefusalError(node, reason) for node in outputs}
 
@@ -243,19 +251,19 @@ class _Compiling:
             refusal = compiled.cut.refusals.get(name)
             raise CheckpointWayError(
                 f"{name} has run natively so far, and its state cannot be read by Python, which it needs now: "
-                f"{refusal or 'it is not there any more'}. Undo that change, give the application another "
-                f"application.id, or begin anew: moldau streams reset --application-id {self._job.application_id}"
+                f"{refusal or 'it no longer exists'}. Undo that change, give the application another "
+                f"application.id, or start over: moldau streams reset --application-id {self._job.application_id}"
             )
         return True
 
     # --- frames
 
-    def _lowered(self, cut: Cut, reader: Reader) -> Compiled:
+    def _lower(self, cut: Cut, reader: Reader) -> Compiled:
         around = [self._plans_around(section) for section in cut.sections]
         hosted = None if cut.hosted is None else self._part(cut.hosted)
         # Without state a checkpoint contains only the offsets of its sources: as long as these do not depend on the
         # cut, a sink may change between native and Python.
-        wanted = self._wanted(cut, around, hosted)
+        wanted = self._required_reads(cut, around, hosted)
         reader = SharedReader(reader, wanted, even_apart=self._plan.is_stateless)
         native: list[DataFrame] = []
         bundled: list[DataFrame] = []
@@ -268,9 +276,11 @@ class _Compiling:
                 bundled.append(self._changes_through_python(section, after, reader, records, number))
         if hosted is not None:
             bundled.append(self._hosted_frame(hosted, reader))
-        return Compiled(_leaving(native, bundled), self._plan, cut, hosted)
+        return Compiled(_leaving(native, bundled), self._plan, cut, hosted, self._settings)
 
-    def _wanted(self, cut: Cut, around: list[tuple[Plan | None, Plan | None]], hosted: Plan | None) -> Iterator[Read]:
+    def _required_reads(
+        self, cut: Cut, around: list[tuple[Plan | None, Plan | None]], hosted: Plan | None
+    ) -> Iterator[Read]:
         for section, (before, _) in zip(cut.sections, around, strict=True):
             if before is None:
                 yield read_of(section.topology.sources)
@@ -313,9 +323,11 @@ class _Compiling:
 
     def _hosted_frame(self, plan: Plan, reader: Reader) -> DataFrame:
         branches: list[Branch] = []
+        takes_groups = are_known() and not (self._test is not None and self._test.public_only)
         for stage in plan.stages:
             make = partial(work_of, plan, stage, self._settings, test=self._test, identity=self._identity)
-            branches = _with_stage(branches, plan, stage, source_rows(reader, plan, stage), make)
+            sources = source_rows(reader, plan, stage, bundled=not takes_groups)
+            branches = _with_stage(branches, plan, stage, sources, make, takes_groups=takes_groups)
         return _union([branch.frame.select("bundle") for branch in branches])
 
 
@@ -330,38 +342,46 @@ def _is_one_native_section(cut: Cut) -> bool:
 def _leaving(native: list[DataFrame], bundled: list[DataFrame]) -> DataFrame:
     """All rows that leave the query."""
     if native and bundled:
-        return _union([widened(frame, LEAVING) for frame in (*native, *bundled)])
+        return _union([with_all_columns(frame, LEAVING) for frame in (*native, *bundled)])
     return _union([*native, *bundled])
 
 
 def _with_stage(
-    branches: list[Branch], plan: Plan, stage: Stage, sources: list[DataFrame], make: Callable[..., StageWork]
+    branches: list[Branch],
+    plan: Plan,
+    stage: Stage,
+    sources: list[DataFrame],
+    make: Callable[..., StageWork],
+    *,
+    takes_groups: bool,
 ) -> list[Branch]:
-    pieces = {piece.index for piece in stage.pieces}
-    entering = [branch for branch in branches if branch.targets & pieces]
-    passing = frozenset[int]().union(*(branch.targets for branch in entering)) - pieces
+    sub_topologies = {sub_topology.index for sub_topology in stage.sub_topologies}
+    entering = [branch for branch in branches if branch.targets & sub_topologies]
+    passing = frozenset[int]().union(*(branch.targets for branch in entering)) - sub_topologies
     work = make()
     rows = _stage_input(sources, [branch.frame for branch in entering])
     targets = frozenset(plan.reader_of[name].index for name in work.targets)
-    ran = Branch(_run(rows, stage, work), passing | targets | {ENDED})
+    ran = Branch(_run(rows, stage, work, takes_groups=takes_groups), passing | targets | {ENDED})
     return [*(branch for branch in branches if branch not in entering), ran]
 
 
 def _stage_input(sources: list[DataFrame], bundles: list[DataFrame]) -> DataFrame:
     """All input rows of a stage."""
-    if sources and bundles:
-        return _union([widened(frame, MIXED) for frame in (*sources, *bundles)])
-    return _union([*sources, *bundles])
+    frames = [*sources, *bundles]
+    is_mixed = len({tuple(frame.columns) for frame in frames}) > 1
+    return _union([with_all_columns(frame, MIXED) for frame in frames] if is_mixed else frames)
 
 
-def _run(rows: DataFrame, stage: Stage, work: StageWork, gives: pa.Schema = BUNDLES) -> DataFrame:
+def _run(
+    rows: DataFrame, stage: Stage, work: StageWork, gives: pa.Schema = BUNDLES, *, takes_groups: bool = False
+) -> DataFrame:
     from moldau.pipeline.spark.hosted.host import StatelessHost, TaskHost
 
     shares_folders = is_local_master(rows.sparkSession.sparkContext.master)
     parcel, columns = Parcel.of(work, shares_folders=shares_folders), ddl(gives)
     if stage.is_stateless:
         return rows.mapInArrow(StatelessHost(parcel), columns)
-    return rows.groupBy("slot").transformWithState(TaskHost(parcel), columns, "Append", "None")
+    return rows.groupBy("slot").transformWithState(TaskHost(parcel, takes_groups), columns, "Append", "None")
 
 
 def _union(frames: list[DataFrame]) -> DataFrame:
@@ -377,17 +397,19 @@ def work_of(
     identity: str | None = None,
 ) -> StageWork:
     """The description of a stage for the workers."""
-    pieces = {piece.index: piece for piece in stage.pieces}
-    points = [point for point in plan.inputs if pieces.keys() & set(point.pieces)]
-    names = dict.fromkeys(name for piece in stage.pieces for name in store_names(piece, settings))
+    sub_topologies = {sub_topology.index: sub_topology for sub_topology in stage.sub_topologies}
+    points = [point for point in plan.inputs if sub_topologies.keys() & set(point.sub_topologies)]
+    names = dict.fromkeys(name for sub_topology in stage.sub_topologies for name in store_names(sub_topology, settings))
     return StageWork(
         identity=f"{identity or uuid.uuid4().hex}-{stage.number}",
         number=stage.number,
-        pieces=pieces,
+        sub_topologies=sub_topologies,
         units=stage.units,
         cycles=stage.cycles,
         inputs={point.index: _input_name(point, settings) for point in points},
-        readers={point.index: tuple(index for index in point.pieces if index in pieces) for point in points},
+        readers={
+            point.index: tuple(index for index in point.sub_topologies if index in sub_topologies) for point in points
+        },
         outputs={point.name: point.index for point in plan.outputs},
         dynamic_topics=frozenset(point.name for point in plan.outputs if point.topic is None),
         targets={name: plan.targets(name) for name in _repartitions_out(stage)},
@@ -396,6 +418,7 @@ def work_of(
         states=() if stage.is_stateless else tuple(name for name in names if name != CELLS) or (CELLS,),
         commits_each_record=test is not None and test.commits_each_record,
         exports_state=test is not None,
+        public_only=test is not None and test.public_only,
     )
 
 
@@ -411,7 +434,7 @@ def _repartitions_out(stage: Stage) -> list[str]:
     return [
         node.name
         for group in stage.groups
-        for piece in group
-        for node in piece.outputs
+        for sub_topology in group
+        for node in sub_topology.outputs
         if isinstance(node, Repartition) and not any(node in other.inputs for other in group)
     ]

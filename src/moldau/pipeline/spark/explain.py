@@ -13,26 +13,51 @@ from moldau.pipeline.cores.task import STATELESS
 from moldau.pipeline.ir import foreign_key as fk
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.functions import PythonFunction
+from moldau.pipeline.ir.row_nodes import AddRecordColumns, SetTimestamp
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.spark.native.checks import functions_of
+from moldau.pipeline.spark.native.realtime import realtime_aggregates, realtime_refusal
 from moldau.pipeline.spark.plan import Plan, Stage
 from moldau.pipeline.spark.sections import Cut, Section, cut_topology
 
-__all__ = ["HOSTED", "NATIVE", "REWRITTEN", "explain", "explanation", "path_of"]
+__all__ = ["HOSTED", "NATIVE", "REWRITTEN", "explain", "explanation", "path_of", "realtime_explanation"]
 
 
 def explain(
     topology: Topology, config: Mapping[str, Any], partition_counts: Mapping[str, int], shuffle_partitions: int = 2
 ) -> str:
     """The explanation without starting Spark; an expression may still turn out to need Python."""
-    cut = cut_topology(topology, TaskSettings.of(config))
+    settings = TaskSettings.of(config)
+    refusal = realtime_refusal(topology, settings)
+    if config.get("moldau.latency") == "realtime":
+        if refusal is None:
+            return realtime_explanation(topology)
+        return f"moldau.latency=realtime is not possible: {refusal}"
+    cut = cut_topology(topology, settings)
     hosted = None if cut.hosted is None else Plan.of(cut.hosted, partition_counts, shuffle_partitions)
-    return explanation(cut, hosted)
+    return explanation(cut, hosted, settings)
 
 
-def explanation(cut: Cut, hosted: Plan | None) -> str:
+def realtime_explanation(topology: Topology) -> str:
+    """The explanation for a topology that runs in real-time mode."""
+    lines = ["One Spark query in real-time mode without Python, at least once; records get the time of writing."]
+    lines += [_line(node, path_of(node, is_native=True, is_realtime=True)) for node in topology.nodes]
+    aggregates = realtime_aggregates(topology)
+    if aggregates:
+        lines.append(
+            f"{_number(len(aggregates), 'aggregation')} in one groupBy: every change is emitted, cached or not. "
+            "Stores that can be queried follow their changelog topics."
+        )
+    if any(node.window is not None for node in aggregates):
+        lines.append("A window takes records for at least a day after its end: grace is not looked at.")
+    return "\n".join(lines)
+
+
+def explanation(cut: Cut, hosted: Plan | None, settings: TaskSettings) -> str:
     """The explanation for the sections of a topology and the plan of the hosted part."""
-    return "\n".join(_lines(cut, hosted))
+    refusal = realtime_refusal(cut.topology, settings)
+    can = "possible" if refusal is None else f"not possible: {refusal}"
+    return "\n".join([*_lines(cut, hosted), f"moldau.latency=realtime is {can}"])
 
 
 def _lines(cut: Cut, hosted: Plan | None) -> Iterator[str]:
@@ -95,9 +120,9 @@ def _names(topology: Topology | None) -> frozenset[str]:
 def _hosted_lines(plan: Plan) -> Iterator[str]:
     for stage in plan.stages:
         yield f"Stage {stage.number}: {_manner(stage)}"
-        for piece in stage.pieces:
-            yield f"  sub-topology {piece.index}"
-            for node in (*piece.global_tables, *piece.nodes):
+        for sub_topology in stage.sub_topologies:
+            yield f"  sub-topology {sub_topology.index}"
+            for node in (*sub_topology.global_tables, *sub_topology.nodes):
                 yield "  " + _line(node, _python(node))
 
 
@@ -166,6 +191,8 @@ HOSTED: dict[type[ir.Node], str] = {
     ir.TableTableJoin: "join of tables",
     ir.Suppress: "buffer",
     ir.Process: "the user's processor",
+    AddRecordColumns: "the record's columns beside its row",
+    SetTimestamp: "the timestamp of a column",
     fk.ForeignKeySubscribe: "first step of a foreign-key join",
     fk.ForeignKeyRows: "left rows of a foreign-key join",
     fk.ForeignKeyLookup: "second step of a foreign-key join",
@@ -179,8 +206,10 @@ REWRITTEN: dict[type[ir.Node], str] = {
 """Nodes that are rewritten to other nodes before anything runs."""
 
 
-def path_of(node: ir.Node, *, is_native: bool) -> str:
+def path_of(node: ir.Node, *, is_native: bool, is_realtime: bool = False) -> str:
     """How a node runs, as text."""
+    if is_realtime and isinstance(node, ir.Aggregate):
+        return "native: groupBy().agg(), every change"
     if is_native:
         return f"native: {NATIVE[type(node)]}"
     return "Python, no state" if isinstance(node, STATELESS) else "Python, in a task with state"

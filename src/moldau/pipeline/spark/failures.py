@@ -57,10 +57,10 @@ def marking_failures() -> Iterator[None]:
         yield
     except MoldauError as error:
         # The traceback includes the source line that raises, so that line must not contain the marks.
-        raise WorkerError(_marked(error)) from None
+        raise WorkerError(_marked_text(error)) from None
 
 
-def _marked(error: MoldauError) -> str:
+def _marked_text(error: MoldauError) -> str:
     origin = getattr(error, "origin", None)
     has_line = origin is not None and bool(origin.line)
     facts = {

@@ -47,5 +47,7 @@ class Job:
     """Partition counts of every topic that is read or written."""
     settings: Mapping[str, Any]
     """The application's configuration, by Kafka's keys."""
+    is_realtime: bool = False
+    """Whether the query is for Spark's real-time mode."""
     earlier: EarlierRun | None = None
     """The run whose checkpoint the query continues from; None if there is no checkpoint."""

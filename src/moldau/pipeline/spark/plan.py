@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from moldau.pipeline.cores.context import DEAD_LETTERS
+from moldau.pipeline.cores.processing_log_output import PROCESSING_LOG
 from moldau.pipeline.cores.task import is_stateless
 from moldau.pipeline.ir.copartitioning import partition_counts, task_count
 from moldau.pipeline.ir.nodes import GlobalTableSource, Node, Process, Repartition, Source, TableTransformValues
@@ -31,7 +32,7 @@ STATE_OUTPUT = "state"
 class Unit:
     """One task: a sub-topology, by its index, on one partition."""
 
-    piece: int
+    sub_topology: int
     partition: int
 
 
@@ -43,7 +44,7 @@ class InputPoint:
     node: Source | Repartition
     topic: str | None
     """None if the topics are given by a pattern; rows then carry their topic."""
-    pieces: tuple[int, ...]
+    sub_topologies: tuple[int, ...]
     """The sub-topologies that read it; more than one only for a global table."""
 
     @property
@@ -75,14 +76,14 @@ class Stage:
     """The units of each slot; empty for stateless stages."""
 
     @property
-    def pieces(self) -> tuple[SubTopology, ...]:
-        return tuple(piece for group in self.groups for piece in group)
+    def sub_topologies(self) -> tuple[SubTopology, ...]:
+        return tuple(sub_topology for group in self.groups for sub_topology in group)
 
     @property
     def cycles(self) -> frozenset[int]:
         """The slots whose tasks feed each other, or themselves."""
-        pieces = {piece.index for group in self.groups if _is_cycle(group) for piece in group}
-        return frozenset(slot for slot, units in self.units.items() if units[0].piece in pieces)
+        sub_topologies = {sub_topology.index for group in self.groups if _is_cycle(group) for sub_topology in group}
+        return frozenset(slot for slot, units in self.units.items() if units[0].sub_topology in sub_topologies)
 
     @cached_property
     def slot_of(self) -> dict[Unit, int]:
@@ -122,10 +123,10 @@ class Plan:
 
         If the topology is part of another, `outputs` are those of the whole.
         """
-        pieces = topology.subtopologies
-        nodes = tuple(dict.fromkeys(node for piece in pieces for node in piece.nodes))
+        sub_topologies = topology.subtopologies
+        nodes = tuple(dict.fromkeys(node for sub_topology in sub_topologies for node in sub_topology.nodes))
         counts = partition_counts(nodes, topics)
-        stages = tuple(_stages(pieces, counts, shuffle_partitions))
+        stages = tuple(_stages(sub_topologies, counts, shuffle_partitions))
         return cls(topology, counts, stages, tuple(_outputs(topology)) if outputs is None else outputs)
 
     @cached_property
@@ -139,24 +140,24 @@ class Plan:
     @cached_property
     def stage_of(self) -> dict[int, Stage]:
         """The stage of each sub-topology, by index."""
-        return {piece.index: stage for stage in self.stages for piece in stage.pieces}
+        return {sub_topology.index: stage for stage in self.stages for sub_topology in stage.sub_topologies}
 
     @cached_property
     def reader_of(self) -> dict[str, SubTopology]:
         """The sub-topology that reads a repartitioning, by the node's name."""
         return {
-            node.name: piece
-            for piece in self.topology.subtopologies
-            for node in piece.inputs
+            node.name: sub_topology
+            for sub_topology in self.topology.subtopologies
+            for node in sub_topology.inputs
             if isinstance(node, Repartition)
         }
 
     def targets(self, repartition: str) -> tuple[int, tuple[int, ...]]:
         """The input number of a repartitioning, and the slot of each of its partitions (0 if there are no slots)."""
-        piece = self.reader_of[repartition]
-        stage = self.stage_of[piece.index]
-        partitions = range(task_count(piece.inputs, self.counts))
-        slot_of = tuple(stage.slot_of.get(Unit(piece.index, partition), 0) for partition in partitions)
+        sub_topology = self.reader_of[repartition]
+        stage = self.stage_of[sub_topology.index]
+        partitions = range(task_count(sub_topology.inputs, self.counts))
+        slot_of = tuple(stage.slot_of.get(Unit(sub_topology.index, partition), 0) for partition in partitions)
         return self.input_of[repartition], slot_of
 
     @property
@@ -169,56 +170,62 @@ class Plan:
         return any(isinstance(node, Process | TableTransformValues) for node in self.topology.nodes)
 
 
-def _stages(pieces: tuple[SubTopology, ...], counts: Mapping[str, int], shuffle_partitions: int) -> list[Stage]:
+def _stages(sub_topologies: tuple[SubTopology, ...], counts: Mapping[str, int], shuffle_partitions: int) -> list[Stage]:
     depth_of: dict[Node, int] = {}
     by_kind: dict[tuple[int, bool], list[tuple[SubTopology, ...]]] = {}
-    for group in waves(pieces):
-        inputs = [node for piece in group for node in piece.inputs]
+    for group in waves(sub_topologies):
+        inputs = [node for sub_topology in group for node in sub_topology.inputs]
         depth = max((depth_of[node] + 1 for node in inputs if node in depth_of), default=0)
-        depth_of.update({node: depth for piece in group for node in piece.outputs if isinstance(node, Repartition)})
+        depth_of.update(
+            {node: depth for sub_topology in group for node in sub_topology.outputs if isinstance(node, Repartition)}
+        )
         stateless = not _is_cycle(group) and all(map(_remembers_nothing, group))
         by_kind.setdefault((depth, not stateless), []).append(group)
     stages = []
     for number, ((_, has_state), groups) in enumerate(sorted(by_kind.items(), key=lambda item: item[0])):
-        units = _placed(groups, counts, shuffle_partitions) if has_state else {}
+        units = _assign_slots(groups, counts, shuffle_partitions) if has_state else {}
         stages.append(Stage(number, tuple(groups), not has_state, units))
     return stages
 
 
-def _remembers_nothing(piece: SubTopology) -> bool:
+def _remembers_nothing(sub_topology: SubTopology) -> bool:
     """Whether no state must outlive a batch; a timestamp extractor needs the last timestamp of its partition."""
-    return is_stateless(piece) and not any(isinstance(node, Source) and node.timestamps for node in piece.inputs)
+    return is_stateless(sub_topology) and not any(
+        isinstance(node, Source) and node.timestamps for node in sub_topology.inputs
+    )
 
 
 def _is_cycle(group: tuple[SubTopology, ...]) -> bool:
     return len(group) > 1 or any(output in group[0].inputs for output in group[0].outputs)
 
 
-def _placed(
+def _assign_slots(
     groups: list[tuple[SubTopology, ...]], counts: Mapping[str, int], shuffle_partitions: int
 ) -> dict[int, tuple[Unit, ...]]:
     """Assign a slot to every group of tasks, partition by partition, so that later partitions come last."""
     wanted: list[tuple[int, tuple[Unit, ...]]] = []
     for group in groups:
         units = [
-            Unit(piece.index, partition) for piece in group for partition in range(task_count(piece.inputs, counts))
+            Unit(sub_topology.index, partition)
+            for sub_topology in group
+            for partition in range(task_count(sub_topology.inputs, counts))
         ]
         if _is_cycle(group):
             wanted.append((0, tuple(units)))
         else:
             wanted.extend((unit.partition, (unit,)) for unit in units)
-    wanted.sort(key=lambda one: (one[0], one[1][0].piece))
+    wanted.sort(key=lambda one: (one[0], one[1][0].sub_topology))
     return dict(zip(slots(len(wanted), shuffle_partitions), (units for _, units in wanted), strict=True))
 
 
-def _inputs(pieces: tuple[SubTopology, ...]) -> list[InputPoint]:
+def _inputs(sub_topologies: tuple[SubTopology, ...]) -> list[InputPoint]:
     readers: dict[Source | Repartition, list[int]] = {}
-    for piece in pieces:
-        for table in piece.global_tables:
-            readers.setdefault(table, []).append(piece.index)
-    for piece in pieces:
-        for node in piece.inputs:
-            readers.setdefault(node, []).append(piece.index)
+    for sub_topology in sub_topologies:
+        for table in sub_topology.global_tables:
+            readers.setdefault(table, []).append(sub_topology.index)
+    for sub_topology in sub_topologies:
+        for node in sub_topology.inputs:
+            readers.setdefault(node, []).append(sub_topology.index)
     points: list[InputPoint] = []
     for node, indexes in readers.items():
         topics: tuple[str | None, ...] = (None,)
@@ -235,5 +242,6 @@ def _outputs(topology: Topology) -> list[OutputPoint]:
         *((sink.name, sink.topic if sink.chooser is None else None, None) for sink in topology.sinks),
         *((name, None, None) for name in (DEAD_LETTERS, STATE_OUTPUT)),
         *((store_output(store), None, store) for store in stores),
+        (PROCESSING_LOG, None, None),
     ]
     return [OutputPoint(index, *one) for index, one in enumerate(named)]

@@ -20,7 +20,10 @@ __all__ = ["OnBatch", "Query", "start_query", "start_realtime_query"]
 OnBatch = Callable[[Iterator["pa.RecordBatch"], int], None]
 """Called with a batch's rows, as tasks end, and its number; an exception ends the query."""
 
-REALTIME_BATCH = "5 seconds"
+REALTIME_BATCH_MS, SHORTEST_REALTIME_BATCH_MS = 30_000, 5_000
+"""How long a real-time batch is by default, and at the least. At its end the query pauses for a moment to note where it
+is; after a failure it goes on from there.
+"""
 
 
 class BatchFailedError(Exception):
@@ -109,22 +112,23 @@ def start_query(
 
 
 def _arriving(batch: DataFrame) -> Generator[pa.RecordBatch]:
-    """A batch's rows, those of a task as soon as it has ended; always at least one record batch, maybe empty.
+    """A batch's rows, those of a task as soon as it has ended.
 
     `toArrow` would wait for all tasks, ask Java for the schema, parse it and cast to it: 3 ms per batch.
     """
-    import pyarrow as pa
-    from pyspark.errors.exceptions.captured import unwrap_spark_exception
-    from pyspark.sql.pandas.serializers import ArrowCollectSerializer
-    from pyspark.util import _load_from_socket
-
-    rows: Any = batch
-    serializer: Any = ArrowCollectSerializer
-    port, secret, server = rows._jdf.collectAsArrowToPython()
     try:
-        with _load_from_socket((port, secret), serializer()) as items:
-            # The last item is the order of the tasks, which is not needed.
-            yield from (item for item in items if isinstance(item, pa.RecordBatch))
+        from pyspark.errors.exceptions.captured import unwrap_spark_exception
+        from pyspark.util import _load_from_socket
+
+        collect = batch._jdf.collectAsArrowToPython
+    except (ImportError, AttributeError):
+        yield from _all_at_once(batch)
+        return
+    reader: Any = _AsTheyArrive()
+    port, secret, server = collect()
+    try:
+        with _load_from_socket((port, secret), reader) as rows:
+            yield from rows
     except Exception:
         with unwrap_spark_exception():
             server.getResult()  # Raises Spark's own error, which is more precise.
@@ -133,9 +137,28 @@ def _arriving(batch: DataFrame) -> Generator[pa.RecordBatch]:
         server.getResult()
 
 
-def start_realtime_query(frame: DataFrame, *, name: str, checkpoint: str, options: Mapping[str, str]) -> Query:
+class _AsTheyArrive:
+    """Reads batches one by one; PySpark's own reader waits for all of them to put those of the tasks into order."""
+
+    def load_stream(self, stream: Any) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        yield from pa.ipc.open_stream(stream)
+        # Java ends with the order of the batches, and would fail if nobody read it.
+        stream.read()
+
+
+def _all_at_once(batch: DataFrame) -> Iterator[pa.RecordBatch]:
+    """A batch's rows by PySpark's public API."""
+    yield from batch.toArrow().to_batches()
+
+
+def start_realtime_query(
+    frame: DataFrame, *, name: str, checkpoint: str, options: Mapping[str, str], batch_ms: int | None = None
+) -> Query:
     """Start a query whose records go to Kafka one by one, without waiting for a batch to end."""
+    length_ms = max(SHORTEST_REALTIME_BATCH_MS, batch_ms or REALTIME_BATCH_MS)
     columns = frame.select("topic", "key", "value", "headers", "partition")
     writer = columns.writeStream.queryName(name).option("checkpointLocation", checkpoint).outputMode("update")
     to_kafka: Any = writer.format("kafka").options(**options)
-    return Query(to_kafka.trigger(realTime=REALTIME_BATCH).start())
+    return Query(to_kafka.trigger(realTime=f"{length_ms} milliseconds").start())

@@ -36,8 +36,8 @@ __all__ = [
     "bundles",
     "ddl",
     "header_tuples",
-    "packed",
-    "unbundled",
+    "open_bundles",
+    "pack_rows",
 ]
 
 HEADERS_DDL = "array<struct<key:string,value:binary>>"
@@ -135,7 +135,7 @@ def _without_baggage(records: pa.RecordBatch) -> pa.RecordBatch:
     return records.set_column(at, records.schema.field(at), pa.nulls(len(headers), headers.type))
 
 
-def unbundled(cells: Iterable[bytes], schema: pa.Schema) -> list[pa.RecordBatch]:
+def open_bundles(cells: Iterable[bytes], schema: pa.Schema) -> list[pa.RecordBatch]:
     """The records of bundles; each bundle must have been made with this schema."""
     return [pa.ipc.read_record_batch(pa.py_buffer(cell), schema) for cell in cells]
 
@@ -173,7 +173,7 @@ class Table:
         """The rows for which the mask is true."""
         return self if mask.all() else Table(self._table.filter(pa.array(mask)).to_batches(), self._table.schema)
 
-    def taken(self, order: Sequence[int] | Numbers) -> Table:
+    def take(self, order: Sequence[int] | Numbers) -> Table:
         """The rows at these indexes, in this order."""
         return Table(self._table.take(pa.array(order, pa.int64())).combine_chunks().to_batches(), self._table.schema)
 
@@ -181,10 +181,14 @@ class Table:
         """The records of all rows, including those in bundles."""
         if "bundle" not in self._names:
             return self
-        inside = unbundled((cell for cell in self.values("bundle") if cell is not None), RECORD)
+        inside = open_bundles((cell for cell in self.values("bundle") if cell is not None), RECORD)
         if "key" not in self._names or not self.some_null("bundle"):
             return Table(inside, RECORD)
         return Table([*_as_records(self.where(self.nulls("bundle"))._table), *inside], RECORD)
+
+    def as_records(self) -> list[pa.RecordBatch]:
+        """Rows from topics, with all columns of records in bundles."""
+        return _as_records(self._table)
 
     def bundles(self) -> list[pa.RecordBatch]:
         """The rows unchanged, for a later stage."""
@@ -230,7 +234,7 @@ def header_tuples(column: pa.ChunkedArray | pa.Array) -> list[tuple[tuple[str, b
     return [tuple((one["key"], one["value"]) for one in headers) if headers else () for headers in column.to_pylist()]
 
 
-def packed(count: int, columns: Mapping[str, Any], schema: pa.Schema) -> pa.RecordBatch:
+def pack_rows(count: int, columns: Mapping[str, Any], schema: pa.Schema) -> pa.RecordBatch:
     """Rows from columns: lists, arrays, or one value for all rows; a missing column is null."""
     arrays = []
     for field in schema:

@@ -63,6 +63,7 @@ class Section:
 class Cut:
     """A topology cut into sections and a hosted part."""
 
+    topology: Topology
     sections: tuple[Section, ...]
     hosted: Topology | None
     """The part that runs as tasks in Python; None if there is none."""
@@ -133,7 +134,7 @@ class _Cutting:
                 native.add(sink.name)
         refusals.update(self._other_refusals(native | refusals.keys()))
         sections[:0] = [Section(Topology(self._with_ancestors(names))) for names in expressions.values()]
-        return Cut(tuple(sections), self._hosted(native), refusals)
+        return Cut(self._topology, tuple(sections), self._hosted_topology(native), refusals)
 
     # --- sinks behind expressions
 
@@ -186,7 +187,7 @@ class _Cutting:
     def _check_store(self, node: ir.Aggregate) -> None:
         for other in self._topology.nodes:
             if node.table.store in getattr(other, "connected", ()):
-                raise NativeRefusalError(node, f"{other.name} reads its store, which Spark would keep to itself")
+                raise NativeRefusalError(node, f"{other.name} reads its store, which Spark does not expose")
 
     def _check_follower(self, node: ir.Aggregate, follower: ir.Node) -> None:
         own = {node.name, *self._descendants[node.name]}
@@ -194,10 +195,10 @@ class _Cutting:
             raise NativeRefusalError(
                 node,
                 f"its changes go to {type(follower).__name__} {follower.name}, and Spark gives those of different "
-                "keys in no certain order",
+                "keys in no defined order",
             )
         if any(source.name not in own for source in ir.inputs_of(follower)):
-            raise NativeRefusalError(node, f"its changes meet other records in {follower.name}")
+            raise NativeRefusalError(node, f"its changes are merged with other records in {follower.name}")
 
     def _check_ahead(self, node: ir.Aggregate, each: ir.Node) -> None:
         if not isinstance(each, _PRECEDING):
@@ -211,13 +212,15 @@ class _Cutting:
     def _check_no_repartition(nodes: Iterable[ir.Node]) -> None:
         for each in nodes:
             if isinstance(each, ir.Repartition):
-                raise NativeRefusalError(each, "Python next to a native aggregation hands its records on only once")
+                raise NativeRefusalError(each, "Python next to a native aggregation cannot repartition once more")
 
     def _check_python_ahead(self, node: ir.Aggregate, ahead: list[ir.Node]) -> None:
         """Refuse if a user's function feeds other nodes too: it may be called only once per record."""
         if self._settings.dead_letter_topic is not None:
             raise NativeRefusalError(node, "dead letters are written by Python only")
         self._check_no_repartition(each for each in ahead if each is not node.input)
+        if isinstance(node.aggregator, ir.Fold) and not isinstance(node.input, ir.Repartition):
+            raise NativeRefusalError(node, "Python before it hands on aggregates, and it takes other values")
         if isinstance(node.input, ir.Repartition) and not isinstance(node.input.value_serde, READABLE):
             raise NativeRefusalError(node.input, f"Spark cannot tell null from other values of {_kind(node.input)}")
         own = {node.name, *(each.name for each in ahead), *self._descendants[node.name]}
@@ -255,7 +258,7 @@ class _Cutting:
 
     # --- the hosted part
 
-    def _hosted(self, native: set[str]) -> Topology | None:
+    def _hosted_topology(self, native: set[str]) -> Topology | None:
         leaves = [name for name, after in self._descendants.items() if not after and name not in native]
         if all(isinstance(self._nodes[name], ir.GlobalTableSource) for name in leaves) and native:
             # Global tables without processors are not read by any node.
@@ -307,7 +310,7 @@ def handover(node: ir.Aggregate) -> ir.Repartition:
 
 def _only_presence_matters(node: ir.Aggregate) -> bool:
     fold = native_aggregate(node)
-    return fold is not None and fold.folds is None
+    return fold is not None and not fold.reads_value
 
 
 def _no_bytes(value: Any) -> bytes:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from moldau.pipeline.ir.copartitioning import task_count
 from moldau.pipeline.ir.nodes import GlobalTableSource, OffsetReset, Source
 from moldau.pipeline.spark.plan import InputPoint, Plan, Stage, Unit
-from moldau.pipeline.spark.rows import FROM_SOURCES, HEADERS_DDL, TICK, ddl
+from moldau.pipeline.spark.rows import BUNDLES, HEADERS_DDL, TICK, ddl
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,11 +29,11 @@ __all__ = [
     "Reader",
     "SharedReader",
     "clock_ticks",
-    "filled",
     "read_of",
     "source_rows",
     "stage_reads",
-    "widened",
+    "with_all_columns",
+    "with_columns_of",
 ]
 
 
@@ -82,7 +82,7 @@ class Read:
     reset: OffsetReset | None
     is_global: bool = False
 
-    def joined(self, other: Read, *, even_apart: bool = False) -> Read | None:
+    def merged_with(self, other: Read, *, even_apart: bool = False) -> Read | None:
         """One read that replaces two which share a topic, or any two with `even_apart`; None if they stay separate."""
         if (self.pattern, self.reset, self.is_global) != (other.pattern, other.reset, other.is_global):
             return None
@@ -92,13 +92,13 @@ class Read:
         return replace(self, topics=tuple(dict.fromkeys((*self.topics, *other.topics))))
 
 
-def joined_reads(reads: Iterable[Read], *, even_apart: bool = False) -> list[Read]:
+def merged_reads(reads: Iterable[Read], *, even_apart: bool = False) -> list[Read]:
     """The reads that replace all these reads, such that no topic is in two of them."""
     sources: list[Read] = []
     for read in reads:
         apart: list[Read] = []
         for source in sources:
-            both = source.joined(read, even_apart=even_apart)
+            both = source.merged_with(read, even_apart=even_apart)
             if both is None:
                 apart.append(source)
             else:
@@ -117,7 +117,7 @@ class SharedReader:
     def __init__(self, reader: Reader, wanted: Iterable[Read], *, even_apart: bool = False) -> None:
         """`wanted` is every read that will be requested; `even_apart` also joins reads without a common topic."""
         self._reader = reader
-        self._reads = joined_reads(wanted, even_apart=even_apart)
+        self._reads = merged_reads(wanted, even_apart=even_apart)
         self._frames: dict[Read, DataFrame] = {}
 
     def records(
@@ -126,7 +126,7 @@ class SharedReader:
         from pyspark.sql import functions as f
 
         own = Read(topics, pattern, reset, is_global)
-        read = next((read for read in self._reads if read.joined(own) == read), own)
+        read = next((read for read in self._reads if read.merged_with(own) == read), own)
         if read not in self._frames:
             self._frames[read] = self._reader.records(read.topics, pattern, reset, is_global=is_global)
         frame = self._frames[read]
@@ -145,23 +145,29 @@ def read_of(sources: Iterable[Source]) -> Read:
 
 def stage_reads(plan: Plan, stage: Stage) -> list[Read]:
     """The reads of a stage from outside the query."""
-    return [_read(group) for group in _reads(_points(plan, stage))]
+    return [_read_of_points(group) for group in _reads(_points(plan, stage))]
 
 
-def source_rows(reader: Reader, plan: Plan, stage: Stage) -> list[DataFrame]:
-    """The rows that enter a stage from outside, in as few reads as possible."""
+def source_rows(reader: Reader, plan: Plan, stage: Stage, *, bundled: bool = False) -> list[DataFrame]:
+    """The rows that enter a stage from outside, in as few reads as possible; `bundled` for a stage with state."""
     frames = [_rows(reader, plan, stage, group) for group in _reads(_points(plan, stage))]
+    if bundled and not stage.is_stateless:
+        from moldau.pipeline.spark.hosted.bundling import bundled_records
+
+        frames = [frame.mapInArrow(bundled_records, ddl(BUNDLES)) for frame in frames]
     if plan.needs_ticks and not stage.is_stateless:
         frames.append(_ticks(reader, stage))
     return frames
 
 
 def _points(plan: Plan, stage: Stage) -> list[InputPoint]:
-    pieces = {piece.index for piece in stage.pieces}
-    return [point for point in plan.inputs if isinstance(point.node, Source) and pieces & set(point.pieces)]
+    sub_topologies = {sub_topology.index for sub_topology in stage.sub_topologies}
+    return [
+        point for point in plan.inputs if isinstance(point.node, Source) and sub_topologies & set(point.sub_topologies)
+    ]
 
 
-def _read(points: list[InputPoint]) -> Read:
+def _read_of_points(points: list[InputPoint]) -> Read:
     node = points[0].node
     assert isinstance(node, Source)
     topics = tuple(point.topic for point in points if point.topic is not None)
@@ -182,7 +188,7 @@ def _reads(points: Iterable[InputPoint]) -> list[list[InputPoint]]:
 def _rows(reader: Reader, plan: Plan, stage: Stage, points: list[InputPoint]) -> DataFrame:
     from pyspark.sql import functions as f
 
-    read = _read(points)
+    read = _read_of_points(points)
     frame = reader.records(read.topics, read.pattern, read.reset, is_global=read.is_global)
     headers = f.expr(f"if(size(headers) > 0, headers, CAST(NULL AS {HEADERS_DDL}))")
     return frame.select(
@@ -198,12 +204,12 @@ def _rows(reader: Reader, plan: Plan, stage: Stage, points: list[InputPoint]) ->
     )
 
 
-def widened(rows: DataFrame, schema: pa.Schema) -> DataFrame:
+def with_all_columns(rows: DataFrame, schema: pa.Schema) -> DataFrame:
     """Rows with all columns of a schema, in its order; missing columns are null."""
-    return filled(rows, {name: rows[name] for name in rows.columns}, schema)
+    return with_columns_of(rows, {name: rows[name] for name in rows.columns}, schema)
 
 
-def filled(rows: DataFrame, known: Mapping[str, Column], schema: pa.Schema) -> DataFrame:
+def with_columns_of(rows: DataFrame, known: Mapping[str, Column], schema: pa.Schema) -> DataFrame:
     """Rows with the columns of a schema: those in `known`, the others null."""
     from pyspark.sql import functions as f
 
@@ -218,8 +224,8 @@ def _slots(plan: Plan, stage: Stage, points: list[InputPoint]) -> Column:
     if stage.is_stateless:
         return f.lit(0)
     if points[0].is_global:
-        pieces = set(points[0].pieces)
-        found = {slot for unit, slot in stage.slot_of.items() if unit.piece in pieces}
+        sub_topologies = set(points[0].sub_topologies)
+        found = {slot for unit, slot in stage.slot_of.items() if unit.sub_topology in sub_topologies}
         return f.explode(f.array(*map(f.lit, sorted(found))))
     return _by_topic(points, [_slot_of_partition(plan, stage, point) for point in points])
 
@@ -227,9 +233,9 @@ def _slots(plan: Plan, stage: Stage, points: list[InputPoint]) -> Column:
 def _slot_of_partition(plan: Plan, stage: Stage, point: InputPoint) -> Column:
     from pyspark.sql import functions as f
 
-    (piece,) = point.pieces
-    count = task_count(next(one for one in stage.pieces if one.index == piece).inputs, plan.counts)
-    slots = f.array(*(f.lit(stage.slot_of[Unit(piece, partition)]) for partition in range(count)))
+    (sub_topology,) = point.sub_topologies
+    count = task_count(next(one for one in stage.sub_topologies if one.index == sub_topology).inputs, plan.counts)
+    slots = f.array(*(f.lit(stage.slot_of[Unit(sub_topology, partition)]) for partition in range(count)))
     grown = f.concat(
         f.lit("moldau: topic "),
         f.col("topic"),
@@ -254,5 +260,5 @@ def _ticks(reader: Reader, stage: Stage) -> DataFrame:
     from pyspark.sql import functions as f
 
     slots = f.array(*map(f.lit, sorted(stage.units)))
-    known = {"slot": f.explode(slots), "input": f.lit(TICK), "timestamp": f.col("now_ms")}
-    return filled(reader.ticks(), known, FROM_SOURCES)
+    known = {"slot": f.explode(slots), "input": f.lit(TICK), "offset": f.col("now_ms")}
+    return with_columns_of(reader.ticks(), known, BUNDLES)

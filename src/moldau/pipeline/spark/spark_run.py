@@ -49,11 +49,13 @@ class SparkRun:
         wall_clock_ms: int = 0,
         commits_each_record: bool = True,
         is_native: bool = False,
+        public_only: bool = False,
         spark: SparkSession | None = None,
     ) -> None:
         """Uses the process's session if none is passed in, or starts a new one.
 
-        With `is_native` Spark computes natively what it can; that state cannot be inspected.
+        With `is_native` Spark computes natively what it can; that state cannot be inspected. With `public_only` nothing
+        is used that PySpark does not promise to keep.
         """
         spark = spark or open_session(session_settings({}, threads=2))
         self._reader = MemoryReader(spark)
@@ -65,7 +67,7 @@ class SparkRun:
         self._settings = settings
         self._partitions = partitions
         self._hash = partition_hash()
-        mode = TestMode(settings, commits_each_record, is_native)
+        mode = TestMode(settings, commits_each_record, is_native, public_only)
         job = _job(topology, settings, partitions)
         self.compiled = compile_topology(spark, topology, job, reader=self._reader, test=mode)
         self._shown = {point.name for point in self.compiled.plan.outputs} - {STATE_OUTPUT}
@@ -138,19 +140,19 @@ class SparkRun:
         """Tasks created here from the contents of Spark's state, to inspect their stores."""
         plan = self.compiled.plan
         units = [
-            (piece, Unit(piece.index, partition))
-            for piece in plan.topology.subtopologies
-            for partition in range(task_count(piece.inputs, plan.counts))
+            (sub_topology, Unit(sub_topology.index, partition))
+            for sub_topology in plan.topology.subtopologies
+            for partition in range(task_count(sub_topology.inputs, plan.counts))
         ]
         return [
             Task(
-                piece,
+                sub_topology,
                 partition=unit.partition,
                 partition_counts=plan.counts,
                 backends=self._backends(unit),
                 settings=self._settings,
             )
-            for piece, unit in units
+            for sub_topology, unit in units
         ]
 
     def _backends(self, unit: Unit) -> Backends:
@@ -197,17 +199,17 @@ class SparkRun:
 
     def _records(self, frame: DataFrame) -> Iterator[OutputRecord]:
         points = self.compiled.plan.outputs
-        for batch in self.compiled.finished(frame.toArrow().to_batches()):
+        for batch in self.compiled.output_batches(frame.toArrow().to_batches()):
             columns = [binary_values(batch.column(name)) for name in ("output", "topic", "key", "value")]
             rest = (batch.column("timestamp").to_pylist(), header_tuples(batch.column("headers")))
             for number, topic, *row in zip(*columns, *rest, batch.column("partition").to_pylist(), strict=True):
                 yield OutputRecord(points[number].name, topic or points[number].topic, *row)
 
     def _note_state(self, output: OutputRecord) -> None:
-        piece, _, store = output.topic.partition("/")
+        sub_topology, _, store = output.topic.partition("/")
         assert output.partition is not None
         assert output.key is not None
-        backend = self._backends(Unit(int(piece), output.partition))(store)
+        backend = self._backends(Unit(int(sub_topology), output.partition))(store)
         if output.value is None:
             backend.delete(output.key)
         else:

@@ -93,3 +93,9 @@ def test_state_on_a_file_system_that_does_not_answer_is_waited_for_by_its_name()
 
 def test_a_context_that_was_stopped_is_started_again() -> None:
     assert diagnose("java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.").is_spark_gone
+
+
+def test_a_worker_that_starts_too_slowly_is_started_again() -> None:
+    found = diagnose("org.apache.spark.SparkException: Python worker failed to connect back.")
+    assert found.is_passing
+    assert "Python worker failed to connect back" in str(found.error)

@@ -43,7 +43,7 @@ def test_executors_that_come_after_all_are_told(caplog: pytest.LogCaptureFixture
     watch.look(PATIENCE_S + 1)
     watch.look(PATIENCE_S + 2)
 
-    assert caplog.messages[1:] == ["app: spark://here:7077 has given 2 executors"]
+    assert caplog.messages[1:] == ["app: spark://here:7077 has provided 2 executors"]
 
 
 def test_on_one_machine_there_is_nothing_to_watch(caplog: pytest.LogCaptureFixture) -> None:

@@ -67,3 +67,18 @@ def test_another_layout_is_refused_with_the_difference(now: Layout, difference: 
 
 def test_without_state_the_number_of_its_partitions_is_nothing() -> None:
     replace(BEFORE, partitions={}).check(replace(BEFORE, partitions={}, state_partitions=9), IDENTITY, "/state")
+
+
+def test_state_of_real_time_mode_is_not_that_of_batches(tmp_path: Path) -> None:
+    file = str(tmp_path / "topology.json")
+    replace(BEFORE, is_realtime=True).save(file, LocalFiles())
+    found = Layout.load(file, LocalFiles())
+    assert found is not None
+    found.check(replace(BEFORE, is_realtime=True), IDENTITY, "/state")
+    with pytest.raises(CheckpointMismatchError, match=r"made with moldau\.latency=realtime, and its state has another"):
+        found.check(BEFORE, IDENTITY, "/state")
+
+
+def test_without_state_either_mode_goes_on_from_the_other() -> None:
+    stateless = replace(BEFORE, partitions={})
+    stateless.check(replace(stateless, is_realtime=True), IDENTITY, "/state")

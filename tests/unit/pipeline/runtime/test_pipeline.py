@@ -309,7 +309,7 @@ def test_an_end_that_takes_long_says_what_it_waits_for(
         assert pipeline.stop(0.05)
 
     (said,) = [record.getMessage() for record in caplog.records]
-    assert said.startswith("app: the end waits up to 0.05 s for the batch under way")
+    assert said.startswith("app: stopping waits up to 0.05 s for the running batch")
     assert "; no broker answers at localhost:9092. Another Ctrl-C or SIGTERM ends it at once" in said
 
 

@@ -59,7 +59,9 @@ def test_sub_topologies_that_feed_each_other_share_one_slot() -> None:
     (stage,) = plan.stages
     ((slot, units),) = stage.units.items()
     assert stage.cycles == {slot}
-    assert set(units) == {Unit(piece.index, partition) for piece in stage.pieces for partition in (0, 1)}
+    assert set(units) == {
+        Unit(sub_topology.index, partition) for sub_topology in stage.sub_topologies for partition in (0, 1)
+    }
 
 
 def test_an_extractor_of_timestamps_remembers_the_last_one() -> None:

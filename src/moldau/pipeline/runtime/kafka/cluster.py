@@ -34,6 +34,7 @@ class Cluster:
     """The brokers of one pipeline, through an admin client: a `pipeline.runtime.run.Environment`.
 
     written: topics to create if they are missing.
+    changelogs: the same with their settings, for stores that are followed in real-time mode.
     progress_topic: that of an exactly-once sink, else None.
     provided: partition counts of inputs that are not in the cluster, such as those of a `FrameSource`.
     """
@@ -44,6 +45,7 @@ class Cluster:
         topology: Topology,
         *,
         written: Iterable[str] = (),
+        changelogs: Mapping[str, Mapping[str, str]] | None = None,
         progress_topic: str | None = None,
         replication_factor: int = -1,
         provided: Mapping[str, int] | None = None,
@@ -51,6 +53,7 @@ class Cluster:
         self._clients = clients
         self._topology = topology
         self._written = list(dict.fromkeys(written))
+        self._changelogs = dict(changelogs or {})
         self._progress_topic = progress_topic
         self._replication_factor = replication_factor
         self._provided = dict(provided or {})
@@ -71,11 +74,17 @@ class Cluster:
         counts = self.partition_counts()
         _check_sources((*self._topology.sources, *self._topology.global_tables), counts)
         # Spark's plan finds this too, but seconds later.
-        pieces = self._topology.subtopologies
-        partition_counts(tuple(dict.fromkeys(node for piece in pieces for node in piece.nodes)), counts)
+        sub_topologies = self._topology.subtopologies
+        partition_counts(
+            tuple(dict.fromkeys(node for sub_topology in sub_topologies for node in sub_topology.nodes)), counts
+        )
         created = [topic for topic in self._written if topic not in counts]
         for topic in created:
             self._create(topic, {})
+        for topic, configs in self._changelogs.items():
+            if topic not in counts:
+                self._create(topic, configs)
+                created.append(topic)
         if self._progress_topic is not None and self._progress_topic not in counts:
             self._create(self._progress_topic, TOPIC_CONFIGS, partitions=1)
             created.append(self._progress_topic)
@@ -155,4 +164,4 @@ def _check_pattern(pattern: str, source: Source) -> None:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise StreamsError(f"{pattern!r} is no pattern of topics ({source.origin}): {error}") from None
+        raise StreamsError(f"{pattern!r} is not a valid topic pattern ({source.origin}): {error}") from None

@@ -149,7 +149,7 @@ class Delivery:
                 except BufferError:
                     self._send_patiently(topic, value, key, partition, timestamp, headers)
                 except Exception as error:
-                    raise _refused(error, topic) from None
+                    raise _send_error(error, topic) from None
         finally:
             del produce  # for the same reason as in `InterruptibleProducer._call`
         return count
@@ -166,7 +166,7 @@ class Delivery:
             except BufferError:
                 continue
             except Exception as error:
-                raise _refused(error, topic) from None
+                raise _send_error(error, topic) from None
 
     def _note_failure(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and not self._is_closed:
@@ -218,7 +218,7 @@ def _pairs(headers: Any) -> list[tuple[str, bytes | None]] | None:
     return [(one["key"], one["value"]) for one in headers] if headers else None
 
 
-def _refused(error: Exception, topic: str) -> ClientError:
+def _send_error(error: Exception, topic: str) -> ClientError:
     from confluent_kafka import KafkaException
 
     if isinstance(error, KafkaException):

@@ -65,7 +65,7 @@ def _wait_until_seen(consumer: Consumer, topic: str, patience_s: float) -> None:
     while topic not in consumer.list_topics(timeout=CALL_S).topics:
         if time.monotonic() > deadline:
             raise MissingTopicError(
-                f"topic {topic}, which tells how far the pipeline has come, cannot be seen; allow its user to "
+                f"topic {topic}, which stores the pipeline's progress, is not visible; allow its user to "
                 "describe and read it"
             )
         time.sleep(PAUSE_S)

@@ -6,6 +6,7 @@ Start at `reset_pipeline`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from moldau.client.admin import Admin
 from moldau.client.errors import ClientError
@@ -44,9 +45,9 @@ def reset_pipeline(
         counts = cluster.partition_counts()
         is_kept = keeps_reset and _has_reset_offsets(cluster.admin, identity.group_id)
         removed = [] if is_kept else _delete_group(cluster.admin, identity, force)
-        if identity.progress_topic in counts:
-            cluster.admin.delete_topics([identity.progress_topic])
-            removed.append(f"topic {identity.progress_topic}")
+        for topic in filter(partial(_is_own_topic, identity), counts):
+            cluster.admin.delete_topics([topic])
+            removed.append(f"topic {topic}")
         if not folder.is_local or folder.holds_state:
             folder.delete(LocalFiles() if folder.is_local else remote_files())
             removed.append(f"state in {folder.location}")
@@ -54,6 +55,12 @@ def reset_pipeline(
         folder.release()
         cluster.close()
     return removed
+
+
+def _is_own_topic(identity: PipelineIdentity, topic: str) -> bool:
+    """Whether a topic is the pipeline's progress, or the changelog of a store that it kept in real-time mode."""
+    is_changelog = topic.startswith(f"{identity.name}-") and topic.endswith("-changelog")
+    return is_changelog or topic == identity.progress_topic
 
 
 def _has_reset_offsets(admin: Admin, group_id: str) -> bool:
@@ -74,7 +81,7 @@ def _delete_group(admin: Admin, identity: PipelineIdentity, force: bool) -> list
         return []
     if outcome.error_code is ErrorCode.NON_EMPTY_GROUP:
         raise StreamsError(
-            f"{identity.title} runs somewhere, or was killed less than a minute ago; stop it, wait, or "
-            f"take it out of its group: {identity.reset_command} --force"
+            f"{identity.title} is running somewhere, or was killed less than a minute ago; stop it, wait, or "
+            f"remove it from its group: {identity.reset_command} --force"
         )
     raise outcome

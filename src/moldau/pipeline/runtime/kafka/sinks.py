@@ -88,7 +88,7 @@ class ExactlyOnceSink:
         try:
             self._transactions.start()
         except ClientError as error:
-            raise _explained(error, self._identity) from error
+            raise _error_with_advice(error, self._identity) from error
         self.progress = read_progress(self._identity, self._clients)
         return self.progress
 
@@ -144,7 +144,7 @@ class ExactlyOnceSink:
         return self._consumer.consumer_group_metadata()
 
 
-def _explained(error: ClientError, identity: PipelineIdentity) -> StreamsError | ClientError:
+def _error_with_advice(error: ClientError, identity: PipelineIdentity) -> StreamsError | ClientError:
     if error.error_code is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
         return StreamsError(
             f"the cluster does not let this user write transactions as {identity.transactional_id}; "

@@ -81,7 +81,7 @@ class KafkaSource:
         self._presence = GroupPresence(self._identity, self._clients, topics, pattern or None, note)
         self._presence.start()
 
-    def committed(self, counts: Mapping[str, int], *, has_checkpoint: bool) -> Committed:
+    def committed_offsets(self, counts: Mapping[str, int], *, has_checkpoint: bool) -> Committed:
         group_id = self._identity.group_id
         found = committed_offsets(group_id, self._clients, self._partitions(counts))
         return Committed(found, not has_checkpoint and is_reset(self._cluster.admin, group_id, found))
@@ -128,7 +128,8 @@ class KafkaSource:
             logger.debug("%s: offsets keep the broker's retention: %s", self._identity.name, error)
 
     def _starts(self, plan: StartPlan) -> Offsets:
-        return plan.offsets if plan.begins_after is None else self.position(plan.begins_after.entry).offsets
+        found = plan.offsets if plan.begins_after is None else self.position(plan.begins_after.entry).offsets
+        return {**self._options.first_offsets, **found}
 
     def _partitions(self, counts: Mapping[str, int]) -> list[TopicPartition]:
         topics = read_topics(self._topology, counts)
@@ -156,7 +157,7 @@ class SourceReading:
             "kafka.isolation.level": isolation,
             **self.clients.connector_properties("consumer"),
             **wanted,
-            "startingOffsets": self._starting_offsets(self._known(topics, pattern), first, is_global),
+            "startingOffsets": self._starting_offsets(self._known_topics(topics, pattern), first, is_global),
             **({} if is_global else self._limit()),
             "failOnDataLoss": "true" if self.options.fails_on_data_loss else "false",
             "includeHeaders": "true",
@@ -169,7 +170,7 @@ class SourceReading:
             return {}
         return {"maxOffsetsPerTrigger": str(self.options.max_batch_records)}
 
-    def _known(self, topics: tuple[str, ...] | None, pattern: str | None) -> list[str]:
+    def _known_topics(self, topics: tuple[str, ...] | None, pattern: str | None) -> list[str]:
         if pattern is None:
             return list(topics or ())
         return [topic for topic in self.partition_counts if re.fullmatch(pattern, topic)]

@@ -11,9 +11,12 @@ from moldau.pipeline.runtime.kafka.clients import KafkaClients
 from moldau.pipeline.runtime.kafka.cluster import Cluster
 from moldau.pipeline.runtime.kafka.sinks import AtLeastOnceSink, ExactlyOnceSink
 from moldau.pipeline.runtime.kafka.source import KafkaSource
+from moldau.pipeline.runtime.kafka.store_feed import StoreFeed, changelog_configs, changelog_topics
 from moldau.pipeline.runtime.pipeline import Pipeline
+from moldau.pipeline.runtime.run import Realtime
 from moldau.pipeline.runtime.sink import Sink
 from moldau.pipeline.runtime.source import Source
+from moldau.pipeline.runtime.stores.queryable import queryable_stores
 
 __all__ = ["kafka_pipeline"]
 
@@ -40,6 +43,7 @@ def kafka_pipeline(
         clients,
         topology,
         written=_written_topics(topology, options) if writes_kafka else (),
+        changelogs=_changelogs(topology, identity) if writes_kafka and options.is_realtime else {},
         progress_topic=identity.progress_topic if writes_kafka and options.is_exactly_once else None,
         replication_factor=options.replication_factor,
         provided=None if source is None else source.counts,
@@ -59,11 +63,28 @@ def kafka_pipeline(
         environment=cluster,
         source=reads,
         new_sink=new_sink or new_kafka_sink,
-        realtime_options=clients.connector_properties("producer") if options.is_realtime and writes_kafka else None,
+        realtime=_realtime(topology, identity, clients) if options.is_realtime and writes_kafka else None,
     )
+
+
+def _realtime(topology: Topology, identity: PipelineIdentity, clients: KafkaClients) -> Realtime:
+    topics = changelog_topics(topology, identity.name)
+    return Realtime(
+        sink_options=clients.connector_properties("producer"),
+        new_feed=lambda database: StoreFeed(clients, identity.group_id, database, topics),
+    )
+
+
+def _changelogs(topology: Topology, identity: PipelineIdentity) -> dict[str, dict[str, str]]:
+    stores = queryable_stores(topology)
+    found = changelog_topics(topology, identity.name)
+    return {topic: changelog_configs(stores[store]) for topic, (store, _) in found.items()}
 
 
 def _written_topics(topology: Topology, options: PipelineOptions) -> Iterable[str]:
     yield from (sink.topic for sink in topology.sinks if sink.topic is not None)
     if options.dead_letter_topic is not None:
         yield options.dead_letter_topic
+    log_topic = options.task_settings.get("ksql.logging.processing.topic.name")
+    if log_topic:
+        yield str(log_topic)

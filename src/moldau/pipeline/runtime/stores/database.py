@@ -19,7 +19,7 @@ from moldau.pipeline.runtime.stores.queryable import QueryableStore, Shape
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["StoreDatabase"]
+__all__ = ["Change", "StoreDatabase"]
 
 WINDOW = struct.Struct(">qq")
 """Start and end of a row's window, in its only header."""
@@ -39,6 +39,9 @@ CREATE TABLE IF NOT EXISTS observed (
     store TEXT NOT NULL, partition INTEGER NOT NULL, time INTEGER NOT NULL, PRIMARY KEY (store, partition)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS applied (checkpoint TEXT NOT NULL, batch INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS fed (
+    topic TEXT NOT NULL, partition INTEGER NOT NULL, next INTEGER NOT NULL, PRIMARY KEY (topic, partition)
+) WITHOUT ROWID;
 """
 
 
@@ -67,7 +70,7 @@ class StoreDatabase:
         """Delete all entries, for a pipeline that starts from scratch."""
         with self._lock, self._database:
             self._database.execute("BEGIN")
-            for table in ("entries", "observed", "applied"):
+            for table in ("entries", "observed", "applied", "fed"):
                 self._database.execute(f"DELETE FROM {table}")
 
     def apply(self, checkpoint: str, batch: int, changes: Iterable[tuple[str, pa.Table]]) -> None:
@@ -82,6 +85,21 @@ class StoreDatabase:
                     self._write(store, map(_change, rows.to_pylist()))
             self._database.execute("DELETE FROM applied")
             self._database.execute("INSERT INTO applied VALUES (?, ?)", (checkpoint, batch))
+
+    def feed(self, changes: Mapping[str, Iterable[Change]], positions: Mapping[tuple[str, int], int]) -> None:
+        """Apply changes that were read from changelog topics, and note the next offset of each partition."""
+        with self._lock, self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            for name, of_store in changes.items():
+                self._write(self.stores[name], of_store)
+            rows = [(*place, offset) for place, offset in positions.items()]
+            self._database.executemany("INSERT OR REPLACE INTO fed VALUES (?, ?, ?)", rows)
+
+    def positions(self) -> dict[tuple[str, int], int]:
+        """The next offset of each partition of a changelog topic."""
+        with self._lock:
+            rows = self._database.execute("SELECT topic, partition, next FROM fed").fetchall()
+        return {(topic, partition): offset for topic, partition, offset in rows}
 
     def close(self) -> None:
         with self._lock:

@@ -96,7 +96,7 @@ class _Answers:
 
     async def entries(self, call: Call) -> Answer:
         view = self._views.store(call.parts["store"])
-        first, last = (self._bound(view, call.text(name)) for name in ("from", "to"))
+        first, last = (self._range_end(view, call.text(name)) for name in ("from", "to"))
         found: Iterator[tuple[Any, Any]]
         if view.shape is Shape.KEY_VALUE:
             found = view.reverse_range(first, last) if call.flag("reverse") else view.range(first, last)
@@ -115,7 +115,7 @@ class _Answers:
                 raise HttpError(404, f"store {view.name} has no key {call.parts['key']!r}")
             # Stores that are attached to processors may have no timestamps.
             time = {} if found.timestamp < 0 else {"timestamp": found.timestamp}
-            return Answer({"key": _shown(key), "value": _shown(found.value), **time})
+            return Answer({"key": _json_value(key), "value": _json_value(found.value), **time})
         return Answer(list(self._windows(view, key, call)))
 
     @staticmethod
@@ -127,7 +127,7 @@ class _Answers:
         return (_entry(windowed, value) for windowed, value in found)
 
     @staticmethod
-    def _bound(view: Any, written: str) -> Any:
+    def _range_end(view: Any, written: str) -> Any:
         return _key(view, written) if written else None
 
 
@@ -136,15 +136,15 @@ def _time(call: Call, name: str, default: int) -> int:
     if not written:
         return default
     if not written.lstrip("-").isdigit():
-        raise HttpError(400, f"{name}={written} is no time in milliseconds")
+        raise HttpError(400, f"{name}={written} is not a time in milliseconds")
     return int(written)
 
 
 def _entry(key: Any, value: Any) -> dict[str, Any]:
     if isinstance(key, Windowed):
         window = {"start": key.window.start, "end": key.window.end}
-        return {"key": _shown(key.key), "window": window, "value": _shown(value)}
-    return {"key": _shown(key), "value": _shown(value)}
+        return {"key": _json_value(key.key), "window": window, "value": _json_value(value)}
+    return {"key": _json_value(key), "value": _json_value(value)}
 
 
 def _key(view: Any, written: str) -> Any:
@@ -159,7 +159,7 @@ def _key(view: Any, written: str) -> Any:
         raise HttpError(400, f"{written!r} is not a key of this store ({type(serde).__name__}): {error}") from None
 
 
-def _shown(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """A key or value as JSON; bytes as text if they are valid text, else in base 64."""
     if isinstance(value, bytes):
         try:
@@ -167,9 +167,9 @@ def _shown(value: Any) -> Any:
         except UnicodeDecodeError:
             return base64.b64encode(value).decode()
     if isinstance(value, Mapping):
-        return {str(name): _shown(one) for name, one in value.items()}
+        return {str(name): _json_value(one) for name, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_shown(one) for one in value]
+        return [_json_value(one) for one in value]
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
 
 

@@ -50,7 +50,7 @@ class View(Hinting):
     def _rows(self, query: str, *arguments: Any) -> Iterator[tuple[Any, ...]]:
         return self._views.connection().execute(query, (self.name, *arguments))
 
-    def _windowed(self, rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Windowed, Any]]:
+    def _windowed_entries(self, rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Windowed, Any]]:
         for key, start, end, value in rows:
             yield Windowed(self.decode_key(key), Window(start, end)), self.decode_value(value)
 
@@ -126,11 +126,11 @@ class WindowView(View):
 
     def fetch(self, key: Any, first: int = FIRST_TIME, last: int = LAST_TIME) -> Iterator[tuple[int, Any]]:
         """Start and value of a key's windows that start between two times, both included."""
-        return self._fetched("ASC", key, first, last)
+        return self._entries_of_key("ASC", key, first, last)
 
     def backward_fetch(self, key: Any, first: int = FIRST_TIME, last: int = LAST_TIME) -> Iterator[tuple[int, Any]]:
         """The same from the latest window to the earliest."""
-        return self._fetched("DESC", key, first, last)
+        return self._entries_of_key("DESC", key, first, last)
 
     def fetch_key_range(self, low: Any, high: Any, first: int, last: int) -> Iterator[tuple[Windowed, Any]]:
         """Entries of keys between two, both included (None leaves an end open), that start between two times."""
@@ -139,7 +139,7 @@ class WindowView(View):
             f"SELECT key, start, end, value FROM entries WHERE store = ?{conditions} "
             "AND start >= ? AND start <= ? ORDER BY start, key"
         )
-        return self._windowed(self._rows(query, *arguments, first, last))
+        return self._windowed_entries(self._rows(query, *arguments, first, last))
 
     def fetch_all(self, first: int, last: int) -> Iterator[tuple[Windowed, Any]]:
         """Entries of all keys whose windows start between two times, both included; by time, then key."""
@@ -149,7 +149,7 @@ class WindowView(View):
         """Every entry; by time, then key."""
         return self.fetch_all(FIRST_TIME, LAST_TIME)
 
-    def _fetched(self, order: str, key: Any, first: int, last: int) -> Iterator[tuple[int, Any]]:
+    def _entries_of_key(self, order: str, key: Any, first: int, last: int) -> Iterator[tuple[int, Any]]:
         query = (
             "SELECT start, value FROM entries WHERE store = ? AND key = ? AND start >= ? AND start <= ? "
             f"ORDER BY start {order}"
@@ -181,12 +181,12 @@ class SessionView(View):
             "SELECT key, start, end, value FROM entries WHERE store = ? AND key = ? AND end >= ? AND start <= ? "
             "ORDER BY end, start"
         )
-        return self._windowed(self._rows(query, self.encode_key(key), earliest_end, latest_start))
+        return self._windowed_entries(self._rows(query, self.encode_key(key), earliest_end, latest_start))
 
     def all(self) -> Iterator[tuple[Windowed, Any]]:
         """Every session, by key bytes."""
         query = "SELECT key, start, end, value FROM entries WHERE store = ? ORDER BY key, end, start"
-        return self._windowed(self._rows(query))
+        return self._windowed_entries(self._rows(query))
 
 
 _VIEWS: Mapping[Shape, type[View]] = {

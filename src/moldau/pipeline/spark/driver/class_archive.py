@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from moldau.pipeline.spark.driver.jars import cache_folder
-from moldau.pipeline.spark.driver.java import found_java
+from moldau.pipeline.spark.driver.java import find_java
 
-__all__ = ["archive_file", "options_for_use", "recorded"]
+__all__ = ["archive_file", "options_for_use", "record_classes"]
 
 SILENT = "-Xlog:disable"
 """Recording logs every class that cannot be archived, hundreds of them."""
@@ -37,7 +37,7 @@ def archive_file() -> Path:
 
 
 @contextmanager
-def recorded() -> Iterator[str]:
+def record_classes() -> Iterator[str]:
     """Yields the options of a Java process that must start and exit in the block; its classes are then archived."""
     archive = archive_file()
     archive.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def _is_being_written(part: Path) -> bool:
 
 def _fingerprint() -> str:
     facts = (
-        found_java().description,
+        find_java().description,
         *_facts_about_jars(_pyspark_folder() / "jars"),
         *_facts_about_jars(cache_folder()),
     )

@@ -27,7 +27,7 @@ class HadoopFiles:
 
     def read(self, path: str) -> str | None:
         """A file's text, or None if it does not exist."""
-        with _told(path):
+        with _translate_java_errors(path):
             system, place = self._at(path)
             if not system.exists(place):
                 return None
@@ -39,7 +39,7 @@ class HadoopFiles:
 
     def write(self, path: str, text: str) -> None:
         """Write a file atomically."""
-        with _told(path):
+        with _translate_java_errors(path):
             system, place = self._at(path)
             _, part = self._at(f"{path}.part")
             stream = system.create(part, True)
@@ -55,7 +55,7 @@ class HadoopFiles:
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder; empty if it does not exist."""
-        with _told(folder):
+        with _translate_java_errors(folder):
             system, place = self._at(folder)
             if not system.exists(place):
                 return []
@@ -63,7 +63,7 @@ class HadoopFiles:
 
     def delete(self, path: str) -> None:
         """Remove a file, or a folder with its contents, if it exists."""
-        with _told(path):
+        with _translate_java_errors(path):
             system, place = self._at(path)
             system.delete(place, True)
 
@@ -73,7 +73,7 @@ class HadoopFiles:
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
+def _translate_java_errors(path: str) -> Iterator[None]:
     """Convert Java exceptions to a one-sentence error; the end of the Java process itself is reported elsewhere."""
     from py4j.protocol import Py4JJavaError
 

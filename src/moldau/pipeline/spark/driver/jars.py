@@ -1,7 +1,7 @@
 """The jars of Spark's Kafka connector: downloaded once into a cache, by Maven coordinates, and verified.
 
 PySpark includes Apache Ivy, which can use Maven's central repository, so only a Java runtime is needed to download.
-Versions and checksums are in `jars.lock` beside this file. Start at `fetched`.
+Versions and checksums are in `jars.lock` beside this file. Start at `fetch_jars`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from moldau.core.errors import MoldauError
-from moldau.pipeline.spark.driver.java import found_java
+from moldau.pipeline.spark.driver.java import find_java
 
-__all__ = ["LOCK", "Jar", "JarsMissingError", "cache_folder", "fetched", "locked", "missing"]
+__all__ = ["LOCK", "Jar", "JarsMissingError", "cache_folder", "fetch_jars", "locked_jars", "missing"]
 
 LOCK = Path(__file__).with_name("jars.lock")
 PATIENCE_S = 300
@@ -47,7 +47,7 @@ class Jar(NamedTuple):
         return f"{self.group}:{self.artifact}:{self.version}"
 
 
-def locked() -> list[Jar]:
+def locked_jars() -> list[Jar]:
     """The jars in the lock file."""
     lines = (line.partition("#")[0].split() for line in LOCK.read_text().splitlines())
     return [Jar(*words) for words in lines if words]
@@ -60,10 +60,10 @@ def cache_folder() -> Path:
 
 def missing() -> list[Jar]:
     """The jars that are not in the cache, or have another checksum there."""
-    return [jar for jar in locked() if not _is_good(cache_folder() / jar.file_name, jar)]
+    return [jar for jar in locked_jars() if not _is_good(cache_folder() / jar.file_name, jar)]
 
 
-def fetched() -> list[Path]:
+def fetch_jars() -> list[Path]:
     """The verified paths of the jars; missing ones are downloaded first.
 
     Raises `JarsMissingError` with the reason if that fails, and `JavaMissingError` if there is no Java to download
@@ -74,7 +74,7 @@ def fetched() -> list[Path]:
         with _alone_in(folder):
             for jar in missing():
                 _fetch(jar, folder)
-    return [folder / jar.file_name for jar in locked()]
+    return [folder / jar.file_name for jar in locked_jars()]
 
 
 def _fetch(jar: Jar, folder: Path) -> None:
@@ -84,8 +84,8 @@ def _fetch(jar: Jar, folder: Path) -> None:
     if found != jar.sha256:
         part.unlink()
         raise JarsMissingError(
-            f"{jar.coordinates} came with SHA-256 {found}, and {LOCK.name} says {jar.sha256}; it was thrown away. "
-            "Look at what stands between this machine and Maven's central repository"
+            f"{jar.coordinates} was downloaded with SHA-256 {found}, but {LOCK.name} expects {jar.sha256}; the "
+            "file was deleted. Check the proxies and mirrors between this machine and Maven's central repository"
         )
     part.replace(folder / jar.file_name)
 
@@ -95,19 +95,19 @@ def _retrieve(jar: Jar, target: Path) -> None:
     pattern = str(target.with_name("[artifact]-[revision].part"))
     wanted = ["-dependency", jar.group, jar.artifact, jar.version, "-notransitive", "-types", "jar"]
     places = ["-confs", "default", "-cache", str(target.parent.parent / "ivy"), "-retrieve", pattern]
-    command = [found_java().command, "-jar", str(_ivy()), *wanted, *places]
+    command = [find_java().command, "-jar", str(_ivy()), *wanted, *places]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     except subprocess.TimeoutExpired:
-        raise _not_fetched(jar, target, f"no answer within {PATIENCE_S} s") from None
+        raise _fetch_error(jar, target, f"no answer within {PATIENCE_S} s") from None
     if done.returncode or not target.exists():
-        raise _not_fetched(jar, target, _reason(done.stdout + done.stderr))
+        raise _fetch_error(jar, target, _reason(done.stdout + done.stderr))
 
 
-def _not_fetched(jar: Jar, target: Path, reason: str) -> JarsMissingError:
+def _fetch_error(jar: Jar, target: Path, reason: str) -> JarsMissingError:
     return JarsMissingError(
-        f"{jar.coordinates}, a part of Spark's Kafka connector, could not be fetched: {reason}. Let this machine reach "
-        f"Maven's central repository, or put {jar.file_name} into {target.parent} by hand"
+        f"{jar.coordinates}, a part of Spark's Kafka connector, could not be fetched: {reason}. Allow this "
+        f"machine to connect to Maven's central repository, or put {jar.file_name} into {target.parent} by hand"
     )
 
 

@@ -1,6 +1,6 @@
 """The Java runtime that Spark needs: where it is, its version, and what to do if there is none.
 
-Start at `found_java`.
+Start at `find_java`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from moldau.core.errors import MoldauError
 
-__all__ = ["OLDEST", "Java", "JavaMissingError", "found_java"]
+__all__ = ["OLDEST", "Java", "JavaMissingError", "find_java"]
 
 OLDEST = 17
 """Spark 4 runs on Java 17 and newer."""
@@ -35,7 +35,7 @@ class Java(NamedTuple):
     description: str
 
 
-def found_java() -> Java:
+def find_java() -> Java:
     """The runtime that Spark will use: `JAVA_HOME`'s, else the first on the path.
 
     Raises `JavaMissingError` if there is none, or none new enough.
@@ -66,7 +66,7 @@ def _version(command: str, description: str) -> int:
     # Up to Java 8 the version is written 1.8.
     match = re.search(r'version "(?:1\.)?(\d+)', description)
     if match is None:
-        raise JavaMissingError(f"{command} does not tell its version ({description.strip()[:200]}); {_advice()}")
+        raise JavaMissingError(f"{command} does not report its version ({description.strip()[:200]}); {_advice()}")
     return int(match.group(1))
 
 

@@ -40,7 +40,7 @@ JAVA_TRACE = (b"\tat ", b"\t... ", b"\tSuppressed: ", b"Caused by: ")
 
 
 class LaunchOutput:
-    """The standard error of a child process that is started inside `captured`, until `release` is called."""
+    """The standard error of a child process that is started inside `capture`, until `release` is called."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque(maxlen=KEPT_LINES)
@@ -48,7 +48,7 @@ class LaunchOutput:
         self._thread: threading.Thread | None = None
 
     @contextmanager
-    def captured(self) -> Iterator[None]:
+    def capture(self) -> Iterator[None]:
         """Child processes started in this block get a pipe to this process as standard error."""
         sys.stderr.flush()
         original = os.dup(STDERR)
@@ -100,14 +100,14 @@ def without_chatter(lines: Iterator[bytes]) -> Iterator[bytes]:
             trace.clear()
             is_after_chatter = True
             continue
-        yield from _told(trace, is_after_chatter=is_after_chatter)
+        yield from _lines_to_report(trace, is_after_chatter=is_after_chatter)
         trace.clear()
         if line.startswith(CHATTER):
             is_after_chatter = True
         elif not is_after_chatter or (line.strip() and not line.startswith((CHAIN, *OTHER_END_CLOSED))):
             is_after_chatter = False
             yield line
-    yield from _told(trace, is_after_chatter=True)
+    yield from _lines_to_report(trace, is_after_chatter=True)
 
 
 def _without_queries(lines: Iterator[bytes]) -> Iterator[bytes]:
@@ -118,7 +118,7 @@ def _without_queries(lines: Iterator[bytes]) -> Iterator[bytes]:
             yield line
 
 
-def _told(trace: list[bytes], *, is_after_chatter: bool) -> list[bytes]:
+def _lines_to_report(trace: list[bytes], *, is_after_chatter: bool) -> list[bytes]:
     """The trace to pass on. A heading alone is dropped: it is left from two mixed traces, or from a killed worker."""
     is_rest = is_after_chatter and all(line.startswith(TRACEBACK) for line in trace)
     return [] if is_rest else trace

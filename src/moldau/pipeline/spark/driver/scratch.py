@@ -69,10 +69,10 @@ def open_scratch(base: Path | None = None) -> Scratch | None:
     try:
         base.mkdir(mode=0o700, exist_ok=True)
         if not _is_ours_alone(base):
-            logger.warning("%s is not a folder of ours alone; Spark's temporary files go elsewhere", base)
+            logger.warning("%s is not private to this user; Spark's temporary files go elsewhere", base)
             return None
         sweep(base)
-        return _created(base)
+        return _create_scratch(base)
     except OSError as error:
         logger.warning("no folder for Spark's temporary files in %s: %s", base, error)
         return None
@@ -87,7 +87,7 @@ def sweep(base: Path) -> int:
         except OSError:
             continue  # another start has removed it first
         try:
-            if _is_taken(lock) and not _java_lives(lock):
+            if _try_lock(lock) and not _java_lives(lock):
                 _remove(lock_file.with_suffix(""), lock_file)
                 swept += 1
         except OSError:
@@ -99,13 +99,13 @@ def sweep(base: Path) -> int:
     return swept
 
 
-def _created(base: Path) -> Scratch:
+def _create_scratch(base: Path) -> Scratch:
     """Create the lock before the folder: a lock without a folder, or the reverse, has no owner."""
     while True:
         lock_file = base / f"{secrets.token_hex(4)}{LOCK_SUFFIX}"
         lock = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            if _is_taken(lock) and lock_file.exists():
+            if _try_lock(lock) and lock_file.exists():
                 _write(lock_file, _identity(os.getpid()))
                 folder = lock_file.with_suffix("")
                 folder.mkdir(mode=0o700)
@@ -118,7 +118,7 @@ def _created(base: Path) -> Scratch:
         os.close(lock)
 
 
-def _is_taken(lock: int) -> bool:
+def _try_lock(lock: int) -> bool:
     """Try to lock; returns whether it succeeded. Raises `OSError` if locks do not work at all."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -138,10 +138,10 @@ def _java_lives(lock: int) -> bool:
 
 def _identity(pid: int) -> dict[str, Any]:
     """A unique identity of a process: its id, its start time, and the system in which these are counted."""
-    return {"pid": pid, "started": _started(pid), "system": _system()}
+    return {"pid": pid, "started": _start_ticks(pid), "system": _system()}
 
 
-def _started(pid: int) -> str | None:
+def _start_ticks(pid: int) -> str | None:
     """A process's start time in ticks since boot; `None` if there is no such process, or it cannot be found out."""
     try:
         # The program's name, in parentheses, may contain blanks.

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from moldau.core.errors import InvalidConfigError, MoldauError
 from moldau.pipeline.spark.driver.class_archive import options_for_use
 from moldau.pipeline.spark.driver.hadoop_settings import leave_defaults_out
-from moldau.pipeline.spark.driver.jars import fetched
-from moldau.pipeline.spark.driver.java import found_java
+from moldau.pipeline.spark.driver.jars import fetch_jars
+from moldau.pipeline.spark.driver.java import find_java
 from moldau.pipeline.spark.driver.launch_output import LaunchOutput
 from moldau.pipeline.spark.driver.masters import LOCAL_MASTER, check_master, cluster_settings, is_local_master
 from moldau.pipeline.spark.driver.scratch import Scratch, open_scratch
@@ -92,6 +92,8 @@ DEFAULTS: Mapping[str, str] = {
     # Fair pools starve all but the first query: small queries nearly always tie, and ties are decided by name.
     "spark.scheduler.mode": "FIFO",
     "spark.sql.catalogImplementation": "in-memory",
+    # In real-time mode a record waits so long for others on its way to the task with its state; by default for 20 ms.
+    "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
     "spark.python.worker.reuse": "true",
     "spark.python.unix.domain.socket.enabled": "true",
 }
@@ -145,10 +147,10 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
     if (active := SparkSession.getActiveSession()) is not None and is_alive(active):
         _check_connector(active)
         return active
-    found_java()
+    find_java()
     if not is_submitted():
         check_master(settings.get("spark.master", "local"))
-    spark = _started(settings)
+    spark = _start_session(settings)
     _write_no_checksum_files(spark)
     if not is_submitted():
         # After the first use of a file system, which loads the defaults of all file systems.
@@ -157,7 +159,7 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
     return spark
 
 
-def _started(settings: Mapping[str, str]) -> SparkSession:
+def _start_session(settings: Mapping[str, str]) -> SparkSession:
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
@@ -172,10 +174,10 @@ def _started(settings: Mapping[str, str]) -> SparkSession:
     wanted = dict(settings) if is_submitted() else with_connector(settings)
     output = LaunchOutput()
     try:
-        with output.captured(), _temporary_files(wanted) as wanted:
+        with output.capture(), _temporary_files(wanted) as wanted:
             SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll(list(wanted.items())))
         if is_submitted():
-            wanted = _as_submitted(wanted, dict(SparkConf().getAll()))
+            wanted = _with_submitted_settings(wanted, dict(SparkConf().getAll()))
         builder: Any = SparkSession.builder.appName("moldau")
         for key, value in wanted.items():
             builder = builder.config(key, value)
@@ -239,7 +241,7 @@ def with_connector(settings: Mapping[str, str]) -> dict[str, str]:
 
     On the class path, because only its classes can be loaded from a class archive.
     """
-    jars = [str(path) for path in fetched()]
+    jars = [str(path) for path in fetch_jars()]
     if not is_local(settings):
         return {**settings, "spark.jars": ",".join([*jars, *filter(None, [settings.get("spark.jars")])])}
     theirs = settings.get("spark.driver.extraClassPath")
@@ -258,7 +260,7 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _as_submitted(wanted: Mapping[str, str], told: Mapping[str, str]) -> dict[str, str]:
+def _with_submitted_settings(wanted: Mapping[str, str], told: Mapping[str, str]) -> dict[str, str]:
     """The settings of spark-submit's command line have priority; its master may be a cluster."""
     is_here = is_local_master(told.get("spark.master", "local"))
     return {key: value for key, value in wanted.items() if is_here or key not in LOCAL_ONLY} | dict(told)

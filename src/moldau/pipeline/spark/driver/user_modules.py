@@ -23,7 +23,7 @@ import moldau
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["packed", "ship_modules", "source_files"]
+__all__ = ["pack_modules", "ship_modules", "source_files"]
 
 SAME_TIME = (1980, 1, 1, 0, 0, 0)
 """The time of every file in an archive, so that the same modules give the same bytes."""
@@ -33,10 +33,10 @@ def ship_modules(spark: SparkSession) -> None:
     """Let workers import the modules that this program has imported so far, as they are on disk."""
     from pyspark import SparkFiles
 
-    files = source_files(sys.modules.values(), _installed())
+    files = source_files(sys.modules.values(), _installed_folders())
     if not files:
         return
-    data = packed(files)
+    data = pack_modules(files)
     name = f"moldau-program-{hashlib.sha256(data).hexdigest()[:16]}.zip"
     context = spark.sparkContext
     if name in (context._python_includes or ()):
@@ -67,7 +67,7 @@ def source_files(modules: Iterable[ModuleType], installed: Iterable[Path]) -> Ma
     return found
 
 
-def packed(files: Mapping[str, Path]) -> bytes:
+def pack_modules(files: Mapping[str, Path]) -> bytes:
     """An archive that Python can import from."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -87,7 +87,7 @@ def _sources(folder: Path) -> Iterator[Path]:
             yield entry
 
 
-def _installed() -> set[Path]:
+def _installed_folders() -> set[Path]:
     """Folders of packages that workers have installed themselves; moldau is always one of them."""
     paths = sysconfig.get_paths()
     names = ("stdlib", "platstdlib", "purelib", "platlib")

@@ -1,45 +1,59 @@
-"""Passes groups of rows as Arrow batches to a stateful processor, where PySpark would create a Python object per row.
+"""Passes rows to a stateful processor as Arrow batches, where PySpark would create a Python object per row.
 
 PySpark passes rows to a `transformWithState` processor one by one, converted from Arrow cell by cell: 10 µs for each
-row in and out. The data already exists as Arrow batches, so `receive_batches`, called while a worker unpickles one of
-our processors, makes the serializer of *this* Spark task pass whole batches in both directions. Other Spark tasks in
-the same worker keep PySpark's behaviour. This depends on internals of the pinned PySpark version; a test fails when
-they change. Start at `receive_batches`.
+row. The data already exists as Arrow batches, so `receive_groups`, called while a worker unpickles one of our
+processors, makes the loader of *this* Spark task return whole groups: each looks like a batch with one row and one
+cell, which is the group's part of the real batch. Other Spark tasks in the same worker keep PySpark's behaviour.
+
+This depends on internals of PySpark, so it is used only with versions for which it was tested. With others the driver
+plans the public way, `bundling`. Start at `are_known` and `receive_groups`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import groupby
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["pieces", "receive_batches"]
+__all__ = ["Group", "are_known", "pieces", "receive_groups"]
 
-_tasks_with_batches: set[int] = set()
+KNOWN_VERSIONS = ("4.3.",)
+"""The beginnings of the PySpark versions whose workers read groups the way that `Group` imitates."""
+
+KEY = "slot"
+
+_tasks_with_groups: set[int] = set()
 _is_installed = False
 
 
-def receive_batches() -> None:
-    """Make the current Spark task's processor take and return `pyarrow.RecordBatch`es; does nothing on the driver."""
+def are_known() -> bool:
+    """Whether the installed PySpark is one whose processors can receive groups."""
+    import pyspark
+    from pyspark.sql.pandas import serializers
+
+    return pyspark.__version__.startswith(KNOWN_VERSIONS) and hasattr(serializers, "ArrowStreamSerializer")
+
+
+def receive_groups() -> None:
+    """Make the current Spark task's processor get rows whose only cell is a `RecordBatch`; no effect on the driver."""
     from pyspark import TaskContext
 
     task = TaskContext.get()
     if task is None:
         return
     _install()
-    _tasks_with_batches.clear()
-    _tasks_with_batches.add(task.taskAttemptId())
+    _tasks_with_groups.clear()
+    _tasks_with_groups.add(task.taskAttemptId())
 
 
-def _wants_batches() -> bool:
+def _wants_groups() -> bool:
     from pyspark import TaskContext
 
     task = TaskContext.get()
-    return task is not None and task.taskAttemptId() in _tasks_with_batches
+    return task is not None and task.taskAttemptId() in _tasks_with_groups
 
 
 def _install() -> None:
@@ -49,47 +63,51 @@ def _install() -> None:
     from pyspark.sql.pandas import serializers
 
     _is_installed = True
-    Rows: Any = serializers.TransformWithStateInPySparkRowSerializer  # noqa: N806
-    Rows.load_stream = _loading(Rows.load_stream)
-    Rows.dump_stream = _dumping(Rows.dump_stream)
+    Batches: Any = serializers.ArrowStreamSerializer  # noqa: N806
+    Batches.load_stream = _loading(Batches.load_stream)
 
 
-def _loading(load_rows: Callable[..., Any]) -> Callable[..., Any]:
-    from pyspark.sql.pandas.serializers import ArrowStreamSerializer
-    from pyspark.sql.streaming.stateful_processor_util import TransformWithStateInPandasFuncMode as Mode
-
+def _loading(load_batches: Callable[..., Any]) -> Callable[..., Any]:
     def load_stream(self: Any, stream: Any) -> Iterator[Any]:
-        if not _wants_batches():
-            yield from load_rows(self, stream)
-            return
-        (key_column,) = self.key_offsets
-        batches = ArrowStreamSerializer.load_stream(self, stream)
-        for key, group in groupby(pieces(batches, key_column), key=itemgetter(0)):
-            yield Mode.PROCESS_DATA, (key,), (batch for _, batch in group)
-        yield Mode.PROCESS_TIMER, None, None
-        yield Mode.COMPLETE, None, None
+        batches = load_batches(self, stream)
+        return (Group(*piece) for piece in pieces(batches)) if _wants_groups() else batches
 
     return load_stream
 
 
-def _dumping(dump_rows: Callable[..., Any]) -> Callable[..., Any]:
-    from pyspark.sql.pandas import serializers
+class Group:
+    """Rows of one group in the shape of a record batch with one row; PySpark's worker sees no difference."""
 
-    dump_batches: Callable[..., Any] = serializers.ArrowStreamUDFSerializer.dump_stream
+    num_rows = 1
+    num_columns = 1
+    schema: ClassVar[Any] = SimpleNamespace(names=["group"])
 
-    def dump_stream(self: Any, iterator: Iterator[Any], stream: Any) -> Any:
-        if not _wants_batches():
-            return dump_rows(self, iterator, stream)
-        batches = ((batch, None) for ((results, _type),) in iterator for batch in results)
-        return dump_batches(self, batches, stream)
+    def __init__(self, slot: int, rows: pa.RecordBatch) -> None:
+        self._slot = (_Cell(slot),)
+        self._rows = (_Cell(rows),)
 
-    return dump_stream
+    def __getitem__(self, column: int) -> tuple[_Cell]:
+        """A grouping column; there is one."""
+        return self._slot
+
+    def column(self, column: int) -> tuple[_Cell]:
+        return self._rows
 
 
-def pieces(batches: Iterator[pa.RecordBatch], key_column: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Each batch split where the key changes; rows of one key are contiguous."""
+class _Cell:
+    """A cell of a `Group`."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def as_py(self) -> Any:
+        return self._value
+
+
+def pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Each batch split where the slot changes; rows of one slot are contiguous."""
     for batch in batches:
-        keys = batch.column(key_column).to_numpy()
+        keys = batch.column(batch.schema.get_field_index(KEY)).to_numpy()
         start = 0
         while start < len(keys):
             end = start + int((keys[start:] != keys[start]).argmax()) if keys[-1] != keys[start] else len(keys)

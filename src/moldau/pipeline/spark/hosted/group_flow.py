@@ -35,7 +35,7 @@ def flow_of(work: StageWork, slot: int, tasks: Mapping[Unit, Task], writer: Bund
 class GroupFlow(ABC):
     """Rows in, bundles out."""
 
-    def taken(self, table: Table, origin: Origin, start: int, end: int) -> Iterator[pa.RecordBatch]:
+    def take_in_steps(self, table: Table, origin: Origin, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """Process the rows from `start` to before `end`, some thousands at a time."""
         for at in range(start, end, _ROWS_AT_ONCE):
             count = min(_ROWS_AT_ONCE, end - at)
@@ -75,15 +75,15 @@ class _Solo(GroupFlow):
                 task.process_batch(name, marking(rows, task.outputs, marks))
             else:
                 task.process_batch(name, rows)
-        yield from self._writer.written(task.drain(), origin, marks)
+        yield from self._writer.write(task.drain(), origin, marks)
 
     def punctuate(self, now_ms: int) -> Iterator[pa.RecordBatch]:
         self._task.advance_wall_clock(now_ms)
-        yield from self._writer.written(self._task.drain(), self._origin, None)
+        yield from self._writer.write(self._task.drain(), self._origin, None)
 
     def commit(self) -> Iterator[pa.RecordBatch]:
         self._task.commit()
-        yield from self._writer.written(self._task.drain(), self._origin, None)
+        yield from self._writer.write(self._task.drain(), self._origin, None)
 
 
 def marking(rows: Iterator[Any], outputs: list[OutputRow], marks: list[int]) -> Iterator[Any]:
@@ -114,14 +114,14 @@ class _Cycle(GroupFlow):
                 self._queue.extend((task, name, row) for task in self._readers(*next(places)))
                 self._work_off()
                 marks.append(len(self._outputs))
-        yield from self._drained(origin, marks)
+        yield from self._write_outputs(origin, marks)
 
     def punctuate(self, now_ms: int) -> Iterator[pa.RecordBatch]:
         for task in self._tasks.values():
             task.advance_wall_clock(now_ms)
             self._carry(task)
         self._work_off()
-        yield from self._drained(self._origin, None)
+        yield from self._write_outputs(self._origin, None)
 
     def commit(self) -> Iterator[pa.RecordBatch]:
         while True:
@@ -132,13 +132,13 @@ class _Cycle(GroupFlow):
             if not self._queue and len(self._outputs) == before:
                 break
             self._work_off()
-        yield from self._drained(self._origin, None)
+        yield from self._write_outputs(self._origin, None)
 
     def _readers(self, input_index: int, partition: int) -> list[Task]:
-        pieces = self._work.readers[input_index]
+        sub_topologies = self._work.readers[input_index]
         if self._work.inputs[input_index].is_global:
-            return [task for unit, task in self._tasks.items() if unit.piece in pieces]
-        return [self._tasks[Unit(pieces[0], partition)]]
+            return [task for unit, task in self._tasks.items() if unit.sub_topology in sub_topologies]
+        return [self._tasks[Unit(sub_topologies[0], partition)]]
 
     def _work_off(self) -> None:
         while self._queue:
@@ -159,6 +159,6 @@ class _Cycle(GroupFlow):
             row = (self._topics[name], partition, 0, timestamp, headers, key, value)
             self._queue.append((target, name, row))
 
-    def _drained(self, origin: Origin, marks: list[int] | None) -> Iterator[pa.RecordBatch]:
+    def _write_outputs(self, origin: Origin, marks: list[int] | None) -> Iterator[pa.RecordBatch]:
         outputs, self._outputs = self._outputs, []
-        yield from self._writer.written(outputs, origin, marks)
+        yield from self._writer.write(outputs, origin, marks)

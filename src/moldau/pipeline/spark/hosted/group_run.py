@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +28,8 @@ from moldau.pipeline.cores.stores.backends import MemoryBackend, StateBackend
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.spark.hosted.group_flow import flow_of
 from moldau.pipeline.spark.hosted.state import Backend, GroupState
-from moldau.pipeline.spark.hosted.state_channel import StateChannel
-from moldau.pipeline.spark.hosted.task_rows import BundleWriter, Origin, ordered
+from moldau.pipeline.spark.hosted.state_access import StateAccess
+from moldau.pipeline.spark.hosted.task_rows import BundleWriter, Origin, rows_in_order
 from moldau.pipeline.spark.hosted.work import StageWork
 from moldau.pipeline.spark.plan import Unit
 from moldau.pipeline.spark.rows import TICK, Table
@@ -59,15 +59,15 @@ class GroupRecord(NamedTuple):
         return cls(os.urandom(_MARK_SIZE), filled, {unit: backend.entries for unit, backend in cells.items()})
 
     @classmethod
-    def read(cls, data: bytes | None) -> GroupRecord:
+    def decode(cls, data: bytes | None) -> GroupRecord:
         """The record of the last batch; an empty one if there was none."""
         if data is None:
             return cls(b"", frozenset(), {})
         mark, filled, cells = pickle.loads(data)
         return cls(mark, frozenset(filled), {Unit(*unit): entries for unit, entries in cells.items()})
 
-    def written(self) -> bytes:
-        cells = {(unit.piece, unit.partition): dict(entries) for unit, entries in self.cells.items()}
+    def encode(self) -> bytes:
+        cells = {(unit.sub_topology, unit.partition): dict(entries) for unit, entries in self.cells.items()}
         return pickle.dumps((self.mark, sorted(self.filled), cells))
 
 
@@ -117,41 +117,40 @@ _kept: dict[tuple[str, int], _Kept] = {}
 class GroupRun:
     """One group in one batch."""
 
-    def __init__(self, work: StageWork, slot: int, client: Any) -> None:
+    def __init__(self, work: StageWork, slot: int, state: StateAccess) -> None:
         self._work = work
         self._slot = slot
-        self._channel = StateChannel(client)
+        self._channel = state
         self._units = work.units[slot]
 
-    def run(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(self, table: Table) -> Iterator[pa.RecordBatch]:
         """Process the rows of the group and yield the outputs; state is written at the end."""
-        table = Table(batches)
         inputs = table.numbers("input")
         is_mine, is_tick = np.isin(inputs, list(self._work.inputs)), inputs == TICK
         if not (is_mine | is_tick).all():
             yield from table.where(~(is_mine | is_tick)).bundles()
-        now_ms = int(table.numbers("timestamp")[is_tick].max()) if is_tick.any() else None
-        records, origin = ordered(table.where(is_mine).records(), self._work.global_inputs)
+        now_ms = int(table.numbers("offset")[is_tick].max()) if is_tick.any() else None
+        records, origin = rows_in_order(table.where(is_mine).records(), self._work.global_inputs)
         group = GroupState(self._channel, lambda: [key for key in records.values("key") if key is not None])
         live = self._live_tasks(group, now_ms)
         writer = BundleWriter(self._work, self._slot)
         try:
             with without_garbage_collection():
-                yield from self._processed(live, records, origin, now_ms, writer)
-                yield from self._written(live, writer)
+                yield from self._process(live, records, origin, now_ms, writer)
+                yield from self._write_state(live, writer)
         except BaseException:
             live.close()
             raise
 
-    def _processed(
+    def _process(
         self, live: LiveTasks, table: Table, origin: Origin, now_ms: int | None, writer: BundleWriter
     ) -> Iterator[pa.RecordBatch]:
         flow = flow_of(self._work, self._slot, live.tasks, writer)
-        from_records = origin.caused_by_records
-        yield from flow.taken(table, origin, 0, from_records)
+        from_records = origin.count_from_records
+        yield from flow.take_in_steps(table, origin, 0, from_records)
         if now_ms is not None:
             yield from flow.punctuate(now_ms)
-        yield from flow.taken(table, origin, from_records, table.count)
+        yield from flow.take_in_steps(table, origin, from_records, table.count)
         yield from flow.commit()
         for unit, task in live.tasks.items():
             task.flush()
@@ -159,7 +158,7 @@ class GroupRun:
 
     def _live_tasks(self, group: GroupState, now_ms: int | None) -> LiveTasks:
         """The tasks of the last batch if Spark's state is unchanged since then, else new ones; all get the time."""
-        record = GroupRecord.read(self._channel.get(self._work.states[0], RECORD_KEY))
+        record = GroupRecord.decode(self._channel.get(self._work.states[0], RECORD_KEY))
         kept = _kept.pop((self._work.identity, self._slot), None)
         if kept is None or kept.mark != record.mark:
             if kept is not None:
@@ -186,17 +185,17 @@ class GroupRun:
     def _backend(self, live: LiveTasks, group: GroupState, record: GroupRecord, unit: Unit, name: str) -> StateBackend:
         if name == CELLS:
             return live.cells.setdefault(unit, MemoryBackend(record.cells.get(unit)))
-        of_unit = f"{unit.piece}/{unit.partition}/".encode() if self._slot in self._work.cycles else b""
+        of_unit = f"{unit.sub_topology}/{unit.partition}/".encode() if self._slot in self._work.cycles else b""
         backend = Backend(name, STORE_PREFIX + of_unit, filled=record.filled)
         backend.attach(group)
         live.backends.append((unit, backend))
         return backend
 
-    def _written(self, live: LiveTasks, writer: BundleWriter) -> Iterator[pa.RecordBatch]:
-        changed = [(unit, backend, backend.taken_changes()) for unit, backend in live.backends]
+    def _write_state(self, live: LiveTasks, writer: BundleWriter) -> Iterator[pa.RecordBatch]:
+        changed = [(unit, backend, backend.drain_changes()) for unit, backend in live.backends]
         record = GroupRecord.of((backend for _, backend in live.backends), live.cells)
         entries = chain.from_iterable(backend.entries(changes) for _, backend, changes in changed)
-        self._channel.write(chain(entries, [(self._work.states[0], RECORD_KEY, record.written())]))
+        self._channel.write(chain(entries, [(self._work.states[0], RECORD_KEY, record.encode())]))
         if self._work.exports_state:
             yield from (writer.state(unit, backend.state, changes) for unit, backend, changes in changed if changes)
             yield from (writer.state(unit, CELLS, cells.entries) for unit, cells in live.cells.items() if cells.entries)

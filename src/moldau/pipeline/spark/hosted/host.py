@@ -6,21 +6,22 @@ Both run in Python workers. Start at `TaskHost` and `StatelessHost`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import BinaryType, StructField, StructType
 
 from moldau.pipeline.cores.stores.backends import MemoryBackend
 from moldau.pipeline.cores.task import Task
 from moldau.pipeline.spark.failures import marking_failures
-from moldau.pipeline.spark.hosted.arrow_groups import receive_batches
+from moldau.pipeline.spark.hosted.arrow_groups import receive_groups
+from moldau.pipeline.spark.hosted.bundling import row_objects, table_of
 from moldau.pipeline.spark.hosted.group_flow import marking
 from moldau.pipeline.spark.hosted.group_run import GroupRun, without_garbage_collection
 from moldau.pipeline.spark.hosted.ordering import Numbers
+from moldau.pipeline.spark.hosted.state_access import StateAccess, opened_state
 from moldau.pipeline.spark.hosted.task_rows import BundleWriter, FoldWriter, Origin, named_rows
 from moldau.pipeline.spark.hosted.work import Parcel, StageWork
 from moldau.pipeline.spark.plan import Unit
@@ -28,47 +29,48 @@ from moldau.pipeline.spark.rows import Table
 
 __all__ = ["StatelessHost", "TaskHost"]
 
-_BYTES = StructType([StructField("bytes", BinaryType())])
-"""Schema of all keys and values of state. A schema as text would be sent to Spark for parsing, four times per store."""
-
 
 class TaskHost(StatefulProcessor):
     """Runs the groups of a stage; a group is one slot."""
 
-    def __init__(self, parcel: Parcel) -> None:
+    def __init__(self, parcel: Parcel, takes_groups: bool) -> None:
+        """With `takes_groups` rows come as groups of `arrow_groups`, else each is a bundle."""
         self._parcel = parcel
-        self._client: Any = None
+        self._takes_groups = takes_groups
+        self._state: StateAccess | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_unpacked, (self._parcel,))
+        return (_unpack_host, (self._parcel, self._takes_groups))
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state: one map for each store."""
-        self._client = handle._statefulProcessorApiClient
-        for state in self._parcel.opened().states:
-            handle.getMapState(state, _BYTES, _BYTES)
+        work = self._parcel.stage_work()
+        self._state = opened_state(handle, work.states, public_only=work.public_only)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         """Process the rows of one slot; bundles that finished in an earlier stage are passed through."""
         (slot,) = key
-        batches = list(rows)
+        table = Table([row.group for row in rows]) if self._takes_groups else table_of(rows)
         if slot < 0:
-            yield from _in_order(Table(batches))
+            yield from chain.from_iterable(map(row_objects, _in_order(table)))
             return
+        assert self._state is not None
         with marking_failures():
-            yield from GroupRun(self._parcel.opened(), slot, self._client).run(batches)
+            batches = GroupRun(self._parcel.stage_work(), slot, self._state).run(table)
+            yield from chain.from_iterable(map(row_objects, batches))
 
     def close(self) -> None:
         """Does nothing: the tasks are kept for the next batch."""
 
 
-def _unpacked(parcel: Parcel) -> TaskHost:
-    receive_batches()
-    return TaskHost(parcel)
+def _unpack_host(parcel: Parcel, takes_groups: bool) -> TaskHost:
+    if takes_groups:
+        receive_groups()
+    return TaskHost(parcel, takes_groups)
 
 
 def _in_order(table: Table) -> list[pa.RecordBatch]:
-    return table.taken(np.lexsort((table.numbers("offset"), table.numbers("input")))).bundles()
+    return table.take(np.lexsort((table.numbers("offset"), table.numbers("input")))).bundles()
 
 
 class StatelessHost:
@@ -80,7 +82,7 @@ class StatelessHost:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The function for `mapInArrow`."""
         with marking_failures(), without_garbage_collection():
-            run = _StatelessRun(self._parcel.opened())
+            run = _StatelessRun(self._parcel.stage_work())
             for batch in batches:
                 if batch.num_rows:
                     yield from run.take(Table([batch]))
@@ -109,8 +111,8 @@ class _StatelessRun:
         cuts = [0, *(np.flatnonzero(np.diff(units)) + 1).tolist(), table.count]
         for start, end in pairwise(cuts):
             if end > start:
-                (piece,) = self._work.readers[int(inputs[start])]
-                yield from self._take_run(table.slice(start, end - start), Unit(piece, int(targets[start])))
+                (sub_topology,) = self._work.readers[int(inputs[start])]
+                yield from self._take_run(table.slice(start, end - start), Unit(sub_topology, int(targets[start])))
 
     def _take_run(self, table: Table, unit: Unit) -> Iterator[pa.RecordBatch]:
         """Process rows of one input and one partition, in order."""
@@ -121,7 +123,7 @@ class _StatelessRun:
             task.process_batch(name, marking(rows, task.outputs, marks) if writer.forwards else rows)
         if self._work.store_output is not None and isinstance(writer, BundleWriter):
             yield writer.store_rows(table, self._work.store_output)
-        yield from writer.written(task.drain(), origin, marks)
+        yield from writer.write(task.drain(), origin, marks)
 
     def _origin(self, table: Table) -> Origin:
         lane, partition, offset = (table.numbers(name) for name in ("lane", "partition", "offset"))

@@ -100,7 +100,7 @@ class Lineage:
         longer[np.arange(len(steps)), depths] = nth
         return Lineage(longer, depths + 1)
 
-    def taken(self, order: Sequence[int] | Numbers) -> Lineage:
+    def take(self, order: Sequence[int] | Numbers) -> Lineage:
         """The lineage of the rows at these indexes."""
         return Lineage(self._steps[order], self._depths[order])
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 
-from moldau.pipeline.spark.hosted.state_channel import Entry, StateChannel
+from moldau.pipeline.spark.hosted.state_access import StateAccess
+from moldau.pipeline.spark.hosted.state_channel import Entry
 
 __all__ = ["Backend", "GroupState"]
 
@@ -20,7 +21,7 @@ READ_AHEAD = 20_000
 class GroupState:
     """Spark's state of one group in one batch, and the keys of the batch's records."""
 
-    def __init__(self, channel: StateChannel, record_keys: Callable[[], Iterable[bytes]]) -> None:
+    def __init__(self, channel: StateAccess, record_keys: Callable[[], Iterable[bytes]]) -> None:
         self.channel = channel
         self._find_record_keys = record_keys
         self._record_keys: dict[bytes, None] | None = None
@@ -65,7 +66,7 @@ class Backend:
             return self._read_ahead.pop(key)
         if self.is_new:
             return None
-        group = self._attached()
+        group = self._group_state()
         if self._unread is None:
             self._unread = dict.fromkeys(group.record_keys)
         if key not in self._unread:
@@ -88,7 +89,7 @@ class Backend:
     def items(self) -> Iterator[tuple[bytes, bytes]]:
         changes = dict(self._changes)
         prefix, length = self._prefix, len(self._prefix)
-        stored = () if self.is_new else self._attached().channel.items(self.state)
+        stored = () if self.is_new else self._group_state().channel.items(self.state)
         for key, value in stored:
             if key.startswith(prefix) and key[length:] not in changes:
                 yield key[length:], value
@@ -96,7 +97,7 @@ class Backend:
             if changed is not None:
                 yield key, changed
 
-    def taken_changes(self) -> dict[bytes, bytes | None]:
+    def drain_changes(self) -> dict[bytes, bytes | None]:
         """The entries that were put or deleted (None) since the batch began; the caller writes them."""
         changes, self._changes = self._changes, {}
         self._read_ahead.clear()
@@ -108,6 +109,6 @@ class Backend:
         for key, value in changes.items():
             yield self.state, self._prefix + key, value
 
-    def _attached(self) -> GroupState:
+    def _group_state(self) -> GroupState:
         assert self._group is not None, "no batch is running"
         return self._group

@@ -2,8 +2,8 @@
 
 PySpark's own client waits for the response to each `getValue` and `updateValue`, 60 to 200 µs. The state server
 responds in order, so many requests can be sent before the first response is read; a request then costs a third.
-Supports only maps of bytes to bytes, and only the protocol of the pinned PySpark version: requests are built with
-PySpark's own message classes. Start at `StateChannel`.
+Supports only maps of bytes to bytes. The protocol and its message classes are internals of PySpark: without them there
+is no channel, and `state_access` uses PySpark's own client. Start at `StateChannel.of`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import struct
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 from moldau.core.errors import MoldauError
 
@@ -41,11 +41,36 @@ class StateError(MoldauError):
 class StateChannel:
     """The state of one group: maps by name, each of bytes to bytes."""
 
-    def __init__(self, client: Any) -> None:
-        import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
-
+    def __init__(self, file: Any, messages: Any) -> None:
+        """`file` is the connection to the state server, `messages` the module with its message classes."""
+        self._file = file
         self._messages = messages
-        self._file = client.sockfile
+
+    @classmethod
+    def of(cls, handle: Any) -> Self | None:
+        """The channel of a stateful processor; None if this PySpark lacks something that it needs."""
+        try:
+            import pyspark.sql.streaming.proto.StateMessage_pb2 as messages
+
+            channel = cls(handle._statefulProcessorApiClient.sockfile, messages)
+            channel._try_all_requests()
+        except (ImportError, AttributeError, TypeError, ValueError):
+            return None
+        return channel
+
+    def _try_all_requests(self) -> None:
+        """Build one request of each kind, without sending it; raises if a message class has changed."""
+        messages, key = self._messages, _row(b"")
+        for call in (
+            {"getValue": messages.GetValue(userKey=key)},
+            {"updateValue": messages.UpdateValue(userKey=key, value=key)},
+            {"removeKey": messages.RemoveKey(userKey=key)},
+            {"iterator": messages.Iterator(iteratorId="")},
+        ):
+            self._request("", call)
+        answer, entries = messages.StateResponse(), messages.StateResponseWithMapIterator()
+        _ = answer.statusCode, answer.errorMessage, answer.value
+        _ = entries.statusCode, entries.requireNextFetch, entries.kvPair
 
     def get(self, state: str, key: bytes) -> bytes | None:
         """One entry, or None."""
@@ -76,7 +101,7 @@ class StateChannel:
         while is_open:
             self._send(state, call)
             self._file.flush()
-            answer = self._received(self._messages.StateResponseWithMapIterator())
+            answer = self._receive(self._messages.StateResponseWithMapIterator())
             if answer.statusCode != OK:
                 return
             is_open = answer.requireNextFetch
@@ -87,7 +112,7 @@ class StateChannel:
         remaining = iter(calls)
         while states := self._send_some(remaining):
             for state in states:
-                answer = self._received(self._messages.StateResponse())
+                answer = self._receive(self._messages.StateResponse())
                 if answer.statusCode != OK:
                     raise StateError(f"Spark's state {state}: {answer.errorMessage}")
                 yield answer.value
@@ -102,16 +127,18 @@ class StateChannel:
         return states
 
     def _send(self, state: str, call: dict[str, Any]) -> None:
-        messages = self._messages
-        request = messages.StateRequest(
-            stateVariableRequest=messages.StateVariableRequest(
-                mapStateCall=messages.MapStateCall(stateName=state, **call)
-            )
-        ).SerializeToString()
+        request = self._request(state, call)
         self._file.write(_FRAME.pack(0, len(request)))
         self._file.write(request)
 
-    def _received(self, answer: Any) -> Any:
+    def _request(self, state: str, call: dict[str, Any]) -> bytes:
+        messages = self._messages
+        map_call = messages.MapStateCall(stateName=state, **call)
+        variable_call = messages.StateVariableRequest(mapStateCall=map_call)
+        request: bytes = messages.StateRequest(stateVariableRequest=variable_call).SerializeToString()
+        return request
+
+    def _receive(self, answer: Any) -> Any:
         (length,) = _LENGTH.unpack(self._file.read(_LENGTH.size))
         answer.ParseFromString(self._file.read(length))
         return answer

@@ -1,6 +1,6 @@
 """Converts between Arrow and tasks: a batch's rows to records in processing order, outputs to bundles.
 
-Start at `ordered` for input and `BundleWriter` for output.
+Start at `rows_in_order` for input and `BundleWriter` for output.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from moldau.pipeline.spark.hosted.ordering import (
 )
 from moldau.pipeline.spark.hosted.work import StageWork
 from moldau.pipeline.spark.plan import STATE_OUTPUT, Unit, store_output
-from moldau.pipeline.spark.rows import BUNDLES, FINISHED, RECORD, TO_FOLD, Table, bundles, packed
+from moldau.pipeline.spark.rows import BUNDLES, FINISHED, RECORD, TO_FOLD, Table, bundles, pack_rows
 
-__all__ = ["BundleWriter", "FoldWriter", "Origin", "named_rows", "ordered", "window_header"]
+__all__ = ["BundleWriter", "FoldWriter", "Origin", "addressed", "named_rows", "rows_in_order", "window_header"]
 
 
 class Origin:
@@ -53,18 +53,18 @@ class Origin:
         )
 
     @property
-    def caused_by_records(self) -> int:
+    def count_from_records(self) -> int:
         """The number of rows that records caused; they come first, the rest is from commits and punctuations."""
         return int(np.searchsorted(self.clock, AFTER_ALL))
 
     @classmethod
     def after_all(cls, unit: Unit) -> Origin:
         """The origin of outputs that no record caused: they come after all others, task by task."""
-        lane, partition = np.full(1, unit.piece), np.full(1, unit.partition)
+        lane, partition = np.full(1, unit.sub_topology), np.full(1, unit.partition)
         return cls(np.full(1, AFTER_ALL), lane, partition, np.zeros(1, np.int64), None)
 
 
-def ordered(table: Table, global_inputs: frozenset[int]) -> tuple[Table, Origin]:
+def rows_in_order(table: Table, global_inputs: frozenset[int]) -> tuple[Table, Origin]:
     """The rows in processing order, those of global tables first."""
     lane, partition, offset = (table.numbers(name) for name in ("lane", "partition", "offset"))
     lineage = table.lineage()
@@ -80,8 +80,8 @@ def ordered(table: Table, global_inputs: frozenset[int]) -> tuple[Table, Origin]
     if lineage is None and is_sorted(clock, lane, partition, offset):
         return table, Origin(clock, lane, partition, offset, None)
     order = processing_order(clock, lane, partition, offset, lineage)
-    in_order = None if lineage is None else lineage.taken(order)
-    return table.taken(order), Origin(clock[order], lane[order], partition[order], offset[order], in_order)
+    in_order = None if lineage is None else lineage.take(order)
+    return table.take(order), Origin(clock[order], lane[order], partition[order], offset[order], in_order)
 
 
 def named_rows(table: Table, work: StageWork) -> Iterator[tuple[str, Iterator[tuple[Any, ...]]]]:
@@ -132,22 +132,22 @@ class BundleWriter:
         self.forwards = bool(work.targets)
         """Whether records may go to later stages, which need the input record that caused each of them."""
 
-    def written(
+    def write(
         self, outputs: Sequence[OutputRow], origin: Origin | None, marks: Sequence[int] | None
     ) -> Iterator[pa.RecordBatch]:
         """The bundles of some outputs; `marks[i]` is the number of outputs after the i-th record of `origin`."""
         if not outputs:
             return
         if not self.forwards:
-            yield self._finished(outputs)
+            yield self._finished_bundles(outputs)
             return
         targets = self._targets
         forwarded = [position for position, output in enumerate(outputs) if output[0] in targets]
         if len(forwarded) < len(outputs):
-            yield self._finished([output for output in outputs if output[0] not in targets])
+            yield self._finished_bundles([output for output in outputs if output[0] not in targets])
         if forwarded:
             assert origin is not None
-            yield self._forwarded(outputs, forwarded, origin, marks)
+            yield self._forwarded_bundles(outputs, forwarded, origin, marks)
 
     def changes(self, changes: dict[str, list[StoreChange]], partition: int) -> Iterator[pa.RecordBatch]:
         """The bundles with changes of queryable stores."""
@@ -183,12 +183,12 @@ class BundleWriter:
             len(changes),
             output=self._outputs[STATE_OUTPUT],
             partition=unit.partition,
-            topic=[f"{unit.piece}/{store}"] * len(changes),
+            topic=[f"{unit.sub_topology}/{store}"] * len(changes),
             key=list(changes),
             value=list(changes.values()),
         )
 
-    def _finished(self, outputs: Sequence[OutputRow]) -> pa.RecordBatch:
+    def _finished_bundles(self, outputs: Sequence[OutputRow]) -> pa.RecordBatch:
         names, topics, keys, values, timestamps, headers, partitions = zip(*outputs, strict=True)
         codes = self._outputs
         first = names[0]
@@ -205,13 +205,13 @@ class BundleWriter:
         )
 
     def _finished_columns(self, count: int, **columns: Any) -> pa.RecordBatch:
-        cells = bundles(packed(count, columns, FINISHED))
+        cells = bundles(pack_rows(count, columns, FINISHED))
         numbers = np.arange(self._sequence, self._sequence + len(cells))
         self._sequence += len(cells)
         known = {"slot": self._finished_slot, "input": self._number, "offset": numbers, "bundle": cells}
-        return packed(len(cells), known, BUNDLES)
+        return pack_rows(len(cells), known, BUNDLES)
 
-    def _forwarded(
+    def _forwarded_bundles(
         self, outputs: Sequence[OutputRow], positions: list[int], origin: Origin, marks: Sequence[int] | None
     ) -> pa.RecordBatch:
         record, nth = _causes(positions, marks)
@@ -219,7 +219,7 @@ class BundleWriter:
         names, _, keys, values, timestamps, headers, partitions = zip(*chosen, strict=True)
         slots, inputs = self._addresses(names, partitions)
         lineage = Lineage.first(nth) if origin.lineage is None else origin.lineage.next(record, nth)
-        records = packed(
+        records = pack_rows(
             len(positions),
             {
                 "input": inputs,
@@ -236,7 +236,7 @@ class BundleWriter:
             },
             RECORD,
         )
-        return _addressed(records, slots, inputs)
+        return addressed(records, slots, inputs)
 
     def _addresses(self, names: tuple[str, ...], partitions: tuple[Any, ...]) -> tuple[Numbers, Numbers]:
         """The slot and the input of each record that goes to a later stage."""
@@ -256,16 +256,16 @@ class FoldWriter:
 
     forwards = False
 
-    def written(
+    def write(
         self, outputs: Sequence[OutputRow], origin: Origin | None, marks: Sequence[int] | None
     ) -> Iterator[pa.RecordBatch]:
         """The rows of some outputs, all of which go to the aggregation."""
         if outputs:
             _, _, keys, values, timestamps, _, _ = zip(*outputs, strict=True)
-            yield packed(len(outputs), {"key": keys, "value": values, "timestamp": timestamps}, TO_FOLD)
+            yield pack_rows(len(outputs), {"key": keys, "value": values, "timestamp": timestamps}, TO_FOLD)
 
 
-def _addressed(records: pa.RecordBatch, slots: Numbers, inputs: Numbers) -> pa.RecordBatch:
+def addressed(records: pa.RecordBatch, slots: Numbers, inputs: Numbers) -> pa.RecordBatch:
     """Bundles per input and slot, in which records keep their order."""
     order = np.lexsort((slots, inputs))
     slots, inputs = slots[order], inputs[order]
@@ -276,7 +276,7 @@ def _addressed(records: pa.RecordBatch, slots: Numbers, inputs: Numbers) -> pa.R
     cells = [cell for part in parts for cell in part]
     which = np.repeat(starts, [len(part) for part in parts])
     known = {"slot": slots[which], "input": inputs[which], "offset": np.arange(len(cells)), "bundle": cells}
-    return packed(len(cells), known, BUNDLES)
+    return pack_rows(len(cells), known, BUNDLES)
 
 
 def _causes(positions: list[int], marks: Sequence[int] | None) -> tuple[Numbers, Numbers]:

@@ -50,7 +50,7 @@ class StageWork:
     identity: str
     """Unique to the compiled query and its stage."""
     number: int
-    pieces: Mapping[int, SubTopology]
+    sub_topologies: Mapping[int, SubTopology]
     units: Mapping[int, tuple[Unit, ...]]
     cycles: frozenset[int]
     """The slots whose tasks feed each other."""
@@ -71,6 +71,8 @@ class StageWork:
     """Whether caches are forwarded after each record, as Kafka Streams' test driver does."""
     exports_state: bool = False
     """Whether everything written to Spark's state is also an output, for tests to inspect."""
+    public_only: bool = False
+    """Whether state is accessed through PySpark's public classes alone, as a test of that way."""
     feeds_aggregate: bool = False
     """Whether all outputs go to a native aggregation."""
     store_output: int | None = None
@@ -83,7 +85,7 @@ class StageWork:
     def task(self, unit: Unit, backends: Backends, wall_clock_ms: int | None = None) -> Task:
         """A new task, with the state in its backends."""
         return Task(
-            self.pieces[unit.piece],
+            self.sub_topologies[unit.sub_topology],
             partition=unit.partition,
             partition_counts=self.counts,
             backends=backends,
@@ -109,7 +111,7 @@ class Parcel:
         path = tuple(entry for entry in sys.path if entry) if shares_folders else ()
         return cls(work.identity, pickled_work(work), path, __version__)
 
-    def opened(self) -> StageWork:
+    def stage_work(self) -> StageWork:
         """The stage, unpickled once in each worker."""
         if self.identity not in _known:
             from pyspark.cloudpickle import loads
@@ -159,7 +161,7 @@ def pickled_work(work: StageWork) -> bytes:
     try:
         return dumps(work)
     except Exception as error:
-        for node in (node for piece in work.pieces.values() for node in piece.nodes):
+        for node in (node for sub_topology in work.sub_topologies.values() for node in sub_topology.nodes):
             _check(node, dumps)
         raise error from None
 

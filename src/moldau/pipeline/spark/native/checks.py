@@ -12,6 +12,7 @@ from moldau.pipeline.cores.handlers import log_and_continue, log_and_fail
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.ir import nodes as ir
 from moldau.pipeline.ir.functions import Function, PythonFunction
+from moldau.pipeline.ir.row_functions import RowFunction
 from moldau.pipeline.spark.native.aggregates import native_aggregate
 from moldau.pipeline.spark.native.expressions import NotNativeError
 from moldau.pipeline.spark.native.serdes import READABLE
@@ -54,6 +55,8 @@ def _reason(node: ir.Node, settings: TaskSettings) -> str | None:
         return "runs in Python only"
     if any(isinstance(function, PythonFunction) for function in functions_of(node)):
         return "calls a Python function; an expression could run inside Spark"
+    if any(isinstance(function, RowFunction) for function in functions_of(node)):
+        return "SQL over rows is evaluated by Python"
     if settings.dead_letter_topic is not None:
         return "dead letters are written by Python only"
     match node:
@@ -90,7 +93,7 @@ def _aggregate_reason(node: ir.Aggregate, settings: TaskSettings) -> str | None:
     if not settings.is_caching or not node.table.is_caching:
         return "caching is off: every change is emitted, and Spark emits one per key and batch"
     if native_aggregate(node) is None:
-        return "only counts, and sums, minima and maxima as expressions, are Spark's own"
+        return "only counts, and sums, minima and maxima of whole numbers as expressions, are Spark's own"
     return None
 
 

@@ -1,7 +1,7 @@
 """Expressions as Spark columns, for parts of a pipeline that run without Python.
 
 A column has the same result as `pipeline.cores.evaluation` for the same record; if Spark's function differs, it is
-corrected here or refused. Integers have 64 bits: an overflow stops the pipeline. Start at `lowered`.
+corrected here or refused. Integers have 64 bits: an overflow stops the pipeline. Start at `lower`.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ from moldau.pipeline.ir.types import Array, DataType, Decimal, Map, Primitive, S
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["NotNativeError", "lowered", "spark_type"]
+__all__ = ["NotNativeError", "lower", "spark_type"]
 
 
 class NotNativeError(MoldauError):
     """Something has no native form; the message says what, and why."""
 
 
-def lowered(expression: Expression, columns: Mapping[str, Column]) -> Column:
+def lower(expression: Expression, columns: Mapping[str, Column]) -> Column:
     """The expression over these columns; raises `NotNativeError` if Spark has no equivalent."""
     from pyspark.sql import functions as f
 
     match expression:
         case ColumnOf():
             if expression.name not in columns:
-                raise NotNativeError(f"the {expression.name} is written in a way that only Python reads")
+                raise NotNativeError(f"the {expression.name} has a serde that only Python can read")
             return columns[expression.name]
         case Literal():
-            _known(expression)
+            _known_type(expression)
             return f.lit(expression.value)
         case FieldOf():
             if not isinstance(expression.struct.type, Struct):
-                raise NotNativeError(f"field {expression.name} is read from something whose fields nobody named")
+                raise NotNativeError(f"field {expression.name} belongs to a value whose data_type is not declared")
             if expression.name not in dict(expression.struct.type.fields):
                 raise NotNativeError(f"there is no field {expression.name}")
-            return lowered(expression.struct, columns).getField(expression.name)
+            return lower(expression.struct, columns).getField(expression.name)
         case Cast():
-            return _cast(lowered(expression.operand, columns), expression.operand.type, expression.type)
+            return _cast(lower(expression.operand, columns), expression.operand.type, expression.type)
         case Call():
-            return _call(expression, [lowered(argument, columns) for argument in expression.arguments])
+            return _call(expression, [lower(argument, columns) for argument in expression.arguments])
         case _:
             raise NotNativeError(f"{type(expression).__name__} has no column")
 
 
-def _known(expression: Expression) -> DataType:
+def _known_type(expression: Expression) -> DataType:
     if expression.type is None:
         raise NotNativeError("the type of an expression is not known; name the data_type of its serde")
     return expression.type
@@ -98,10 +98,10 @@ def _cast(column: Column, given: DataType | None, wanted: DataType | None) -> Co
     }
     if isinstance(wanted, Primitive) and given in allowed.get(wanted, ()):
         return column.cast(spark_type(wanted))
-    raise NotNativeError(f"the cast from {_shown(given)} to {_shown(wanted)} is Python's own")
+    raise NotNativeError(f"the cast from {_type_name(given)} to {_type_name(wanted)} gives other results in Spark")
 
 
-def _shown(data_type: DataType | None) -> str:
+def _type_name(data_type: DataType | None) -> str:
     return data_type.value if isinstance(data_type, Primitive) else str(data_type)
 
 
@@ -113,7 +113,7 @@ def _call(call: Call, arguments: list[Column]) -> Column:
     if lower is None:
         raise NotNativeError(f"{call.function} has no native form")
     if not _fits(call.function, [found for found in types if found is not None]):
-        raise NotNativeError(f"{call.function} of {', '.join(map(_shown, types))} has no native form")
+        raise NotNativeError(f"{call.function} of {', '.join(map(_type_name, types))} has no native form")
     return lower(arguments)
 
 
@@ -133,7 +133,7 @@ def _arithmetic(call: Call, arguments: list[Column], types: Sequence[DataType | 
     if call.function == "+" and all(each is Primitive.STRING for each in types):
         return f.concat(one, other)
     if any(each not in _NUMBERS for each in types):
-        raise NotNativeError(f"{call.function} of {', '.join(map(_shown, types))} has no native form")
+        raise NotNativeError(f"{call.function} of {', '.join(map(_type_name, types))} has no native form")
     if all(each in _WHOLE for each in types):
         one, other = one.cast("bigint"), other.cast("bigint")
     divisor = f.when(other != 0, other)
@@ -158,7 +158,7 @@ def _arithmetic(call: Call, arguments: list[Column], types: Sequence[DataType | 
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%"})
 
 
-def _compared(compare: Callable[[Any, Any], Any]) -> Callable[[list[Column]], Column]:
+def _comparison(compare: Callable[[Any, Any], Any]) -> Callable[[list[Column]], Column]:
     return lambda arguments: compare(arguments[0], arguments[1])
 
 
@@ -170,14 +170,14 @@ def _functions() -> dict[str, Callable[[list[Column]], Column]]:
 
     return {
         "NEGATE": lambda a: -a[0],
-        "=": _compared(lambda x, y: x == y),
-        "<>": _compared(lambda x, y: x != y),
-        "<": _compared(lambda x, y: x < y),
-        "<=": _compared(lambda x, y: x <= y),
-        ">": _compared(lambda x, y: x > y),
-        ">=": _compared(lambda x, y: x >= y),
-        "AND": _compared(lambda x, y: x & y),
-        "OR": _compared(lambda x, y: x | y),
+        "=": _comparison(lambda x, y: x == y),
+        "<>": _comparison(lambda x, y: x != y),
+        "<": _comparison(lambda x, y: x < y),
+        "<=": _comparison(lambda x, y: x <= y),
+        ">": _comparison(lambda x, y: x > y),
+        ">=": _comparison(lambda x, y: x >= y),
+        "AND": _comparison(lambda x, y: x & y),
+        "OR": _comparison(lambda x, y: x | y),
         "NOT": lambda a: ~a[0],
         "IS NULL": lambda a: a[0].isNull(),
         "IS NOT NULL": lambda a: a[0].isNotNull(),

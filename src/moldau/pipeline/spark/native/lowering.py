@@ -21,20 +21,23 @@ from moldau.pipeline.ir.expressions import Column as ColumnOf
 from moldau.pipeline.ir.functions import Function
 from moldau.pipeline.ir.serdes import type_of
 from moldau.pipeline.ir.types import DataType
-from moldau.pipeline.spark.native.aggregates import NativeAggregate, native_aggregate
+from moldau.pipeline.ir.windows import TimeWindow
+from moldau.pipeline.spark.native.aggregates import WHOLE_NUMBERS, NativeAggregate, native_aggregate
+from moldau.pipeline.spark.native.aggregates import Part as FoldPart
 from moldau.pipeline.spark.native.checks import NativeRefusalError
-from moldau.pipeline.spark.native.expressions import NotNativeError, lowered, spark_type
-from moldau.pipeline.spark.native.serdes import decoded, encoded, is_readable
+from moldau.pipeline.spark.native.expressions import NotNativeError, lower, spark_type
+from moldau.pipeline.spark.native.serdes import decoded_column, encoded_column, is_readable
 from moldau.pipeline.spark.plan import OutputPoint, store_output
 from moldau.pipeline.spark.rows import FROM_SOURCES, HEADERS_DDL
 from moldau.pipeline.spark.sections import Section, handover
-from moldau.pipeline.spark.sources import Reader, filled, read_of
+from moldau.pipeline.spark.sources import Reader, read_of, with_columns_of
 from moldau.serdes.serde import Serde
+from moldau.serdes.windowed import TimeWindowedSerde
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["changes_for_python", "native_frame"]
+__all__ = ["Lowering", "ToFold", "changes_for_python", "exploded", "folded_value", "folding_columns", "native_frame"]
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,11 @@ class Part:
     data: Column | None = None
     serde: Serde | None = None
 
-    def written(self, serde: Serde) -> Column:
+    def serialize(self, serde: Serde) -> Column:
         """Its bytes for this serde."""
         if self.data is not None and self.serde == serde:
             return self.data
-        return encoded(serde, self.column, self.type)
+        return encoded_column(serde, self.column, self.type)
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ def native_frame(
 
     `records` are the input of the aggregation, with schema `TO_FOLD` of `rows`, if a Python part precedes it.
     """
-    lowering = _Lowering(section, settings, {point.name: point.index for point in outputs})
+    lowering = Lowering(section, settings, {point.name: point.index for point in outputs})
     return lowering.frame(lowering.rows(reader, records))
 
 
@@ -87,7 +90,7 @@ def changes_for_python(
     """The changes of a section's aggregation as rows for the Python stage after it, `FROM_SOURCES` of `rows`."""
     from pyspark.sql import functions as f
 
-    lowering = _Lowering(section, settings, {})
+    lowering = Lowering(section, settings, {})
     rows = lowering.rows(reader, records)
     key, value = lowering.change()
     known = {
@@ -99,35 +102,46 @@ def changes_for_python(
         "key": key,
         "value": value,
     }
-    return filled(rows, known, FROM_SOURCES)
+    return with_columns_of(rows, known, FROM_SOURCES)
 
 
-class _Lowering:
+class Lowering:
     """The lowering of one section."""
 
-    def __init__(self, section: Section, settings: TaskSettings, numbers: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        section: Section,
+        settings: TaskSettings,
+        numbers: Mapping[str, int],
+        *,
+        value: Column | None = None,
+        window_start: Column | None = None,
+    ) -> None:
+        """`value` is that of the aggregation's changes, a column of this name by default; `window_start` its bytes."""
         self._section = section
         self._topology = section.topology
         self._aggregate = section.aggregate
         self._settings = settings
         self._numbers = numbers
+        self._value = value
+        self._window_start = window_start
+
+    def with_result(self, value: Column, window_start: Column | None) -> Lowering:
+        """The same lowering, for changes with this value, in windows whose start has these bytes."""
+        return Lowering(self._section, self._settings, self._numbers, value=value, window_start=window_start)
 
     def rows(self, reader: Reader, records: DataFrame | None) -> DataFrame:
         """The rows from which sinks are computed: the records of the sources, or the changes of the aggregation."""
         rows = self._source(reader) if records is None else records
-        return rows if self._aggregate is None else self._aggregated(rows, self._aggregate)
+        return rows if self._aggregate is None else self._aggregate_rows(rows, self._aggregate)
 
     def frame(self, rows: DataFrame) -> DataFrame:
-        from pyspark.sql import functions as f
-
-        outputs = [output for sink in self._topology.sinks for output in self._sink_outputs(sink)]
-        outputs += [] if self._aggregate is None else self._store_outputs(self._aggregate)
+        outputs = [output for sink in self._topology.sinks for output in self.sink_outputs(sink)]
+        outputs += [] if self._aggregate is None else self.store_outputs(self._aggregate)
         if len(outputs) == 1:
             conditions, columns = outputs[0]
             return _where(rows, conditions).select(*columns)
-        candidates = [_struct_when(conditions, columns) for conditions, columns in outputs]
-        reached = f.filter(f.array(*candidates), lambda output: output.isNotNull())
-        return rows.select(f.explode(reached).alias("row")).select("row.*")
+        return exploded(rows, outputs)
 
     def change(self) -> tuple[Column, Column]:
         """The bytes of a change's key and value, as in the store."""
@@ -135,7 +149,7 @@ class _Lowering:
         assert node is not None
         flow = self._result(node)
         assert flow.key.data is not None
-        return flow.key.data, _refusing_as(node, lambda: flow.value.written(node.table.value_serde))
+        return flow.key.data, _refusing_as(node, lambda: flow.value.serialize(node.table.value_serde))
 
     # --- input
 
@@ -187,7 +201,7 @@ class _Lowering:
 
     # --- from node to node
 
-    def _flows(self, node: ir.Node) -> list[Flow]:
+    def flows(self, node: ir.Node) -> list[Flow]:
         """The flows of records that leave a node, one per path."""
         if node is self._aggregate:
             return [self._result(self._aggregate)]
@@ -195,11 +209,11 @@ class _Lowering:
             case ir.StreamSource():
                 return [self._source_flow(node)]
             case ir.Merge():
-                return [flow for source in node.inputs for flow in self._flows(source)]
+                return [flow for source in node.inputs for flow in self.flows(source)]
             case ir.BranchOutput():
-                return [self._branch(node, flow) for flow in self._flows(node.input)]
+                return [self._branch(node, flow) for flow in self.flows(node.input)]
             case ir.OneInput():
-                return [self._step(node, flow) for flow in self._flows(node.input)]
+                return [self._step(node, flow) for flow in self.flows(node.input)]
             case _:
                 raise NativeRefusalError(node, "runs in Python only")
 
@@ -209,7 +223,7 @@ class _Lowering:
         def part(name: str, serde: Serde) -> Part:
             data = f.col(name)
             try:
-                column = decoded(serde, data)
+                column = decoded_column(serde, data)
             except NotNativeError:
                 column = data  # It cannot be decoded, but can be passed on.
                 return Part(column, None, data, serde)
@@ -231,7 +245,7 @@ class _Lowering:
                 return replace(flow, key=self._part(node, node.selector, flow))
             case ir.Map():
                 if not isinstance(node.mapper, Call) or node.mapper.function != "PAIR":
-                    raise NativeRefusalError(node, "only a pair of expressions can be looked into")
+                    raise NativeRefusalError(node, "only a pair of expressions can be translated")
                 key, value = node.mapper.arguments
                 return replace(flow, key=self._part(node, key, flow), value=self._part(node, value, flow))
             case ir.Split():
@@ -257,7 +271,7 @@ class _Lowering:
 
     def _through(self, node: ir.Node, part: Part, serde: Serde) -> Part:
         """A key or value after it was written and read with a serde."""
-        data = _refusing_as(node, lambda: part.written(serde))
+        data = _refusing_as(node, lambda: part.serialize(serde))
         assert data is not None
         return Part(part.column, part.type, data, serde)
 
@@ -272,40 +286,51 @@ class _Lowering:
         known = {
             name: part.column for name, part in (("key", flow.key), ("value", flow.value)) if part.type is not None
         }
-        column: Column = _refusing_as(node, lambda: lowered(function, known))
+        column: Column = _refusing_as(node, lambda: lower(function, known))
         return column
 
     # --- aggregation
 
-    def _aggregated(self, rows: DataFrame, node: ir.Aggregate) -> DataFrame:
+    def _aggregate_rows(self, rows: DataFrame, node: ir.Aggregate) -> DataFrame:
         """One row for each key that has new records: the result, and the largest timestamp."""
         from pyspark.sql import functions as f
 
         fold = native_aggregate(node)
         assert fold is not None
-        flows = self._flows(node.input) if self._section.before is None else [self._written_by_python(node)]
+        flows = self.flows(node.input) if self._section.before is None else [self._flow_from_python(node)]
         records = reduce(lambda one, other: one.union(other), (self._to_fold(rows, node, fold, flow) for flow in flows))
-        result = getattr(f, fold.function)("value").cast(spark_type(fold.result)).alias("value")
-        folded = records.groupBy("key").agg(result, f.max("timestamp").alias("timestamp"))
-        return folded.withColumn("headers", f.lit(None).cast(HEADERS_DDL))
+        folded = records.groupBy("key").agg(*folding_columns(fold, "value"), f.max("timestamp").alias("timestamp"))
+        value = folded_value(fold, "value").alias("value")
+        return folded.select("key", value, "timestamp", f.lit(None).cast(HEADERS_DDL).alias("headers"))
 
     def _to_fold(self, rows: DataFrame, node: ir.Aggregate, fold: NativeAggregate, flow: Flow) -> DataFrame:
-        key = _refusing_as(node, lambda: flow.key.written(node.table.key_serde))
-        if fold.folds is not None and flow.value.type not in fold.folds:
-            raise NativeRefusalError(node, "Spark sums and compares only whole numbers as Python does")
-        value = flow.value.column.isNotNull() if fold.folds is None else flow.value.column
-        chosen = _where(rows, flow.conditions).where(key.isNotNull() & flow.value.column.isNotNull())
-        return chosen.select(key.alias("key"), value.alias("value"), "timestamp")
+        record = self.to_fold(node, fold, flow)
+        values = [value.alias(f"value{number}") for number, value in enumerate(record.values)]
+        return _where(rows, record.conditions).select(record.key.alias("key"), *values, "timestamp")
 
-    def _written_by_python(self, node: ir.Aggregate) -> Flow:
+    def to_fold(self, node: ir.Aggregate, fold: NativeAggregate, flow: Flow) -> ToFold:
+        """What an aggregation takes from the records that arrive by one way."""
+        key = _refusing_as(node, lambda: flow.key.serialize(node.table.key_serde))
+        values = tuple(self._operand(node, part, flow) for part in fold.parts)
+        return ToFold((*flow.conditions, key.isNotNull() & flow.value.column.isNotNull()), key, values)
+
+    def _operand(self, node: ir.Aggregate, part: FoldPart, flow: Flow) -> Column:
+        if part.function == "count":
+            return flow.value.column.isNotNull()
+        data_type = flow.value.type if part.operand is None else part.operand.type
+        if data_type not in WHOLE_NUMBERS:
+            raise NativeRefusalError(node, "Spark sums and compares only whole numbers as Python does")
+        return flow.value.column if part.operand is None else self._value_of(node, part.operand, flow).cast("bigint")
+
+    def _flow_from_python(self, node: ir.Aggregate) -> Flow:
         """The records that the Python part before an aggregation returns."""
         from pyspark.sql import functions as f
 
         written, fold = handover(node), native_aggregate(node)
         key = Part(f.col("key"), None, f.col("key"), written.key_serde)
-        if fold is not None and fold.folds is None:
+        if fold is not None and not fold.reads_value:
             return Flow(key, Part(f.col("value"), None))
-        value = _refusing_as(node, lambda: decoded(written.value_serde, f.col("value")))
+        value = _refusing_as(node, lambda: decoded_column(written.value_serde, f.col("value")))
         return Flow(key, Part(value, type_of(written.value_serde)))
 
     def _result(self, node: ir.Aggregate) -> Flow:
@@ -313,30 +338,103 @@ class _Lowering:
 
         data, fold = f.col("key"), native_aggregate(node)
         assert fold is not None
-        key = Part(_decoded_or(data, node.table.key_serde), type_of(node.table.key_serde), data, node.table.key_serde)
-        return Flow(key, Part(f.col("value"), fold.result))
+        value = Part(f.col("value") if self._value is None else self._value, fold.result)
+        serde = node.table.key_serde
+        if self._window_start is None:
+            return Flow(Part(_decoded_if_native(data, serde), type_of(serde), data, serde), value)
+        assert isinstance(node.window, TimeWindow)
+        whole = f.concat(data, self._window_start)
+        # Expressions cannot look into a windowed key, but it can be passed on.
+        return Flow(Part(whole, None, whole, TimeWindowedSerde(serde, node.window.size_ms)), value)
 
     # --- output
 
-    def _sink_outputs(self, sink: ir.Sink) -> list[tuple[tuple[Column, ...], list[Column]]]:
+    def sink_outputs(self, sink: ir.Sink) -> list[tuple[tuple[Column, ...], list[Column]]]:
         outputs = []
-        for flow in self._flows(sink.input):
-            key = _refusing_as(sink, lambda flow=flow: flow.key.written(sink.key_serde))
-            value = _refusing_as(sink, lambda flow=flow: flow.value.written(sink.value_serde))
+        for flow in self.flows(sink.input):
+            key = _refusing_as(sink, lambda flow=flow: flow.key.serialize(sink.key_serde))
+            value = _refusing_as(sink, lambda flow=flow: flow.value.serialize(sink.value_serde))
             outputs.append((flow.conditions, _columns(self._numbers[sink.name], key, value)))
         return outputs
 
-    def _store_outputs(self, node: ir.Aggregate) -> list[tuple[tuple[Column, ...], list[Column]]]:
+    def store_outputs(
+        self, node: ir.Aggregate, headers: Column | None = None
+    ) -> list[tuple[tuple[Column, ...], list[Column]]]:
+        """The changes of a store that can be queried; these headers replace those of the record."""
         if not node.table.is_queryable:
             return []
         flow = self._result(node)
-        value = _refusing_as(node, lambda: flow.value.written(node.table.value_serde))
-        return [((), _columns(self._numbers[store_output(node.table.store)], flow.key.data, value))]
+        value = _refusing_as(node, lambda: flow.value.serialize(node.table.value_serde))
+        return [((), _columns(self._numbers[store_output(node.table.store)], flow.key.data, value, headers))]
 
 
-def _decoded_or(data: Column, serde: Serde) -> Column:
+@dataclass(frozen=True)
+class ToFold:
+    """A record for an aggregation: the conditions under which it is one, its key, an operand for each function."""
+
+    conditions: tuple[Column, ...]
+    key: Column
+    values: tuple[Column, ...]
+
+
+def folding_columns(fold: NativeAggregate, prefix: str) -> list[Column]:
+    """Spark's functions over the columns `prefix0`, `prefix1` and so on, under the same names."""
+    from pyspark.sql import functions as f
+
+    columns = [getattr(f, part.function)(f"{prefix}{number}") for number, part in enumerate(fold.parts)]
+    named = [column.alias(f"{prefix}{number}") for number, column in enumerate(columns)]
+    # A sum to which null was once added is null from then on.
+    nulls = [
+        f.count_if(f.col(f"{prefix}{number}").isNull()).alias(f"{prefix}{number}_nulls")
+        for number, part in enumerate(fold.parts)
+        if _may_be_null(part)
+    ]
+    return [*named, *nulls]
+
+
+def folded_value(fold: NativeAggregate, prefix: str) -> Column:
+    """The value of an aggregate, from the columns that `folding_columns` made."""
+    from pyspark.sql import functions as f
+
+    columns = [_finished(part, f"{prefix}{number}") for number, part in enumerate(fold.parts)]
+    if fold.parts[0].field is None:
+        return columns[0].cast(spark_type(fold.result))
+    named = zip(fold.parts, columns, strict=True)
+    return f.struct(*(column.cast("bigint").alias(str(part.field)) for part, column in named))
+
+
+def _finished(part: FoldPart, name: str) -> Column:
+    from pyspark.sql import functions as f
+
+    column = f.col(name)
+    if part.initial is None:
+        return column
+    match part.function:
+        case "min":
+            return f.least(column, f.lit(part.initial))
+        case "max":
+            return f.greatest(column, f.lit(part.initial))
+        case _:
+            total = column + f.lit(part.initial).cast("bigint")
+            return f.when(f.col(f"{name}_nulls") == 0, total) if _may_be_null(part) else total
+
+
+def _may_be_null(part: FoldPart) -> bool:
+    return part.function == "sum" and part.operand is not None
+
+
+def exploded(rows: DataFrame, outputs: Sequence[tuple[tuple[Column, ...], list[Column]]]) -> DataFrame:
+    """One row for each of the outputs whose conditions hold."""
+    from pyspark.sql import functions as f
+
+    candidates = [_struct_when(conditions, columns) for conditions, columns in outputs]
+    reached = f.filter(f.array(*candidates), lambda output: output.isNotNull())
+    return rows.select(f.explode(reached).alias("row")).select("row.*")
+
+
+def _decoded_if_native(data: Column, serde: Serde) -> Column:
     try:
-        return decoded(serde, data)
+        return decoded_column(serde, data)
     except NotNativeError:
         return data
 
@@ -357,7 +455,7 @@ def _where(rows: DataFrame, conditions: Iterable[Column]) -> DataFrame:
     return rows
 
 
-def _columns(output: int, key: Any, value: Any) -> list[Column]:
+def _columns(output: int, key: Any, value: Any, headers: Column | None = None) -> list[Column]:
     from pyspark.sql import functions as f
 
     return [
@@ -366,7 +464,7 @@ def _columns(output: int, key: Any, value: Any) -> list[Column]:
         key.alias("key"),
         value.alias("value"),
         f.col("timestamp"),
-        f.col("headers"),
+        f.col("headers") if headers is None else headers.cast(HEADERS_DDL).alias("headers"),
         f.lit(None).cast("int").alias("partition"),
     ]
 

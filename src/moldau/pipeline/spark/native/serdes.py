@@ -1,7 +1,7 @@
 """Keys and values as Spark columns: which serdes Spark can read and write natively, and how.
 
 A serde without a native form needs Python. Bytes that the serde cannot read stop the pipeline, or are skipped,
-depending on its settings. Start at `decoded`, `encoded` and `is_readable`.
+depending on its settings. Start at `decoded_column`, `encoded_column` and `is_readable`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from moldau.serdes.serde import Serde
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["READABLE", "decoded", "encoded", "is_readable"]
+__all__ = ["READABLE", "decoded_column", "encoded_column", "is_readable"]
 
 READABLE = (BytesSerde, StringSerde, LongSerde, IntegerSerde, ShortSerde, JsonSerde)
 """The serdes whose bytes Spark can read."""
@@ -43,7 +43,7 @@ def is_readable(serde: Serde, data: Column) -> Column | None:
             raise NotNativeError(f"{type(serde).__name__} has no native form")
 
 
-def decoded(serde: Serde, data: Column) -> Column:
+def decoded_column(serde: Serde, data: Column) -> Column:
     """The value of serialized bytes."""
     from pyspark.sql import functions as f
 
@@ -56,7 +56,7 @@ def decoded(serde: Serde, data: Column) -> Column:
             return _number(serde, data)
         case JsonSerde():
             if not isinstance(serde.data_type, Struct | Array | Map):
-                raise NotNativeError("JSON without a data_type can be looked into by Python only")
+                raise NotNativeError("JSON without a data_type can be read by Python only")
             return f.from_json(data.cast("string"), spark_type(serde.data_type))
         case _:
             raise NotNativeError(f"{type(serde).__name__} has no native form")
@@ -73,7 +73,7 @@ def _number(serde: Serde, data: Column) -> Column:
     return f.when(number >= 2 ** (8 * size - 1), number - 2 ** (8 * size)).otherwise(number).cast("int")
 
 
-def encoded(serde: Serde, value: Column, data_type: DataType | None) -> Column:
+def encoded_column(serde: Serde, value: Column, data_type: DataType | None) -> Column:
     """The bytes of a value of this type."""
     from pyspark.sql import functions as f
 

@@ -122,7 +122,7 @@ def test_sessions_of_a_key_are_read(running: Running) -> None:
 def test_a_time_that_is_none_is_refused(running: Running) -> None:
     refusal = running.get("/stores/windows/a?time_from=noon")
 
-    assert (refusal.status_code, refusal.json()) == (400, {"error": "time_from=noon is no time in milliseconds"})
+    assert (refusal.status_code, refusal.json()) == (400, {"error": "time_from=noon is not a time in milliseconds"})
 
 
 def test_health_follows_the_state(running: Running) -> None:

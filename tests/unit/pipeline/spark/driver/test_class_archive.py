@@ -13,9 +13,9 @@ import pyspark
 import pytest
 
 from moldau.pipeline.spark.driver import class_archive, session
-from moldau.pipeline.spark.driver.class_archive import NO_COMPLAINTS, archive_file, options_for_use, recorded
+from moldau.pipeline.spark.driver.class_archive import NO_COMPLAINTS, archive_file, options_for_use, record_classes
 from moldau.pipeline.spark.driver.jars import cache_folder
-from moldau.pipeline.spark.driver.java import Java, JavaMissingError, found_java
+from moldau.pipeline.spark.driver.java import Java, JavaMissingError, find_java
 
 CONNECTOR = Path("/cache/connector.jar")
 
@@ -23,8 +23,8 @@ CONNECTOR = Path("/cache/connector.jar")
 @pytest.fixture(autouse=True)
 def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MOLDAU_CACHE", str(tmp_path))
-    monkeypatch.setattr(class_archive, "found_java", lambda: Java("java", 17, "a Java of tests"))
-    monkeypatch.setattr(session, "fetched", lambda: [CONNECTOR])
+    monkeypatch.setattr(class_archive, "find_java", lambda: Java("java", 17, "a Java of tests"))
+    monkeypatch.setattr(session, "fetch_jars", lambda: [CONNECTOR])
 
 
 def written_part(options: str) -> None:
@@ -37,7 +37,7 @@ def test_without_an_archive_java_starts_as_ever() -> None:
 
 
 def test_what_java_wrote_when_it_ended_is_used_from_then_on() -> None:
-    with recorded() as options:
+    with record_classes() as options:
         written_part(options)
 
     assert archive_file().read_text() == "classes"
@@ -46,7 +46,7 @@ def test_what_java_wrote_when_it_ended_is_used_from_then_on() -> None:
 
 def test_a_recording_that_failed_leaves_nothing() -> None:
     def failing() -> None:
-        with recorded() as options:
+        with record_classes() as options:
             written_part(options)
             raise KeyboardInterrupt
 
@@ -57,7 +57,7 @@ def test_a_recording_that_failed_leaves_nothing() -> None:
 
 
 def test_a_java_that_writes_no_archive_is_no_trouble() -> None:
-    with recorded():
+    with record_classes():
         pass
 
     assert options_for_use() == ""
@@ -69,7 +69,7 @@ def test_a_new_archive_takes_the_place_of_those_for_another_java() -> None:
     stale.write_text("other classes")
 
     with stale.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-        with recorded() as options:
+        with record_classes() as options:
             written_part(options)
         still_there = mapped[:]
 
@@ -82,7 +82,7 @@ def test_a_recording_that_failed_leaves_other_archives_alone() -> None:
     stale.parent.mkdir()
     stale.write_text("other classes")
 
-    with recorded():
+    with record_classes():
         pass
 
     assert list(stale.parent.iterdir()) == [stale]
@@ -93,11 +93,11 @@ def test_what_another_process_is_writing_is_left_alone_until_it_is_gone() -> Non
         part = archive_file().with_name(f"another.{other.pid}.part")
         part.parent.mkdir()
         part.write_text("half")
-        with recorded() as options:
+        with record_classes() as options:
             written_part(options)
         assert part.exists()
 
-    with recorded() as options:
+    with record_classes() as options:
         written_part(options)
 
     assert not part.exists()
@@ -107,7 +107,7 @@ def test_jars_that_are_written_again_need_an_archive_of_their_own() -> None:
     jar = cache_folder() / "connector.jar"
     jar.parent.mkdir()
     jar.write_text("classes")
-    with recorded() as options:
+    with record_classes() as options:
         written_part(options)
     assert options_for_use() != ""
 
@@ -118,7 +118,7 @@ def test_jars_that_are_written_again_need_an_archive_of_their_own() -> None:
 
 def test_java_says_nothing_about_an_archive_that_does_not_fit(tmp_path: Path) -> None:
     try:
-        java = found_java().command
+        java = find_java().command
     except JavaMissingError as error:
         pytest.skip(str(error))
     jar, archive = tmp_path / "launcher.jar", tmp_path / "classes.jsa"
@@ -139,7 +139,7 @@ def test_java_says_nothing_about_an_archive_that_does_not_fit(tmp_path: Path) ->
 
 
 def test_the_options_of_a_user_are_kept_beside_the_archive() -> None:
-    with recorded() as options:
+    with record_classes() as options:
         written_part(options)
 
     settings = session.with_connector({"spark.master": "local[2]", "spark.driver.extraJavaOptions": "-Xss4m"})
@@ -148,7 +148,7 @@ def test_the_options_of_a_user_are_kept_beside_the_archive() -> None:
 
 
 def test_a_user_who_names_an_archive_gets_that_one() -> None:
-    with recorded() as options:
+    with record_classes() as options:
         written_part(options)
     theirs = "-XX:SharedArchiveFile=/mine.jsa"
 

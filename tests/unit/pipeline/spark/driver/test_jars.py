@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from moldau.pipeline.spark.driver import jars
-from moldau.pipeline.spark.driver.jars import Jar, JarsMissingError, fetched, locked, missing
-from moldau.pipeline.spark.driver.java import JavaMissingError, found_java
+from moldau.pipeline.spark.driver.jars import Jar, JarsMissingError, fetch_jars, locked_jars, missing
+from moldau.pipeline.spark.driver.java import JavaMissingError, find_java
 
 CONTENT = b"a jar"
 
@@ -19,7 +19,7 @@ CONTENT = b"a jar"
 def one_jar(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Jar:
     jar = Jar("group", "artifact", "1.0", hashlib.sha256(CONTENT).hexdigest())
     monkeypatch.setenv("MOLDAU_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(jars, "locked", lambda: [jar])
+    monkeypatch.setattr(jars, "locked_jars", lambda: [jar])
     return jar
 
 
@@ -33,13 +33,13 @@ def java_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> N
 
 
 def test_four_jars_are_locked() -> None:
-    assert [jar.artifact for jar in locked()] == [
+    assert [jar.artifact for jar in locked_jars()] == [
         "spark-sql-kafka-0-10_2.13",
         "spark-token-provider-kafka-0-10_2.13",
         "kafka-clients",
         "commons-pool2",
     ]
-    assert all(len(jar.sha256) == 64 for jar in locked())
+    assert all(len(jar.sha256) == 64 for jar in locked_jars())
 
 
 def test_what_is_in_the_cache_is_not_fetched_again(one_jar: Jar) -> None:
@@ -48,22 +48,22 @@ def test_what_is_in_the_cache_is_not_fetched_again(one_jar: Jar) -> None:
     (folder / one_jar.file_name).write_bytes(CONTENT)
 
     assert missing() == []
-    assert fetched() == [folder / "artifact-1.0.jar"]
+    assert fetch_jars() == [folder / "artifact-1.0.jar"]
 
 
 def test_a_jar_is_fetched_by_ivy(one_jar: Jar, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     target = jars.cache_folder() / "artifact-1.0.part"
     java_that(monkeypatch, tmp_path, f"printf '{CONTENT.decode()}' > {target}")
 
-    assert fetched()[0].read_bytes() == CONTENT
+    assert fetch_jars()[0].read_bytes() == CONTENT
     assert not target.exists()
 
 
 def test_another_checksum_is_not_accepted(one_jar: Jar, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     java_that(monkeypatch, tmp_path, f"echo evil > {jars.cache_folder() / 'artifact-1.0.part'}")
 
-    with pytest.raises(JarsMissingError, match=r"group:artifact:1\.0 came with SHA-256"):
-        fetched()
+    with pytest.raises(JarsMissingError, match=r"group:artifact:1\.0 was downloaded with SHA-256"):
+        fetch_jars()
     assert missing() == [one_jar]
 
 
@@ -79,8 +79,10 @@ def test_without_a_way_to_the_repository_the_way_out_is_told(
 ) -> None:
     java_that(monkeypatch, tmp_path, "echo ':: UNRESOLVED DEPENDENCY: group#artifact;1.0: not found'; exit 1")
 
-    with pytest.raises(JarsMissingError, match=r"not found\. Let this machine reach .* or put artifact-1\.0\.jar into"):
-        fetched()
+    with pytest.raises(
+        JarsMissingError, match=r"not found\. Allow this machine to connect to .* or put artifact-1\.0\.jar into"
+    ):
+        fetch_jars()
 
 
 def test_a_cache_that_cannot_be_made_is_told(one_jar: Jar, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -88,14 +90,14 @@ def test_a_cache_that_cannot_be_made_is_told(one_jar: Jar, monkeypatch: pytest.M
     monkeypatch.setenv("MOLDAU_CACHE", str(tmp_path / "file"))
 
     with pytest.raises(JarsMissingError, match="set MOLDAU_CACHE"):
-        fetched()
+        fetch_jars()
 
 
 def test_a_java_home_without_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 
     with pytest.raises(JavaMissingError, match="there is no bin/java in it"):
-        found_java()
+        find_java()
 
 
 def test_no_java_at_all_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +105,7 @@ def test_no_java_at_all_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
 
     with pytest.raises(JavaMissingError, match="apt-get install openjdk-17-jre-headless"):
-        found_java()
+        find_java()
 
 
 @pytest.mark.parametrize(("said", "version"), [('version "1.8.0_292"', 8), ('version "11.0.2"', 11)])
@@ -115,4 +117,4 @@ def test_an_old_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sa
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 
     with pytest.raises(JavaMissingError, match=f"is Java {version}"):
-        found_java()
+        find_java()

@@ -99,7 +99,7 @@ def test_other_tracebacks_are_passed_on_whole() -> None:
 def test_a_child_is_heard_only_after_its_start(capfd: pytest.CaptureFixture[str]) -> None:
     output = LaunchOutput()
     script = "import sys; print('early', file=sys.stderr, flush=True); input(); print('late', file=sys.stderr)"
-    with output.captured():
+    with output.capture():
         child = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE)
     deadline = time.monotonic() + 30
     while not output._lines:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.pipeline.spark.driver.user_modules import packed, source_files
+from moldau.pipeline.spark.driver.user_modules import pack_modules, source_files
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_what_is_installed_stays(program: Path) -> None:
 
 def test_modules_can_be_imported_from_the_archive(program: Path, tmp_path: Path) -> None:
     archive = tmp_path / "program.zip"
-    archive.write_bytes(packed(source_files([sys.modules["a_single_module"], sys.modules["a_package"]], [])))
+    archive.write_bytes(pack_modules(source_files([sys.modules["a_single_module"], sys.modules["a_package"]], [])))
     code = "import a_single_module; from a_package.inner.deep import VALUE; print(a_single_module.VALUE + VALUE)"
 
     done = subprocess.run(
@@ -60,7 +60,7 @@ def test_modules_can_be_imported_from_the_archive(program: Path, tmp_path: Path)
 
 def test_the_same_modules_give_the_same_archive(program: Path) -> None:
     files = source_files([sys.modules["a_package"]], [])
-    before = packed(files)
+    before = pack_modules(files)
     (program / "a_package" / "__init__.py").touch()
 
-    assert packed(dict(reversed(files.items()))) == before
+    assert pack_modules(dict(reversed(files.items()))) == before

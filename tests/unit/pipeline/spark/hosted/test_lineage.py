@@ -48,5 +48,5 @@ def test_rows_of_a_record_from_a_topic_have_one_step() -> None:
 
 def test_rows_are_taken_and_cut_as_their_table_is() -> None:
     paths = [[1], [], [2, 3]]
-    assert read(paths).taken([2, 0]).column().to_pylist() == written([[2, 3], [1]])
+    assert read(paths).take([2, 0]).column().to_pylist() == written([[2, 3], [1]])
     assert read(paths).slice(1, 3).column().to_pylist() == written([[], [2, 3]])

@@ -18,7 +18,7 @@ def attached(channel: StateInMemory, keys: list[bytes], prefix: bytes = b"", *, 
 
 
 def written(channel: StateInMemory, backend: Backend) -> dict[bytes, bytes | None]:
-    changes = backend.taken_changes()
+    changes = backend.drain_changes()
     channel.write(backend.entries(changes))
     return changes
 
@@ -94,7 +94,7 @@ def test_a_store_that_nothing_was_put_into_is_not_asked_for(channel: StateInMemo
 
     assert (backend.get(b"a"), list(backend.items())) == (None, [])
     assert channel.asked == []
-    assert backend.taken_changes() == {}
+    assert backend.drain_changes() == {}
     assert backend.is_new
 
 

@@ -23,8 +23,8 @@ class LockedSerde:
 
 
 def work_of(builder: StreamsBuilder) -> StageWork:
-    pieces = dict(enumerate(builder.build().subtopologies))
-    return StageWork("id", 0, pieces, {}, frozenset(), {}, {}, {}, frozenset(), {}, {}, TaskSettings())
+    sub_topologies = dict(enumerate(builder.build().subtopologies))
+    return StageWork("id", 0, sub_topologies, {}, frozenset(), {}, {}, {}, frozenset(), {}, {}, TaskSettings())
 
 
 def stream_of(builder: StreamsBuilder) -> KStream:
@@ -87,5 +87,5 @@ def test_what_can_be_copied_arrives() -> None:
     builder = StreamsBuilder()
     stream_of(builder).map_values(lambda value: value + "!").to("out")
 
-    nodes = loads(pickled_work(work_of(builder))).pieces[0].nodes
+    nodes = loads(pickled_work(work_of(builder))).sub_topologies[0].nodes
     assert [node.name for node in nodes] == [node.name for node in builder.build().nodes]
