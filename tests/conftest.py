@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.open_clients import no_client_is_left_open
 from xdist.scheduler import LoadScopeScheduling
 
@@ -18,9 +19,28 @@ if TYPE_CHECKING:
 _SHARING = ("tests/spark", "tests/oracle/streams", "tests/oracle")
 """Folders whose modules share a costly session fixture (a Spark session, data of Apache Kafka): each has one worker."""
 
+_ALONE = (
+    "cluster_kill",
+    "spark_cluster",
+    "streams_kill",
+    "realtime_kill",
+    "mixed_kill",
+    "demo",
+    "temporary_files",
+    "silent_stop",
+)
+_APART = tuple(f"tests/spark/test_{name}.py" for name in _ALONE)
+"""Modules of those folders that use nothing of what is shared, but start processes of their own, for minutes: whichever
+worker is free takes them, so that the one with the Spark session is not the last to end."""
+
 # A shell that starts this in the background has it ignore Ctrl-C, and so would every process that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# The first example pays for imports and caches, and a busy machine makes any of them slow: time is no verdict here.
+settings.register_profile("moldau", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("moldau")
 
 
 class _OneWorkerEach(LoadScopeScheduling):
@@ -32,6 +52,8 @@ class _OneWorkerEach(LoadScopeScheduling):
 
 def _scope_of(nodeid: str) -> str:
     module = nodeid.partition("::")[0]
+    if module in _APART:
+        return module
     return next((folder for folder in _SHARING if module.startswith(folder)), module)
 
 
@@ -41,7 +63,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _OneWorkerEa
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest comes first, so that no worker is left with it at the end."""
-    items.sort(key=lambda item: [*_SHARING, _scope_of(item.nodeid)].index(_scope_of(item.nodeid)))
+    first = (*_SHARING, *_APART)
+    items.sort(key=lambda item: [*first, _scope_of(item.nodeid)].index(_scope_of(item.nodeid)))
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.oracle.apache_kafka import QUICK_START, ApacheKafka, free_port, libs
+from tests.free_ports import free_port
+from tests.oracle.apache_kafka import QUICK_START, ApacheKafka, libs
 
 from moldau.testing import Broker
 

@@ -37,7 +37,7 @@ QUICK = {
 }
 """Broker settings for groups that make up their minds within a test."""
 
-PATIENCE_S = 40
+PATIENCE_S = 90
 
 
 def wire(broker: Broker) -> WireClient:

@@ -14,6 +14,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.free_ports import free_port
+
 import moldau
 
 __all__ = ["START_TIMEOUT_S", "KillableBroker", "KillableProcess"]
@@ -84,7 +86,7 @@ class KillableBroker(KillableProcess):
 
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
         self.bootstrap_servers = f"127.0.0.1:{self.port}"
         arguments = ["server", "--data", str(folder / "data")]
         own = {"listeners": f"PLAINTEXT://127.0.0.1:{self.port}", "metrics.http.port": "0"}
@@ -113,10 +115,3 @@ class KillableBroker(KillableProcess):
 
     def close(self) -> None:
         self.kill()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

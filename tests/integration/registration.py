@@ -38,14 +38,10 @@ class RegistrationPoint(InThread):
             "initial.broker.registration.timeout.ms": "2000",
         }
 
-    def __enter__(self) -> RegistrationPoint:
-        self.start()
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
+        super().__exit__(kind, error, trace)
         self.forget()
 
     def forget(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -14,18 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["ServerProcess", "free_port", "wait_until"]
+__all__ = ["ServerProcess", "wait_until"]
 
 _STARTED = re.compile(r"Kafka Server started: PLAINTEXT://[^:]*:(\d+)")
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_until(condition: object, *, timeout_s: float = 30, what: str = "the condition") -> None:
+def wait_until(condition: object, *, timeout_s: float = 90, what: str = "the condition") -> None:
     """Ask again and again until `condition()` is true; sleeps are only for not spinning."""
     assert callable(condition)
     deadline = time.monotonic() + timeout_s

@@ -99,7 +99,7 @@ class Group:
     def settle(self, *shares: int) -> None:
         """Wait until the coordinator calls the group stable and the members' shares are these."""
         try:
-            wait_until(lambda: self._shares() == Counter(shares), timeout_s=45, what=f"shares of {shares}")
+            wait_until(lambda: self._shares() == Counter(shares), timeout_s=120, what=f"shares of {shares}")
         except TimeoutError as error:
             alive = [member.poll() is None for member in self._members]
             last_words = [path.read_text(errors="replace")[-500:] for path in self._outputs]
@@ -158,7 +158,7 @@ def three_on_six_partitions(group: Group) -> None:
         group.add()
         group.settle(2, 2, 2)
         group.produce(30)
-        wait_until(lambda: group.seen() >= set(group.sent), timeout_s=45, what="every record's arrival")
+        wait_until(lambda: group.seen() >= set(group.sent), timeout_s=120, what="every record's arrival")
 
 
 def python_command(broker: Broker, library: str, assignor: str) -> Callable[[str, str], Sequence[str]]:

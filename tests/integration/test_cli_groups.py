@@ -149,7 +149,7 @@ def test_several_groups_are_exported_with_their_names(broker: Broker, terminal: 
             "This server does not host this topic-partition. (there is no topic nothing)",
         ),
         ("--topic orders:7 --to-earliest", 'The partitions "orders-7" do not exist'),
-        ("--topic orders --to-datetime yesterday", "yesterday is not a moment"),
+        ("--topic orders --to-datetime yesterday", "yesterday is not a date and time"),
         ("--topic orders --by-duration 1h", "1h is not a duration"),
         ("--from-file /nonexistent.csv", "Unable to read file /nonexistent.csv"),
     ],

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-import socket
 
 import pytest
+from tests.free_ports import free_port
 from tests.integration.cli_commands import run_line
 
 from moldau.testing import Broker, SchemaRegistry
@@ -22,9 +22,7 @@ IMPATIENT = "--producer-property delivery.timeout.ms=1500 --producer-property re
 @pytest.fixture
 def nowhere() -> str:
     """An address where nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+    return f"127.0.0.1:{free_port()}"
 
 
 def produce(kind: str, servers: str, registry: str) -> str:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import pytest
+from tests.free_ports import free_port
 from tests.integration.cli_commands import run_line
 
 
 @pytest.fixture
 def nowhere() -> str:
     """An address where nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+    return f"127.0.0.1:{free_port()}"
 
 
 @pytest.fixture

@@ -300,7 +300,7 @@ def test_a_listener_that_does_not_end_is_named_and_waited_for_again(servers: str
     send_numbers(servers, topic, 1)
     app.start()
     begun.wait(PATIENCE_S)
-    with pytest.raises(UnreachableError, match=r"Still at work after 0\.2 s: .*linger"):
+    with pytest.raises(UnreachableError, match=r"Listeners still running after 0\.2 s: .*linger"):
         app.close()
     may_end.set()
     wait_for(lambda: is_closed(app))

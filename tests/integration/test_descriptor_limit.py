@@ -8,9 +8,10 @@ import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
 
+from tests.free_ports import free_port
 from tests.integration.raw_client import RawClient, batch_of
 from tests.integration.server_process import ServerProcess, wait_until
-from tests.integration.test_server_process import free_port, server
+from tests.integration.test_server_process import server
 
 LIMIT = 256
 PARTITIONS = 300

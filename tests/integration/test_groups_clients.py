@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupState, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.free_ports import free_port
 from tests.integration.group_member import HEARTBEAT_MS, SESSION_MS
 from tests.integration.server_process import ServerProcess, wait_until
-from tests.oracle.apache_kafka import free_port, java_command, needs_apache_kafka
+from tests.oracle.apache_kafka import java_command, needs_apache_kafka
 
 from moldau.testing import Broker
 

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import re
-import socket
 import urllib.request
 
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.free_ports import free_port
 
 from moldau.testing import Broker
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def scraped(broker: Broker) -> dict[str, float]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import urllib.request
 from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.free_ports import free_port
 
 from moldau.testing import Broker
 
@@ -70,10 +70,7 @@ ALERTING = {
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with Broker({"metrics.http.port": str(port)}) as running:
+    with Broker({"metrics.http.port": str(free_port())}) as running:
         yield running
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from tests.free_ports import free_port
 from tests.integration.server_process import wait_until
 from tests.integration.stranger import Stranger, batch_of
-from tests.integration.test_server_process import free_port
 
 from moldau.core.errors import ErrorCode
 from moldau.log.files import Files

@@ -288,7 +288,7 @@ def test_the_last_of_many_progress_records_is_found(application: Application, si
 def test_a_progress_topic_that_cannot_be_seen_is_not_taken_for_a_beginning(moldau_broker: Broker) -> None:
     settings = StreamsSettings.of({"application.id": "hidden", "bootstrap.servers": moldau_broker.bootstrap_servers})
 
-    with pytest.raises(MissingTopicError, match=r"topic hidden-progress, .*, cannot be seen"):
+    with pytest.raises(MissingTopicError, match=r"topic hidden-progress, .*, is not visible"):
         read_progress(identity_of(settings), clients_of(settings), patience_s=0.2)
 
 
@@ -393,7 +393,7 @@ def test_an_application_that_may_be_running_is_not_reset(
     until(lambda: _state(application) == "Stable")
     settings = replace(application.settings, state_dir=str(tmp_path))
 
-    with pytest.raises(StreamsError, match="runs somewhere, or was killed less than a minute ago"):
+    with pytest.raises(StreamsError, match="is running somewhere, or was killed less than a minute ago"):
         reset_application(settings)
     presence.close()
     (tmp_path / application.id / "checkpoint").mkdir()
@@ -519,6 +519,9 @@ class NoSpark:
 
     def has_lost_spark_for_good(self) -> bool:
         return False
+
+    def release_slots(self, pipeline: str) -> None:
+        """It has none."""
 
 
 def test_a_pipeline_that_fails_closes_its_clients(

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from tests.integration.server_process import ServerProcess, free_port, wait_until
+from tests.free_ports import free_port
+from tests.integration.server_process import ServerProcess, wait_until
 
 KAFKA_START = ("-m", "moldau.cli.server.start")
 
@@ -204,7 +205,7 @@ def test_the_log_tells_what_happens_to_topics_groups_and_segments(tmp_path: Path
         running.wait()
     with server(tmp_path / "log") as again:
         assert again.port
-        assert re.search(r"the last run did not end in order: \d+ partitions recovered in \d+ ms", again.output)
+        assert re.search(r"the last run did not shut down cleanly: \d+ partitions recovered in \d+ ms", again.output)
 
 
 def test_logs_can_be_json(tmp_path: Path) -> None:

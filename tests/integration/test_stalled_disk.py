@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 import urllib.error
 import urllib.request
@@ -11,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
+from tests.free_ports import free_port
 from tests.integration.group_members import ClassicMember, commit, coordinator_is_ready, fetch_offsets
 from tests.integration.raw_client import RawClient, batch_of, produce_request
 from tests.integration.transaction_client import TransactionClient
@@ -36,7 +36,7 @@ def files() -> StalledFiles:
 def broker(files: StalledFiles) -> Iterator[Broker]:
     settings = {
         "moldau.append.thread": "true",
-        "metrics.http.port": _free_port(),
+        "metrics.http.port": str(free_port()),
         "group.initial.rebalance.delay.ms": "0",
     }
     with Broker(settings, files=files) as running:
@@ -54,12 +54,6 @@ def people() -> Iterator[ThreadPoolExecutor]:
     """Clients that may have to wait."""
     with ThreadPoolExecutor(8) as pool:
         yield pool
-
-
-def _free_port() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
 
 
 def wire(broker: Broker) -> WireClient:
@@ -271,7 +265,7 @@ def test_a_loop_that_hangs_in_its_first_slow_write_is_told_and_does_not_hang_aga
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     files = StalledFiles()
-    settings = {"metrics.http.port": _free_port()}
+    settings = {"metrics.http.port": str(free_port())}
     with Broker(settings, files=files) as broker, ThreadPoolExecutor(2) as people:
         with RawClient(broker.port) as admin:
             admin.create_topic("slow")

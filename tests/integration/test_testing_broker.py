@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import threading
 import time
@@ -40,6 +41,18 @@ def test_two_brokers_share_nothing() -> None:
         send(one, "only-here")
         assert topics_of(one) == {"only-here"}
         assert topics_of(other) == set()
+
+
+def test_a_broker_leaves_no_folder_however_it_was_used() -> None:
+    with Broker() as entered:
+        pass
+    never_started, stopped = Broker(), Broker()
+    stopped.start()
+    stopped.stop()
+    folders = [entered.data, never_started.data, stopped.data]
+    del never_started, stopped
+    gc.collect()
+    assert [folder for folder in folders if folder.exists()] == []
 
 
 def test_a_restart_keeps_port_and_data() -> None:

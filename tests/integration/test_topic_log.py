@@ -14,7 +14,7 @@ from confluent_kafka import Producer
 from tests.integration.killable import KillableBroker
 
 from moldau.client.admin import Admin
-from moldau.client.coordination.compacted_topic import CompactedTopic
+from moldau.client.coordination.state_topic import StateTopic
 from moldau.client.coordination.topic_log import LogRecord, LogWrite, RecordTooLargeError, TopicLog, TopicLogError
 from moldau.client.errors import ClientError, FencedError
 from moldau.core.errors import StartupError
@@ -44,8 +44,9 @@ def topic_at(
     partitions: int = 1,
     timeout_ms: int = 20_000,
     transactional_id: str | None = None,
-) -> CompactedTopic:
-    return CompactedTopic(
+    is_compacted: bool = True,
+) -> StateTopic:
+    return StateTopic(
         name=name,
         servers=servers,
         client_id="tests",
@@ -53,11 +54,12 @@ def topic_at(
         timeout_ms=timeout_ms,
         partitions=partitions,
         transactional_id=transactional_id,
+        is_compacted=is_compacted,
     )
 
 
 class Service:
-    def __init__(self, topic: CompactedTopic, *, marker: bytes | None = None) -> None:
+    def __init__(self, topic: StateTopic, *, marker: bytes | None = None) -> None:
         self.values: dict[bytes | None, bytes | None] = {}
         self.seen: list[tuple[int, int]] = []
         self.log = TopicLog(topic, self._apply, timeout_ms=topic.timeout_ms, marker=marker, logger=logger)
@@ -113,6 +115,28 @@ def test_the_topic_is_made_and_every_own_write_is_applied_once(broker: Broker, n
     assert len(admin.describe_topics([name])[0].partitions) == 3
     policy = {entry.name: entry.value for entry in admin.describe_configs("topic", [name])[name]}["cleanup.policy"]
     assert policy == "compact"
+
+
+def test_a_topic_that_is_not_compacted_keeps_all_records(broker: Broker, name: str) -> None:
+    async def story() -> None:
+        async with running(Service(topic_at(broker.bootstrap_servers, name, is_compacted=False))):
+            pass
+
+    run(story)
+    admin = Admin(broker.bootstrap_servers)
+    configs = {entry.name: entry.value for entry in admin.describe_configs("topic", [name])[name]}
+    assert (configs["cleanup.policy"], configs["retention.ms"]) == ("delete", "-1")
+
+
+def test_a_topic_that_would_delete_records_is_refused(broker: Broker, name: str) -> None:
+    Admin(broker.bootstrap_servers).create_topic(name, partitions=1, replication_factor=1, configs={})
+
+    async def story() -> None:
+        with pytest.raises(StartupError, match=r"retention.ms=604800000.*--add-config retention.ms=-1"):
+            async with running(Service(topic_at(broker.bootstrap_servers, name, is_compacted=False))):
+                pass
+
+    run(story)
 
 
 def test_keys_go_where_other_clients_put_them(broker: Broker, name: str) -> None:

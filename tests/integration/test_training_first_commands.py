@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.free_ports import free_port
 from tests.integration.cli_commands import run_line
 from tests.integration.registration import four_letter_word
-from tests.integration.server_process import ServerProcess, free_port, wait_until
+from tests.integration.server_process import ServerProcess, wait_until
 
 CONFIG = Path(__file__).parents[2] / "config"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import threading
@@ -18,8 +17,9 @@ from pathlib import Path
 from types import TracebackType
 
 import pytest
+from tests.free_ports import free_port
 
-__all__ = ["ApacheKafka", "free_port", "java_command", "libs", "missing", "needs_apache_kafka", "run_tool"]
+__all__ = ["ApacheKafka", "java_command", "libs", "missing", "needs_apache_kafka", "run_tool"]
 
 VERSION = "4.3.1"
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
@@ -48,13 +48,6 @@ def needs_apache_kafka() -> None:
     reason = missing()
     if reason:
         pytest.skip(reason)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def java_command(class_name: str, arguments: Sequence[str] = (), *, flags: Sequence[str] = QUICK_START) -> list[str]:

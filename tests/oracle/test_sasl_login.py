@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
-from tests.oracle.apache_kafka import ApacheKafka, free_port, needs_apache_kafka
+from tests.free_ports import free_port
+from tests.oracle.apache_kafka import ApacheKafka, needs_apache_kafka
 
 from moldau.client.admin import Admin, alter_scram_credentials
 from moldau.client.coordination.membership import GroupMember

@@ -21,7 +21,7 @@ PARTITIONS = 2
 LATEST = -1
 CUSTOMERS = 6
 RATES = {"books": 7, "music": 19}
-PATIENCE_S = 90
+PATIENCE_S = 180
 Values = Mapping[str, Sequence[str]]
 """All values of each key, in their order."""
 

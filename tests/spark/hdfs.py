@@ -6,15 +6,15 @@ Its jar, 56 MB, is fetched once into the cache. Start at `Hdfs`.
 from __future__ import annotations
 
 import hashlib
-import socket
 import subprocess
 from pathlib import Path
 
 import pyspark
+from tests.free_ports import free_port
 from tests.spark.java_processes import JavaProcesses, small_java, until
 
 from moldau.pipeline.spark.driver.jars import cache_folder
-from moldau.pipeline.spark.driver.java import found_java
+from moldau.pipeline.spark.driver.java import find_java
 
 __all__ = ["Hdfs"]
 
@@ -38,7 +38,7 @@ class Hdfs(JavaProcesses):
     def begin(self) -> None:
         jar = _fetched()
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._configure(_free_port())
+        self._configure(free_port())
         self._classes = ["-cp", f"{self.folder}:{jar}:{_JARS}/*"]
         assert self.spawn("format", [*self._classes, NAME_NODE, "-format"]).wait() == 0, self.log("format")
         self.spawn("name-node", [*self._classes, NAME_NODE])
@@ -61,18 +61,13 @@ class Hdfs(JavaProcesses):
 def _fetched() -> Path:
     jar = cache_folder().parent / "hadoop" / f"{ARTIFACT}-{VERSION}.jar"
     if not jar.exists():
-        ivy = [found_java().command, "-jar", str(next(_JARS.glob("ivy-*.jar"))), "-cache", str(jar.parent / "ivy")]
+        ivy = [find_java().command, "-jar", str(next(_JARS.glob("ivy-*.jar"))), "-cache", str(jar.parent / "ivy")]
         what = ["-dependency", "org.apache.hadoop", ARTIFACT, VERSION, "-notransitive", "-types", "jar"]
         where = ["-confs", "default", "-retrieve", f"{jar.parent}/[artifact]-[revision].[ext]"]
         subprocess.run([*ivy, *what, *where], check=True, capture_output=True, timeout=FETCH_S)
     with jar.open("rb") as file:
         assert hashlib.file_digest(file, "sha256").hexdigest() == SHA256, f"{jar} is not the file it should be"
     return jar
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def _save(file: Path, properties: dict[str, str]) -> None:

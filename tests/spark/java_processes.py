@@ -11,11 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from moldau.pipeline.spark.driver.java import found_java
+from moldau.pipeline.spark.driver.java import find_java
 
 __all__ = ["JavaProcesses", "small_java", "until"]
 
-PATIENCE_S = 60
+PATIENCE_S = 180
 
 
 class JavaProcesses(ABC):
@@ -70,7 +70,7 @@ class JavaProcesses(ABC):
 
 
 def small_java() -> list[str]:
-    return [found_java().command, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    return [find_java().command, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
 
 
 def until(reached: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:

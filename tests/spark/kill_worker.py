@@ -58,6 +58,8 @@ def main() -> None:
             "bootstrap.servers": bootstrap,
             "state.dir": state_dir,
             "processing.guarantee": "exactly_once_v2",
+            # Executors of a cluster live for seconds here: the thorough compiler would take most of their time.
+            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "statestore.cache.max.bytes": 0,
             # Small batches: more moments at which to be killed.
             "moldau.batch.max.records": 2_000,

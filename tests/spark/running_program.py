@@ -14,7 +14,7 @@ from tests.spark.java_processes import until
 __all__ = ["PROGRAM", "Running"]
 
 PROGRAM = Path(__file__).with_name("cluster_program") / "program.py"
-PATIENCE_S = 90
+PATIENCE_S = 180
 
 
 class Running:

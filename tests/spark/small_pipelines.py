@@ -51,7 +51,7 @@ def compiled_in_memory(
 def finished_rows(compiled: Compiled, frame: DataFrame) -> list[Any]:
     """What a batch gives, with the names of outputs and every record's topic."""
     points = compiled.plan.outputs
-    rows = [row for batch in compiled.finished(frame.toArrow().to_batches()) for row in batch.to_pylist()]
+    rows = [row for batch in compiled.output_batches(frame.toArrow().to_batches()) for row in batch.to_pylist()]
     return [
         SimpleNamespace(**{**row, "output": points[at].name, "topic": row["topic"] or points[at].topic})
         for row in rows

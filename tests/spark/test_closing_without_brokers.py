@@ -17,7 +17,7 @@ from tests.spark.running_program import PROGRAM, Running
 
 from moldau.core.errors import MoldauError
 from moldau.pipeline.runtime.engine import Engine
-from moldau.pipeline.spark.driver.jars import fetched
+from moldau.pipeline.spark.driver.jars import fetch_jars
 from moldau.streams import Consumed, LongSerde, Produced, StreamsBuilder, StringSerde, Topology
 from moldau.streams.kafka_streams import KafkaStreams
 
@@ -36,7 +36,7 @@ Act = Callable[[KillableBroker], object]
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[KillableBroker]:
     try:
-        fetched()
+        fetch_jars()
     except MoldauError as error:
         pytest.skip(f"Spark cannot run here: {error}")
     started = KillableBroker(tmp_path, {})

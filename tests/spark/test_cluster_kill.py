@@ -8,13 +8,13 @@ import pytest
 from tests.spark.cluster_kill import run
 
 from moldau.core.errors import MoldauError
-from moldau.pipeline.spark.driver.jars import fetched
+from moldau.pipeline.spark.driver.jars import fetch_jars
 
 
 @pytest.mark.slow
 def test_a_worker_killed_with_its_executor_leaves_every_output_there_once(tmp_path: Path) -> None:
     try:
-        fetched()
+        fetch_jars()
     except MoldauError as error:
         pytest.skip(f"Spark cannot run here: {error}")
 

@@ -10,7 +10,7 @@ from tests.spark.mixed_kill_worker import topology
 
 from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.settings import TaskSettings
-from moldau.pipeline.spark.driver.jars import fetched
+from moldau.pipeline.spark.driver.jars import fetch_jars
 from moldau.pipeline.spark.sections import cut_topology
 
 
@@ -25,7 +25,7 @@ def test_the_pipeline_that_is_killed_is_mixed() -> None:
 @pytest.mark.slow
 def test_killed_in_the_middle_a_mixed_pipeline_is_exactly_right(tmp_path: Path) -> None:
     try:
-        fetched()
+        fetch_jars()
     except MoldauError as error:
         pytest.skip(f"Spark cannot run here: {error}")
 

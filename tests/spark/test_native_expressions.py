@@ -11,8 +11,8 @@ from moldau.pipeline.cores.evaluation import compile_expression
 from moldau.pipeline.ir.expressions import FUNCTIONS, Call, Cast, Column, Expression, FieldOf, Literal
 from moldau.pipeline.ir.inference import type_of_literal, with_types
 from moldau.pipeline.ir.types import Array, Primitive, Struct
-from moldau.pipeline.spark.native.expressions import NotNativeError, lowered, spark_type
-from moldau.pipeline.spark.native.serdes import decoded, encoded, is_readable
+from moldau.pipeline.spark.native.expressions import NotNativeError, lower, spark_type
+from moldau.pipeline.spark.native.serdes import decoded_column, encoded_column, is_readable
 from moldau.serdes.plain import IntegerSerde, JsonSerde, LongSerde, ShortSerde, StringSerde
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def test_what_spark_computes_is_what_python_computes(spark: SparkSession) -> Non
     schema = ", ".join(f"`{name}` {spark_type(kind)}" for name, kind in TYPES.items())
     frame = spark.createDataFrame([tuple(row.get(name) for name in TYPES) for row in ROWS], schema)
     columns = {name: f.col(name) for name in TYPES}
-    computed = frame.select(*(lowered(one, columns).alias(f"c{nth}") for nth, (_, one) in enumerate(expressions)))
+    computed = frame.select(*(lower(one, columns).alias(f"c{nth}") for nth, (_, one) in enumerate(expressions)))
     for row, found in zip(ROWS, computed.collect(), strict=True):
         given = [row.get(name) for name in TYPES]
         for nth, (name, expression) in enumerate(expressions):
@@ -157,7 +157,7 @@ def test_what_spark_would_compute_otherwise_is_refused(spark: SparkSession, expr
     from pyspark.sql import functions as f
 
     with pytest.raises(NotNativeError):
-        lowered(expression, {name: f.col(name) for name in TYPES})
+        lower(expression, {name: f.col(name) for name in TYPES})
 
 
 SERDES = [
@@ -182,9 +182,12 @@ def test_serdes_read_and_write_the_same_bytes(
 
     written = [serde.serialize("t", value) for value in values]
     frame = spark.createDataFrame([(data,) for data in [*written, None, *broken]], "data binary")
-    columns = [decoded(serde, f.col("data")).alias("value"), is_readable(serde, f.col("data")).alias("is_readable")]
+    columns = [
+        decoded_column(serde, f.col("data")).alias("value"),
+        is_readable(serde, f.col("data")).alias("is_readable"),
+    ]
     if data_type is not None:
-        columns.append(encoded(serde, decoded(serde, f.col("data")), data_type).alias("again"))
+        columns.append(encoded_column(serde, decoded_column(serde, f.col("data")), data_type).alias("again"))
     rows = frame.select(*columns).collect()
     good = rows[: len(values)]
     assert [_plain(row.value) for row in good] == values

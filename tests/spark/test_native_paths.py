@@ -23,6 +23,8 @@ from moldau.streams import (
     StreamsBuilder,
     StringSerde,
     Topology,
+    aggregate,
+    functions,
     key,
     value,
 )
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TEXT, LONG = StringSerde(), LongSerde()
+TOTALS = JsonSerde(Struct(tuple((name, Primitive.BIGINT) for name in ("sum", "count", "least", "most"))))
 TWEET = JsonSerde(Struct((("likes", Primitive.BIGINT), ("tag", Primitive.STRING))))
 
 
@@ -56,6 +59,24 @@ def counts() -> Topology:
     return builder.build()
 
 
+def means() -> Topology:
+    """Sums of what may be null, and extremes with a beginning, as fields of a struct."""
+    builder = StreamsBuilder()
+    stream = builder.stream("in", Consumed.with_(TEXT, TWEET))
+    totals = stream.group_by(value["tag"], Grouped.with_(TEXT, TWEET)).aggregate(
+        lambda: {"sum": 1, "count": 0, "least": 7, "most": 7},
+        functions.struct(
+            sum=aggregate["sum"] + value["likes"],
+            count=aggregate["count"] + 1,
+            least=functions.least(aggregate["least"], value["likes"]),
+            most=functions.greatest(value["likes"], aggregate["most"]),
+        ),
+        Materialized.with_(TEXT, TOTALS),
+    )
+    totals.to_stream().to("totals", Produced.with_(TEXT, TOTALS))
+    return builder.build()
+
+
 def tweet(offset: int, likes: int | None, tag: str | None, timestamp: int = 0) -> InputRecord:
     data = TWEET.serialize("in", {"likes": likes, "tag": tag})
     return InputRecord("in", offset % 2, offset, timestamp or 1000 + offset, (), b"k%d" % (offset % 3), data)
@@ -63,11 +84,18 @@ def tweet(offset: int, likes: int | None, tag: str | None, timestamp: int = 0) -
 
 BATCHES: list[Sequence[InputRecord]] = [
     [tweet(0, 5, "a"), tweet(1, 11, "b"), tweet(2, 200, "a"), tweet(3, None, "c"), tweet(4, 50, None)],
-    [tweet(5, 101, "b", 10), InputRecord("in", 0, 6, 2000, (), b"null", None), tweet(7, 1, "a")],
+    [
+        tweet(8, None, "b"),
+        tweet(9, 3, "a"),
+        tweet(10, 4, "b"),
+        tweet(5, 101, "b", 10),
+        InputRecord("in", 0, 6, 2000, (), b"null", None),
+        tweet(7, 1, "a"),
+    ],
 ]
 
 
-@pytest.mark.parametrize("topology", [tweets, counts])
+@pytest.mark.parametrize("topology", [tweets, counts, means])
 def test_native_and_hosted_give_the_same(spark: SparkSession, tmp_path: Path, topology: object) -> None:
     results = []
     for is_native in (True, False):

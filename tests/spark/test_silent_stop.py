@@ -11,14 +11,14 @@ from tests.spark.cluster_shop import Shop
 from tests.spark.running_program import PROGRAM, Running
 
 from moldau.core.errors import MoldauError
-from moldau.pipeline.spark.driver.jars import fetched
+from moldau.pipeline.spark.driver.jars import fetch_jars
 from moldau.testing import Broker
 
 
 @pytest.fixture
 def shop() -> Iterator[Shop]:
     try:
-        fetched()
+        fetch_jars()
     except MoldauError as error:
         pytest.skip(f"Spark cannot run here: {error}")
     with Broker() as broker:

@@ -20,7 +20,7 @@ from tests.spark.running_program import PROGRAM, Running
 from tests.spark.spark_cluster import SparkCluster
 
 from moldau.core.errors import MoldauError
-from moldau.pipeline.spark.driver.jars import fetched
+from moldau.pipeline.spark.driver.jars import fetch_jars
 from moldau.testing import Broker
 
 TOOLS = Path(sys.executable).parent
@@ -31,7 +31,7 @@ QUICK = "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialG
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
     try:
-        fetched()
+        fetch_jars()
     except MoldauError as error:
         pytest.skip(f"Spark cannot run here: {error}")
     with SparkCluster(tmp_path_factory.mktemp("cluster")) as started:

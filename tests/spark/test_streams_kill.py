@@ -8,7 +8,7 @@ import pytest
 from tests.spark.streams_kill import problems_of_counts, problems_of_receipts, run
 
 from moldau.core.errors import MoldauError
-from moldau.pipeline.spark.driver.jars import fetched
+from moldau.pipeline.spark.driver.jars import fetch_jars
 
 PLACE = ("key", 2_000)
 
@@ -16,7 +16,7 @@ PLACE = ("key", 2_000)
 @pytest.mark.slow
 def test_killed_in_the_middle_every_output_is_there_once(tmp_path: Path) -> None:
     try:
-        fetched()
+        fetch_jars()
     except MoldauError as error:
         pytest.skip(f"Spark cannot run here: {error}")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from moldau.core.errors import MoldauError
-from moldau.pipeline.spark.driver.jars import fetched
+from moldau.pipeline.spark.driver.jars import fetch_jars
 from moldau.pipeline.spark.driver.scratch import open_scratch
 
 PATIENCE_S = 120
@@ -34,7 +34,7 @@ threading.Event().wait()
 
 def test_what_a_killed_driver_leaves_is_removed_by_the_next(tmp_path: Path) -> None:
     try:
-        fetched()
+        fetch_jars()
     except MoldauError as error:
         pytest.skip(f"Spark cannot run here: {error}")
     # A socket's path must be short, and pytest's folders have long names.

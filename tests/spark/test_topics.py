@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.spark.small_pipelines import finished_rows
 
-from moldau.pipeline.spark.compiler import Compiled, compile_topology
+from moldau.pipeline.spark.compiler import Compiled, RealtimeRefusedError, compile_topology
 from moldau.pipeline.spark.job import Job
 from moldau.pipeline.spark.queries import start_realtime_query
 from moldau.pipeline.spark.sources import KafkaReader
@@ -58,7 +58,13 @@ def filled(broker: Broker, *topics: str, records: int = 200) -> None:
 
 
 def compiled(
-    spark: SparkSession, broker: Broker, topology: Topology, *, batch: int | None = 75, **settings: str
+    spark: SparkSession,
+    broker: Broker,
+    topology: Topology,
+    *,
+    batch: int | None = 75,
+    is_realtime: bool = False,
+    **settings: str,
 ) -> Compiled:
     def options(topics: Any, pattern: Any, reset: Any, *, is_global: bool) -> dict[str, str]:
         return {
@@ -72,7 +78,7 @@ def compiled(
 
     topics = {topic: PARTITIONS for source in topology.sources for topic in source.topics}
     config = {name.replace("_", "."): text for name, text in settings.items()}
-    job = Job(application_id="test", partition_counts=topics, settings=config)
+    job = Job(application_id="test", partition_counts=topics, settings=config, is_realtime=is_realtime)
     return compile_topology(spark, topology, job, reader=KafkaReader(spark, options))
 
 
@@ -154,12 +160,12 @@ def test_expressions_go_from_topic_to_topic_in_real_time(spark: SparkSession, br
     builder = StreamsBuilder()
     stream = builder.stream("fast-in", TEXTS).filter(value != "no").map_values_with_key(key + "=" + value)
     stream.to("fast-out", Produced.with_(TEXT, TEXT))
-    made = compiled(spark, broker, builder.build(), batch=None)
-    assert made.realtime_refusal is None
+    made = compiled(spark, broker, builder.build(), batch=None, is_realtime=True)
+    assert made.is_realtime
     spark.conf.set("spark.sql.streaming.stateStore.checkpointFormatVersion", "2")
 
     to_broker = {"kafka.bootstrap.servers": broker.bootstrap_servers}
-    query = start_realtime_query(made.frame_with_topics, name="realtime", checkpoint=str(tmp_path), options=to_broker)
+    query = start_realtime_query(made.frame, name="realtime", checkpoint=str(tmp_path), options=to_broker)
     try:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
         for text in ("yes", "no", "perhaps"):
@@ -194,6 +200,5 @@ def test_a_topology_that_needs_python_is_refused_real_time_by_operator_and_line(
 ) -> None:
     builder = StreamsBuilder()
     builder.stream("any", TEXTS).map_values(lambda text: text).to("out", Produced.with_(TEXT, TEXT))
-    made = compiled(spark, broker, builder.build())
-    assert made.realtime_refusal is not None
-    assert made.realtime_refusal.startswith("MapValues KSTREAM-MAPVALUES-0000000001 (test_topics.py:")
+    with pytest.raises(RealtimeRefusedError, match=r"MapValues KSTREAM-MAPVALUES-0000000001 \(test_topics.py:"):
+        compiled(spark, broker, builder.build(), is_realtime=True)

@@ -121,7 +121,7 @@ class CommandParser(argparse.ArgumentParser):
         options, rest = self.parse_known_args(words, namespace)
         if rest:
             leaf = self.verbs.get(words[0], self) if words else self
-            leaf.error(f"cannot make sense of {' '.join(rest)!r}")
+            leaf.error(f"unexpected arguments: {' '.join(rest)!r}")
         return options
 
     def arranged(self, words: Sequence[str]) -> list[str]:

@@ -21,7 +21,7 @@ from moldau.cli.sub_commands import command_parser, run_command, screen_for
 __all__ = ["CHECKS", "Finding", "main", "parser"]
 
 OLDEST_PYTHON = (3, 11)
-WANTED_PYSPARK = "4.2.0"
+WANTED_PYSPARK = "4.3.0"
 WANTED_MEMORY_MB = 2048
 WANTED_DISK_MB = 2048
 PORTS = {9092: "broker", 8081: "schema registry"}
@@ -59,10 +59,10 @@ def check_python() -> list[Finding]:
 
 
 def check_java() -> list[Finding]:
-    from moldau.pipeline.spark.driver.java import JavaMissingError, found_java
+    from moldau.pipeline.spark.driver.java import JavaMissingError, find_java
 
     try:
-        java = found_java()
+        java = find_java()
     except JavaMissingError as error:
         return [Finding("Java", PROBLEM, "none that Spark can use", str(error))]
     return [Finding("Java", OK, f"{java.version} ({java.command})")]
@@ -86,10 +86,10 @@ def check_packages() -> list[Finding]:
 
 
 def check_jars() -> list[Finding]:
-    from moldau.pipeline.spark.driver.jars import cache_folder, locked, missing
+    from moldau.pipeline.spark.driver.jars import cache_folder, locked_jars, missing
 
     lacking = missing()
-    found = f"{len(locked()) - len(lacking)} of {len(locked())} in {cache_folder()}"
+    found = f"{len(locked_jars()) - len(lacking)} of {len(locked_jars())} in {cache_folder()}"
     if lacking:
         return [Finding("Spark's Kafka jars", WARNING, found, "fetch them: moldau streams prepare")]
     return [Finding("Spark's Kafka jars", OK, f"{found}, checksums right")]

@@ -32,6 +32,14 @@ COMMANDS = {
     "registry": Command(
         "moldau.cli.registry.start:moldau_registry", "run a schema registry", "moldau.cli.registry.start:parser"
     ),
+    "ksql-server": Command(
+        "moldau.cli.ksql.server_start:moldau_ksql_server", "run a ksql server", "moldau.cli.ksql.server_start:parser"
+    ),
+    "ksql": Command(
+        "moldau.cli.ksql.command:moldau_ksql",
+        "the terminal of a ksql server: SQL over topics",
+        "moldau.cli.ksql.command:moldau_parser",
+    ),
     "demo": _noun("demo.command", "records counted in windows on Spark, live"),
     "topics": _noun("topics.moldau_command", "list, create, describe, alter and delete topics"),
     "configs": _noun("configs.moldau_command", "show, set and unset configs of topics and brokers"),

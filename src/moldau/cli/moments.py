@@ -33,7 +33,9 @@ def parse_datetime_ms(text: str) -> int:
     found = _DATETIME.fullmatch(text.strip())
     if found is None:
         detail = "" if "T" in text else ": there is no 'T' between date and time"
-        raise ToolError(f"{text} is not a moment{detail}; write YYYY-MM-DDTHH:mm:SS.sss, with Z or +01:00 if need be")
+        raise ToolError(
+            f"{text} is not a date and time{detail}; write YYYY-MM-DDTHH:mm:SS.sss, with Z or +01:00 if need be"
+        )
     *numbers, fraction, is_utc, sign, hours, minutes = found.groups()
     zone = UTC
     try:
@@ -43,7 +45,7 @@ def parse_datetime_ms(text: str) -> int:
         year, month, day, hour, minute, second = map(int, numbers)
         moment = datetime(year, month, day, hour, minute, second, tzinfo=zone)
     except ValueError as error:
-        raise ToolError(f"{text} is not a moment: {error}") from None
+        raise ToolError(f"{text} is not a date and time: {error}") from None
     return round(moment.timestamp()) * 1000 + int((fraction or "0").ljust(3, "0")[:3])
 
 

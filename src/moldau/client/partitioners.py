@@ -48,7 +48,7 @@ def hashed_partition(key_bytes: bytes, partition_count: int) -> int:
     from confluent_kafka import murmur2
 
     if partition_count < 1:
-        raise ClientError(f"a key cannot be spread over {partition_count} partitions")
+        raise ClientError(f"no partition can be chosen for a key: the topic has {partition_count} partitions")
     return murmur2(key_bytes, partition_count)
 
 

@@ -241,7 +241,7 @@ class _Request:
         try:
             await send_stream(answer.stream, is_endless=answer.is_endless, body=body, scope=self.scope, send=self._send)
         except asyncio.CancelledError:
-            _logger.warning("a streamed answer of %s was cut: the service is being stopped", self.metrics_path)
+            _logger.warning("the streamed response of %s ended early: the service is stopping", self.metrics_path)
 
     def _count(self, status: int) -> None:
         self._app.count(self.method, self.metrics_path, status, time.perf_counter() - self._began)

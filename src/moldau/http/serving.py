@@ -24,7 +24,7 @@ from websockets.frames import CloseCode, Frame
 from moldau.core.errors import StartupError
 from moldau.http.streaming import STOPPING
 
-__all__ = ["HttpServer"]
+__all__ = ["BACKLOG", "DEFAULT_MAX_MESSAGE_BYTES", "HttpServer", "bind_socket", "with_stopping"]
 
 BACKLOG = 2048
 IDLE_S = 75
@@ -70,7 +70,7 @@ class HttpServer:
 
     def bind(self) -> None:
         """Bind the port, which `port` returns from then on; raises `StartupError` where that fails."""
-        self._listening = self._bind_socket()
+        self._listening = bind_socket(self._host, self._asked_port)
         self.port = self._listening.getsockname()[1]
 
     async def start(self, app: ASGIApp) -> None:
@@ -80,7 +80,7 @@ class HttpServer:
         assert self._listening is not None
         self._stopping = asyncio.Event()
         config = uvicorn.Config(
-            self._with_stopping(app),
+            with_stopping(app, self._stopping),
             http=_Protocol,
             lifespan="off",
             log_config=None,
@@ -115,29 +115,31 @@ class HttpServer:
             self._listening.close()
             self._listening = None
 
-    def _with_stopping(self, app: ASGIApp) -> ASGIApp:
-        """Let streams and WebSockets know when the server stops."""
 
-        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-            scope["extensions"] = {**(scope.get("extensions") or {}), STOPPING: self._stopping}
-            await app(scope, receive, send)
+def bind_socket(host: str, port: int) -> socket.socket:
+    """A listening socket; raises `StartupError` where the port cannot be bound."""
+    plain = host.strip("[]")
+    listening = socket.socket(socket.AF_INET6 if ":" in plain else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((plain, port))
+        # With SO_REUSEADDR a second server could bind the port too, until this one listens.
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise StartupError(f"cannot listen on {host or '*'}:{port}: {error.strerror or error}") from None
+    listening.setblocking(False)
+    return listening
 
-        return serve
 
-    def _bind_socket(self) -> socket.socket:
-        host = self._host.strip("[]")
-        listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind((host, self._asked_port))
-            # With SO_REUSEADDR a second server could bind the port too, until this one listens.
-            listening.listen(BACKLOG)
-        except OSError as error:
-            listening.close()
-            where = f"{self._host or '*'}:{self._asked_port}"
-            raise StartupError(f"cannot listen on {where}: {error.strerror or error}") from None
-        listening.setblocking(False)
-        return listening
+def with_stopping(app: ASGIApp, stopping: asyncio.Event) -> ASGIApp:
+    """The app, whose streams and WebSockets know when the server stops."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["extensions"] = {**(scope.get("extensions") or {}), STOPPING: stopping}
+        await app(scope, receive, send)
+
+    return serve
 
 
 class _Uvicorn(uvicorn.Server):

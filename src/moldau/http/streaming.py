@@ -136,4 +136,4 @@ async def _cancel(task: asyncio.Future[Any]) -> None:
 def _log_failure(error: BaseException | None) -> None:
     if error is not None and not isinstance(error, ClientGoneError):
         is_expected = isinstance(error, MoldauError)
-        _logger.error("a streamed answer failed and was cut: %s", error, exc_info=None if is_expected else error)
+        _logger.error("a streamed response failed and ended early: %s", error, exc_info=None if is_expected else error)

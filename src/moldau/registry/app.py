@@ -71,7 +71,9 @@ def build_app(registry: Registry, *, forward: Forward | None = None) -> HttpApp:
 
 def _endpoints(registry: Registry, forward: Forward) -> list[Endpoint]:
     cached = [
-        _cached(endpoint, registry) for resource in IN_CONTEXTS for endpoint in resource(registry, forward).endpoints()
+        _with_cache(endpoint, registry)
+        for resource in IN_CONTEXTS
+        for endpoint in resource(registry, forward).endpoints()
     ]
     return [
         *cached,
@@ -100,7 +102,7 @@ def _refusal(error_code: int, message: str) -> Answer:
     return Answer({"error_code": error_code, "message": message}, status=int(str(error_code)[:3]))
 
 
-def _cached(endpoint: Endpoint, registry: Registry) -> Endpoint:
+def _with_cache(endpoint: Endpoint, registry: Registry) -> Endpoint:
     """The endpoint, with a response cache unless it always writes: its responses are valid until the state changes."""
     is_read = endpoint.method == "GET" or (endpoint.method == "POST" and not endpoint.path.endswith("/tags"))
     return replace(endpoint, state_token=lambda: registry.state.generation) if is_read else endpoint
@@ -126,4 +128,6 @@ def _gauges(registry: Registry) -> Mapping[str, float]:
 
 
 async def _refuse_to_forward(_call: Call, url: str) -> Answer:
-    raise ForwardingError(f"The leader is at {url}, and this instance has no way to it")
+    raise ForwardingError(
+        f"The leader is at {url}, but this instance cannot forward requests; send the request to the leader"
+    )

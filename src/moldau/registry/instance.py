@@ -9,8 +9,8 @@ import logging
 
 from moldau.client.admin import Admin
 from moldau.client.connection import normalize_servers
-from moldau.client.coordination.compacted_topic import CompactedTopic
 from moldau.client.coordination.membership import Election
+from moldau.client.coordination.state_topic import StateTopic
 from moldau.core.addresses import is_loopback
 from moldau.core.errors import StartupError
 from moldau.http.forwarding import Forwarding
@@ -105,7 +105,7 @@ class RegistryInstance:
 
     def _new_store(self) -> TopicStore:
         settings = self.settings
-        topic = CompactedTopic(
+        topic = StateTopic(
             name=settings["kafkastore.topic"],
             servers=normalize_servers(settings["kafkastore.bootstrap.servers"]),
             client_id=CLIENT_ID,

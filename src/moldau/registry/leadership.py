@@ -90,7 +90,7 @@ class ElectedLeadership:
         except NoLeaderError as error:
             raise UnknownLeaderError(str(error)) from None
         except UnreachableError as error:
-            raise StoreError(f"Nothing can be written now, reads go on: {error}") from None
+            raise StoreError(f"Writes fail at the moment, reads still work: {error}") from None
 
 
 class InstanceIdentity(NamedTuple):

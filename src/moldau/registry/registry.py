@@ -98,7 +98,7 @@ class Registry:
         except asyncio.CancelledError:
             if not (self._is_closing and write.cancelled()):
                 raise
-            raise StoreTimeoutError("The registry is being stopped; what was sent may or may not hold") from None
+            raise StoreTimeoutError("The registry is being stopped; the write may or may not have succeeded") from None
         finally:
             self._write = None
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Protocol
 
-from moldau.client.coordination.compacted_topic import CompactedTopic
+from moldau.client.coordination.state_topic import StateTopic
 from moldau.client.coordination.topic_log import (
     LogRecord,
     LogWrite,
@@ -64,7 +64,7 @@ class Store(Protocol):
 
 
 class TopicStore:
-    def __init__(self, topic: CompactedTopic, *, names_avro: bool = True) -> None:
+    def __init__(self, topic: StateTopic, *, names_avro: bool = True) -> None:
         """`names_avro` is false if registries before 8.0 also read the records."""
         self.state = State()
         self.may_write: Callable[[], bool] = lambda: False
@@ -119,7 +119,7 @@ class TopicStore:
     def _apply(self, read: LogRecord) -> None:
         record = decode(read.key, read.value, read.timestamp_ms)
         if record is None:
-            _logger.warning("record %s cannot be understood and is passed over: %r", read.offset, read.key)
+            _logger.warning("skipping record %s, which cannot be parsed: %r", read.offset, read.key)
             return
         refusal = self.state.apply(record)
         if refusal is not None:
@@ -127,7 +127,7 @@ class TopicStore:
 
     def _refuse(self, refusal: Refusal) -> None:
         """Log a record that reuses the id of another schema; the leader writes the key's previous value back."""
-        _logger.error("%s re-uses an id of another schema and is not counted", refusal.record.key)
+        _logger.error("ignoring %s: its id belongs to another schema", refusal.record.key)
         if not self.is_ready or not self.may_write():
             return
         repair = asyncio.ensure_future(self._repair(Record(refusal.record.key, refusal.instead)))
@@ -138,7 +138,7 @@ class TopicStore:
         try:
             await self.append([record])
         except RegistryError as error:
-            _logger.error("%s could not be put back: %s", record.key, error)
+            _logger.error("the earlier value of %s could not be restored: %s", record.key, error)
 
 
 class MemoryStore:

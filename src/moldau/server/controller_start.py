@@ -36,7 +36,7 @@ from moldau.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
 from moldau.server.directories import metadata_directory
 from moldau.server.metadata_versions import features_at
 
-__all__ = ["StartedController", "start_controller"]
+__all__ = ["StartedController", "open_metadata_partition", "start_controller"]
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ def start_controller(
     known_end = recorded_end(manifests, load_quorum_state(files, directory).leader_epoch)
     if not _holds_metadata(files, directory):
         _check(metadata_loss(directory, end_offset=0, recorded_end=known_end, partitions=partition_folders))
-    partition = _open_partition(directory, config, files, clock, events, known_end)
+    partition = open_metadata_partition(directory, config, files, clock, events, known_end)
     if partition.offline_error is not None:
         _check(metadata_loss(directory, end_offset=partition.log_end_offset, recorded_end=known_end, partitions=()))
         raise StartupError(f"the metadata log cannot be used: {partition.offline_error}")
@@ -165,9 +165,10 @@ def _new_features(image: MetadataImage, records: Sequence[MetadataRecord]) -> li
     ]
 
 
-def _open_partition(  # noqa: PLR0917
-    directory: str, config: BrokerConfig, files: Files, clock: Clock, events: LogEvents, known_end: int
+def open_metadata_partition(  # noqa: PLR0917
+    directory: str, config: BrokerConfig, files: Files, clock: Clock, events: LogEvents, known_end: int = 0
 ) -> PartitionLog:
+    """Open the partition of the metadata log, or create it; everything below `known_end` was on disk."""
     settings = config.section(MetadataLogSettings)
     log_config = LogConfig(
         cleanup_policy=frozenset(),

@@ -7,15 +7,17 @@ A node loads its directories at start (`adopt`); `kafka-storage format` prepares
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from moldau.controller.features import METADATA_VERSION, SUPPORTED
-from moldau.controller.metadata_log import BOOTSTRAP_FILE
-from moldau.controller.snapshots import encode_snapshot
+from moldau.controller.metadata_log import BOOTSTRAP_FILE, METADATA_PARTITION
+from moldau.controller.quorum_records import voters_records
+from moldau.controller.snapshots import SnapshotId, encode_snapshot, save_snapshot
 from moldau.core.clock import Clock, SystemClock
 from moldau.core.config import BrokerConfig
-from moldau.core.config.sections import StorageSettings
+from moldau.core.config.sections import NodeSettings, StorageSettings
 from moldau.core.errors import InvalidConfigError, MoldauError, StartupError
 from moldau.core.ids import random_uuid, render_uuid
 from moldau.log.directories.meta_properties import (
@@ -27,6 +29,9 @@ from moldau.log.directories.meta_properties import (
 )
 from moldau.log.files import Files
 from moldau.protocol.metadata_records import FeatureLevelRecord, MetadataRecord
+from moldau.raft.voter_history import BEFORE_THE_LOG, VoterState
+from moldau.raft.voters import ReplicaKey, Voter, VoterSet
+from moldau.server.controller_voters import controller_endpoint, parse_initial_controllers
 from moldau.server.metadata_versions import default_level, features_at, name_of
 
 __all__ = [
@@ -113,6 +118,8 @@ class FormatPlan:
     credentials: Sequence[MetadataRecord] = ()
     ignores_formatted: bool = False
     is_dynamic: bool = False
+    """Whether the voters of a controller are kept in its metadata log: this node alone, or `initial_controllers`."""
+    initial_controllers: str | None = None
 
 
 def format_directories(
@@ -129,11 +136,15 @@ def format_directories(
             f"Log directory {next(iter(formatted))} is already formatted. Use --ignore-formatted to ignore this "
             "directory and format the others."
         )
+    voters = _initial_voters(config, plan)
     records = _first_records(plan)
     done = []
     for path in directories:
         if path not in formatted:
-            _format(path, plan, config.node_id, records, files, clock)
+            directory_id = _directory_id(voters, config.node_id) if path == directories[0] else None
+            meta = _format(path, plan, config.node_id, records, files, clock, directory_id)
+            if path == directories[0] and _keeps_voters(config, plan):
+                _save_voters(path, config, voters, meta, files, clock)
             kind = _kind(path == directories[0], plan.is_dynamic)
             done.append(f"Formatting {kind} {path} with metadata.version {name_of(plan.metadata_version)}.")
     return done or ["All of the log directories are already formatted."]
@@ -166,15 +177,65 @@ def _first_records(plan: FormatPlan) -> list[MetadataRecord]:
     return [*features, *plan.credentials]
 
 
-def _format(  # noqa: PLR0917
-    path: str, plan: FormatPlan, node_id: int, records: Sequence[MetadataRecord], files: Files, clock: Clock
+def _keeps_voters(config: BrokerConfig, plan: FormatPlan) -> bool:
+    """A node that is a broker, too, is a quorum of its own and needs no list of voters."""
+    return plan.is_dynamic and config.section(NodeSettings).roles == ["controller"]
+
+
+def _initial_voters(config: BrokerConfig, plan: FormatPlan) -> Sequence[Voter]:
+    """The voters that `--initial-controllers` names; none for `--standalone`, whose directory has no id yet."""
+    if not _keeps_voters(config, plan):
+        return ()
+    if config.value("controller.quorum.voters"):
+        raise FormatError(
+            "controller.quorum.voters fixes the voters, so they cannot be kept in the metadata log; remove it, or "
+            "format without --standalone and --initial-controllers"
+        )
+    if plan.initial_controllers is None:
+        return ()
+    listener = next(iter(config.controller_listener_names), "CONTROLLER")
+    voters = parse_initial_controllers(plan.initial_controllers, listener)
+    if all(one.key.id != config.node_id for one in voters):
+        raise FormatError(f"--initial-controllers does not name node {config.node_id}")
+    return voters
+
+
+def _directory_id(voters: Sequence[Voter], node_id: int) -> uuid.UUID | None:
+    """The id that the list of voters gives to this node's metadata directory."""
+    return next((one.key.directory_id for one in voters if one.key.id == node_id), None)
+
+
+def _save_voters(  # noqa: PLR0917
+    path: str, config: BrokerConfig, voters: Sequence[Voter], meta: MetaProperties, files: Files, clock: Clock
 ) -> None:
+    """Write the snapshot of an empty log, 0-0, which says who votes."""
+    alone = [Voter(ReplicaKey(config.node_id, meta.directory_id), (controller_endpoint(config),))]
+    state = VoterState(BEFORE_THE_LOG, 1, VoterSet.of(voters or alone))
+    now_ms = clock.now_ms()
+    batches = encode_snapshot([], epoch=0, last_timestamp_ms=now_ms, now_ms=now_ms, quorum=voters_records(state))
+    folder = os.path.join(path, str(METADATA_PARTITION))
+    try:
+        files.make_directory(folder)
+        save_snapshot(files, folder, SnapshotId(0, 0), batches)
+    except OSError as error:
+        raise FormatError(f"Error while writing to {folder}: {error.strerror}") from None
+
+
+def _format(  # noqa: PLR0917
+    path: str,
+    plan: FormatPlan,
+    node_id: int,
+    records: Sequence[MetadataRecord],
+    files: Files,
+    clock: Clock,
+    directory_id: uuid.UUID | None = None,
+) -> MetaProperties:
     try:
         files.make_directory(path)
         now_ms = clock.now_ms()
         content = b"".join(encode_snapshot(records, epoch=0, last_timestamp_ms=now_ms, now_ms=now_ms))
         files.atomic_write(os.path.join(path, BOOTSTRAP_FILE), content)
-        save_meta_properties(files, path, plan.cluster_id, node_id)
+        return save_meta_properties(files, path, plan.cluster_id, node_id, directory_id)
     except OSError as error:
         raise FormatError(f"Error while writing to {path}: {error.strerror}") from None
 

@@ -240,14 +240,14 @@ class ClusterMembership:
         if not self._is_silent:
             self._is_silent = True
             other = _registered_broker(await self._describe(self._point))
-            _logger.error("%s; serving on, but nobody finds this broker there", self._refusal(error, other))
+            _logger.error("%s; the broker keeps serving, but clients cannot find it there", self._refusal(error, other))
         return error
 
     def _note_silence(self, trouble: Exception) -> None:
         if not self._is_silent:
             self._is_silent = True
             _logger.warning(
-                "%s does not answer (%s); serving on, and reporting again when it does",
+                "%s does not answer (%s); the broker keeps serving and sends heartbeats again when it does",
                 self._point.address,
                 _reason(trouble),
             )

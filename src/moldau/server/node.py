@@ -23,6 +23,7 @@ from moldau.broker.health.loop_monitor import LoopMonitor
 from moldau.broker.health.watchdog import Watchdog
 from moldau.broker.metadata.metadata_publisher import MetadataPublisher
 from moldau.broker.metadata.offline_partitions import OfflinePartitions
+from moldau.broker.metadata.topic_answers import TopicAnswers
 from moldau.broker.metadata.topic_configs import TopicConfigs
 from moldau.broker.metric_sources import Parts, attach_metrics
 from moldau.broker.metrics import Metrics
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from moldau.log.cleaning.cleaner import Cleaner
     from moldau.log.directories.meta_properties import MetaProperties
     from moldau.log.partition_log import PartitionLog
+    from moldau.log.segments.segment import Segment
     from moldau.net.connection import Connection
     from moldau.server.http import MetricsServer
     from moldau.server.membership import ClusterMembership
@@ -61,6 +63,7 @@ __all__ = ["BrokerState", "Node"]
 _logger = logging.getLogger("moldau.server.KafkaServer")
 
 _FLUSH_ROUND_MS = 500
+_RECOVERY_POINT_ROUND_MS = 1_000
 _DELETION_ROUND_MS = 10_000
 _SNAPSHOT_ROUND_MS = 10_000
 _MANIFEST_ROUND_MS = 2_000
@@ -96,6 +99,8 @@ class Node:
         self._files = files or Files()
         self._loop = asyncio.get_running_loop()
         self._maintenance = Maintenance(self._clock, on_fatal)
+        self._has_rolled = False
+        """Whether a recovery point has moved past a closed segment since they were last saved."""
         self._metrics = Metrics()
         self._loop_monitor: LoopMonitor | None = None
         self._watchdog: Watchdog | None = None
@@ -131,6 +136,7 @@ class Node:
         began = time.monotonic()
         self.state = BrokerState.STARTING
         config = self._config
+        _refuse_shared_quorum(config)
         await self._start_metrics_server()
         directories = log_directories(config)
         logs = self._logs = self._log_manager(directories)
@@ -152,7 +158,7 @@ class Node:
         await self._loop.run_in_executor(None, logs.open, started.known_epoch)
         if len(logs) and not all(directory.is_clean for directory in logs.directories):
             took_ms = (time.monotonic() - recovery_began) * 1000
-            _logger.info("the last run did not end in order: %d partitions recovered in %d ms", len(logs), took_ms)
+            _logger.info("the last run did not shut down cleanly: %d partitions recovered in %d ms", len(logs), took_ms)
 
         # No `await` from here to the end: everything is set up before the first client is accepted.
         server = self._server = Server(
@@ -215,6 +221,7 @@ class Node:
             clock=self._clock,
             listeners={name: one.listener for name, one in self._listening.items()},
             schema_ids=self._schema_ids,
+            topic_answers=TopicAnswers(config.node_id),
         )
 
     def _serve(self, broker: Broker, server: Server, started: StartedController, topic_configs: TopicConfigs) -> None:
@@ -288,7 +295,7 @@ class Node:
     def _log_manager(self, directories: list[str]) -> LogManager:
         storage, maintenance = self._config.section(StorageSettings), self._maintenance
         events = LogEvents(
-            on_roll=lambda log, segment: maintenance.submit(lambda: log.finish_roll(segment)),
+            on_roll=lambda log, segment: maintenance.submit(lambda: self._finish_roll(log, segment)),
             on_flush_due=lambda log: maintenance.submit(lambda: _flush(log)),
             on_fatal=self._on_fatal,
         )
@@ -303,6 +310,19 @@ class Node:
             producer_id_expiration_ms=storage.producer_id_expiration_ms,
         )
 
+    def _finish_roll(self, log: PartitionLog, segment: Segment) -> None:
+        log.finish_roll(segment)
+        self._has_rolled = True
+
+    def _save_recovery_points(self, logs: LogManager) -> None:
+        """Save them soon after a roll: whatever lies behind those on disk is read and checked after a crash.
+
+        The checkpoint that Kafka's settings ask for comes once a minute, in which a fast disk takes many segments.
+        """
+        if self._has_rolled:
+            self._has_rolled = False
+            logs.checkpoint_recovery_points()
+
     def _start_upkeep(self, logs: LogManager, started: StartedController) -> None:
         """Start the periodic jobs at Kafka's intervals, in the maintenance thread, and the cleaner in its threads."""
         from moldau.log.cleaning.cleaner import Cleaner, CleanerSettings
@@ -316,6 +336,7 @@ class Node:
         every(_FLUSH_ROUND_MS, lambda: logs.flush_round(clock.now_ms()))
         every(_DELETION_ROUND_MS, lambda: logs.delete_retired(clock.now_ms()))
         every(storage.checkpoint_interval_ms, logs.checkpoint)
+        every(_RECOVERY_POINT_ROUND_MS, lambda: self._save_recovery_points(logs))
         every(storage.high_watermark_checkpoint_interval_ms, logs.checkpoint_high_watermarks)
         every(_SNAPSHOT_ROUND_MS, started.snapshot_round)
         every(_MANIFEST_ROUND_MS, lambda: logs.manifest_round(clock.now_ms()), first_after_ms=0)
@@ -432,6 +453,16 @@ class Node:
 def _directory_ids(identities: Mapping[str, MetaProperties], log_dirs: Sequence[str]) -> list[uuid.UUID]:
     own = [identities[path].directory_id for path in identities if path in log_dirs]
     return [directory_id for directory_id in own if directory_id is not None]
+
+
+def _refuse_shared_quorum(config: BrokerConfig) -> None:
+    """Three nodes that each took themselves for the quorum would be three clusters."""
+    voters = config.value("controller.quorum.voters")
+    if len(voters) > 1 and "controller" in config.section(NodeSettings).roles:
+        raise StartupError(
+            f"controller.quorum.voters names {len(voters)} controllers, and a node that is a broker, too, is a quorum "
+            "of its own; keep this node's entry alone, or run controllers apart with process.roles=controller"
+        )
 
 
 def _flush(log: PartitionLog) -> None:

@@ -145,7 +145,7 @@ class RegistrationPoint:
                 and self._registrations.registered is not None
             ):
                 _logger.warning(
-                    "broker %s has not reported for %d ms and counts as gone",
+                    "broker %s has sent no heartbeat for %d ms and is treated as gone",
                     _title(self._registrations.registered),
                     self._settings.session_timeout_ms,
                 )
@@ -165,7 +165,7 @@ class RegistrationPoint:
         self._by_host[caller.peer_host] += 1
         try:
             if limit and self._by_host[caller.peer_host] > limit:
-                _logger.warning("refused a connection of %s: it has %d (maxClientCnxns)", caller.peer_host, limit)
+                _logger.warning("refused a connection from %s: it has %d (maxClientCnxns)", caller.peer_host, limit)
                 return
             await self._converse(reader, writer, caller)
         except MalformedRequestError as error:
@@ -309,7 +309,8 @@ class RegistrationPoint:
         before = self._registrations.registered
         if before is not None and not set(before.broker.log_dirs) & set(accepted.broker.log_dirs):
             _logger.warning(
-                "broker %d comes with new log directories: what the old ones hold is not served", before.broker.node_id
+                "broker %d registers with new log directories: data in the old ones is not served",
+                before.broker.node_id,
             )
         if before is None or before.broker.incarnation_id != accepted.broker.incarnation_id:
             _logger.info("broker %s registered, cluster %s", _title(accepted), accepted.cluster_id)

@@ -7,8 +7,8 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from moldau.core.config import BrokerConfig
 from moldau.core.config.sections import NodeSettings
@@ -17,6 +17,10 @@ from moldau.server.descriptors import raise_limit
 from moldau.server.directories import node_id_for
 from moldau.server.log_output import configure_logging
 from moldau.server.running import announce
+
+if TYPE_CHECKING:
+    from moldau.server.controller_node import ControllerNode
+    from moldau.server.node import Node
 
 __all__ = ["check", "run"]
 
@@ -45,9 +49,19 @@ def run(settings: Mapping[str, str], *, may_format: bool, log_format: str) -> in
         return uvloop.run(_serve(config, may_format=may_format))
 
 
-async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
+def _new_node(
+    config: BrokerConfig, *, may_format: bool, on_fatal: Callable[[BaseException], None]
+) -> Node | ControllerNode:
+    if config.section(NodeSettings).roles == ["controller"]:
+        from moldau.server.controller_node import ControllerNode
+
+        return ControllerNode(config, may_format=may_format, on_fatal=on_fatal)
     from moldau.server.node import Node
 
+    return Node(config, may_format=may_format, on_fatal=on_fatal)
+
+
+async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
     loop = asyncio.get_running_loop()
     stop = loop.create_future()
 
@@ -63,7 +77,7 @@ async def _serve(config: BrokerConfig, *, may_format: bool) -> int:
         logging.shutdown()
         os._exit(1)
 
-    node = Node(config, may_format=may_format, on_fatal=fail)
+    node = _new_node(config, may_format=may_format, on_fatal=fail)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, request_stop, number.name)
     try:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 from moldau.core.clock import Clock, SystemClock
 from moldau.testing.in_thread import InThread
@@ -47,8 +48,9 @@ class Broker(InThread):
     ) -> None:
         super().__init__()
         self._settings = dict(settings or {})
-        self._own_folder = None if data is not None else tempfile.mkdtemp(prefix="moldau-test-")
-        self.data = data if data is not None else Path(self._own_folder or "")
+        self.data = data if data is not None else Path(tempfile.mkdtemp(prefix="moldau-test-"))
+        # Also for a broker that is started and stopped without a `with` block, or never started.
+        self._remove_data = finalize(self, shutil.rmtree, self.data, ignore_errors=True) if data is None else None
         self._clock = clock or SystemClock()
         self._files = files
         self._port = 0
@@ -70,16 +72,12 @@ class Broker(InThread):
         assert self.node is not None
         return f"http://127.0.0.1:{self.node.metrics_port}"
 
-    def __enter__(self) -> Broker:
-        self.start()
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
-        if self._own_folder is not None:
-            shutil.rmtree(self._own_folder, ignore_errors=True)
+        super().__exit__(kind, error, trace)
+        if self._remove_data is not None:
+            self._remove_data()
 
     async def serve(self, ready: Callable[[], None], stopping: asyncio.Event) -> None:
         from moldau.core.config import BrokerConfig

@@ -147,7 +147,7 @@ def _reader_problems(history: History, reading: Reading) -> Iterator[str]:
     for offset, value in reading.records:
         write = history.writes.get(value)
         if write is None or write.place != reading.place:
-            yield f"phantom: {reading} read {value!r} at {offset}, which nobody sent there"
+            yield f"phantom: {reading} read {value!r} at {offset}, which was never sent there"
             continue
         if offset <= last_offset:
             yield f"disorder: {reading} came to {offset} after {last_offset}"

@@ -9,6 +9,8 @@ import asyncio
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from types import TracebackType
+from typing import Self
 
 __all__ = ["InThread"]
 
@@ -26,6 +28,15 @@ class InThread(ABC):
         """Guards `_loop` and `_stopping`: the loop is not closed while another thread asks it to stop."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
 
     @abstractmethod
     async def serve(self, ready: Callable[[], None], stopping: asyncio.Event) -> None:

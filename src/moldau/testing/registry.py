@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from moldau.testing.in_thread import InThread
@@ -44,15 +43,6 @@ class SchemaRegistry(InThread):
     @property
     def is_leader(self) -> bool:
         return self.instance is not None and self.instance.is_leader
-
-    def __enter__(self) -> SchemaRegistry:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     async def serve(self, ready: Callable[[], None], stopping: asyncio.Event) -> None:
         from moldau.registry.instance import RegistryInstance

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.compat.spark.tap import Tap
-from tests.oracle.apache_kafka import ApacheKafka, free_port
+from tests.free_ports import free_port
+from tests.oracle.apache_kafka import ApacheKafka
 
 from moldau.testing import Broker
 

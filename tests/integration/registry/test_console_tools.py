@@ -134,7 +134,7 @@ def test_a_strategy_names_the_subject(terminal: Terminal, http: Http, url: str) 
         ("--property value.schema.id=x", "1", "value.schema.id=x is not the id of a schema"),
         ("--property value.schema.file=/no/such/file", "1", "cannot read the schema in /no/such/file"),
         ("--property value.schema='\"int\"' --property auto.register=false", "1", "not found"),
-        ("--property value.schema='\"int\"' --property value.refs=x", "1", "x is no list of references"),
+        ("--property value.schema='\"int\"' --property value.refs=x", "1", "x is not a list of references"),
     ],
 )
 def test_a_producer_that_cannot_go_on_says_why_in_a_line(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.free_ports import free_port
 from tests.integration.registry.stub_registry import StubRegistry
 
 from moldau.broker.data.schema_rules import RegisteredSchema, RegistryUnreachableError
@@ -38,13 +39,6 @@ def registry() -> Iterator[StubRegistry]:
 
 def at(*urls: str, **fields: Any) -> RegistryServers:
     return RegistryServers(urls, **fields)
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port: int = listening.getsockname()[1]
-        return port
 
 
 def test_an_id_is_told_with_its_subjects_and_its_name(lookup: RegistryLookup, registry: StubRegistry) -> None:

@@ -92,7 +92,7 @@ def test_values_that_begin_with_a_dash_are_values() -> None:
         ("-bootstrap-server x list", "did you mean --bootstrap-server?"),
         ("--list", "did you mean `moldau shop list`?"),
         ("list --zzz", "there is no option --zzz\n"),
-        ("list a b", "cannot make sense of 'b'"),
+        ("list a b", "unexpected arguments: 'b'"),
     ],
 )
 def test_a_slip_is_answered_with_the_nearest_real_thing(

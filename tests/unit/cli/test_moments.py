@@ -50,5 +50,5 @@ def test_moments_are_in_utc_unless_they_say_otherwise(text: str, ms: int) -> Non
 
 @pytest.mark.parametrize("text", ["", "yesterday", "2021-09-02 13:04:32", "2021-13-02T13:04:32", "2021-09-02T25:04:32"])
 def test_what_is_no_moment_is_refused(text: str) -> None:
-    with pytest.raises(ToolError, match="is not a moment"):
+    with pytest.raises(ToolError, match="is not a date and time"):
         parse_datetime_ms(text)

@@ -195,7 +195,9 @@ def test_clients_and_streams_have_the_same_classes() -> None:
 def test_a_serde_can_be_made_ready_by_hand() -> None:
     serde = prepared_serde(AvroSerde(), {"schema.registry.url": "mock://by-hand"}, "key")
     assert serde.deserialize("t", serde.serialize("t", 7)) == 7
-    with pytest.raises(InvalidConfigError, match="AvroSerde has no schemas to ask yet: give it to a producer"):
+    with pytest.raises(
+        InvalidConfigError, match="AvroSerde is not connected to a schema source yet: give it to a producer"
+    ):
         AvroSerde().serialize("t", 7)
 
 

@@ -46,7 +46,7 @@ def _show_everything_set(options: argparse.Namespace) -> None:
     """Show all configs set on topics, on single brokers, or for all brokers: everything that is not a default."""
     admin, screen = admin_for(options), screen_for(options)
     if options.all:
-        raise ToolError("--all shows what holds for one entity: name a topic, broker:<id> or `brokers`")
+        raise ToolError("--all shows the effective settings of one entity: name a topic, broker:<id> or `brokers`")
     topics = matching(admin.topic_names(), None, exclude_internal=True)
     rows = [
         (f"topic:{name}", entry.name, entry.value)

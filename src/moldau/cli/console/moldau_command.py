@@ -146,7 +146,7 @@ class PlainWording(Wording):
 def _milliseconds(text: str) -> int:
     found = _TIME.fullmatch(text.strip())
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 10s, 500ms or 2m")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write 10s, 500ms or 2m")
     return int(float(found[1]) * _UNITS_MS[found[2] or "ms"])
 
 

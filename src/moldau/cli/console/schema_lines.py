@@ -139,7 +139,7 @@ def _references(text: str | None) -> list[SchemaReference]:
         return [SchemaReference(one["name"], one["subject"], one["version"]) for one in json.loads(text)]
     except (ValueError, TypeError, KeyError):
         raise InvalidConfigError(
-            f'{text} is no list of references: write [{{"name":"…","subject":"…","version":1}}]'
+            f'{text} is not a list of references: write [{{"name":"…","subject":"…","version":1}}]'
         ) from None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from moldau.cli.command_line import CommandParser
@@ -20,11 +20,12 @@ from moldau.cli.server.starting import (
     add_file_and_overrides,
     daemon_and_rest,
     fail,
+    gather_service_settings,
     overrides_in,
+    service_listener,
 )
 from moldau.core.errors import MoldauError
 from moldau.registry.settings import RegistrySettings
-from moldau.server.config import LOOPBACK, load_file, parse_overrides
 
 __all__ = ["moldau_registry", "parser", "schema_registry_start"]
 
@@ -48,7 +49,8 @@ def moldau_registry(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     overrides = list(options.override)
     if options.host is not None or options.port is not None:
-        overrides.append(f"listeners={_listener(options.file, options.host, options.port)}")
+        port = _DEFAULT_PORT if options.port is None else options.port
+        overrides.append(f"listeners={service_listener(options.file, options.host, port)}")
     if options.bootstrap_server is not None:
         overrides.append(f"kafkastore.bootstrap.servers={options.bootstrap_server}")
     return _run(options.file, overrides, check_only=options.check_config, log_format=options.log_format)
@@ -68,7 +70,9 @@ def schema_registry_start(arguments: Sequence[str] | None = None) -> int:
 
 def _run(file: Path | None, overrides: Sequence[str], *, check_only: bool, log_format: str) -> int:
     try:
-        settings = RegistrySettings.of(_gather_settings(file, os.environ, overrides))
+        settings = RegistrySettings.of(
+            gather_service_settings(file, os.environ, overrides, prefix=PREFIX, default_port=_DEFAULT_PORT)
+        )
         for warning in settings.warnings:
             print(f"moldau: {warning}", file=sys.stderr)
         if check_only:
@@ -84,23 +88,6 @@ def _serve(settings: RegistrySettings, log_format: str) -> int:
     from moldau.server.services import run_services
 
     return run_services(lambda: [RegistryInstance(settings)], roles=(ROLE,), log_format=log_format)
-
-
-def _listener(file: Path | None, host: str | None, port: int | None) -> str:
-    """The listener URL: without a file only local clients can connect, as there is no login; else all interfaces."""
-    host = (host or ("0.0.0.0" if file is not None else LOOPBACK)).strip("[]")
-    return f"http://{f'[{host}]' if ':' in host else host}:{_DEFAULT_PORT if port is None else port}"
-
-
-def _gather_settings(file: Path | None, environ: Mapping[str, str], overrides: Sequence[str]) -> dict[str, str]:
-    """The settings: file, then environment (`SCHEMA_REGISTRY_HOST_NAME` sets `host.name`), then overrides."""
-    from_environment = {
-        name.removeprefix(PREFIX).lower().replace("_", "."): text
-        for name, text in environ.items()
-        if name.startswith(PREFIX) and not name.endswith(("_OPTS", "_HOME"))
-    }
-    from_file = load_file(file) if file is not None else {"listeners": _listener(None, None, None)}
-    return from_file | from_environment | parse_overrides(overrides)
 
 
 def parser() -> CommandParser:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from moldau.core.errors import MoldauError
+from moldau.server.config import LOOPBACK, load_file, parse_overrides
 
-__all__ = ["HELP_WORDS", "add_check_and_log", "add_file_and_overrides", "daemon_and_rest", "fail", "overrides_in"]
+__all__ = [
+    "HELP_WORDS",
+    "add_check_and_log",
+    "add_file_and_overrides",
+    "daemon_and_rest",
+    "fail",
+    "gather_service_settings",
+    "overrides_in",
+    "service_listener",
+]
 
 HELP_WORDS = ("--help", "-help", "-h")
 
@@ -24,6 +34,28 @@ def daemon_and_rest(arguments: Sequence[str] | None) -> tuple[bool, list[str]]:
 def overrides_in(words: Sequence[str]) -> list[str]:
     """The `key=value` words; each may have `--override` before it."""
     return [word for word in words if word not in ("--override", "-override")]
+
+
+def service_listener(file: Path | None, host: str | None, port: int) -> str:
+    """The listener URL of an HTTP service: without a file only this machine can connect, as there is no login."""
+    host = (host or ("0.0.0.0" if file is not None else LOOPBACK)).strip("[]")
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def gather_service_settings(
+    file: Path | None, environ: Mapping[str, str], overrides: Sequence[str], *, prefix: str, default_port: int
+) -> dict[str, str]:
+    """The settings of an HTTP service: file, then environment, then overrides.
+
+    With the prefix `KSQL_`, `KSQL_BOOTSTRAP_SERVERS` sets `bootstrap.servers`.
+    """
+    from_environment = {
+        name.removeprefix(prefix).lower().replace("_", "."): text
+        for name, text in environ.items()
+        if name.startswith(prefix) and not name.endswith(("_OPTS", "_HOME"))
+    }
+    from_file = {"listeners": service_listener(None, None, default_port)} if file is None else load_file(file)
+    return from_file | from_environment | parse_overrides(overrides)
 
 
 def add_file_and_overrides(parser: argparse.ArgumentParser, *, file_help: str) -> None:

@@ -112,7 +112,7 @@ def _format(options: argparse.Namespace) -> int:
     from moldau.cli.storage.scram import parse_credential
 
     config = _load(options.config)
-    _check_quorum(options.initial_controllers, config.node_id)
+    _check_quorum(options.initial_controllers, config)
     features = dict(_feature(text) for text in options.feature)
     level = level_of(options.release_version) if options.release_version else default_level()
     if METADATA_VERSION in features:
@@ -126,15 +126,18 @@ def _format(options: argparse.Namespace) -> int:
         credentials=[parse_credential(text) for text in options.add_scram],
         ignores_formatted=options.ignore_formatted,
         is_dynamic=options.standalone or options.initial_controllers is not None,
+        initial_controllers=options.initial_controllers,
     )
     for line in format_directories(config, plan):
         print(line)
     return 0
 
 
-def _check_quorum(initial_controllers: str | None, node_id: int) -> None:
-    if initial_controllers is None:
+def _check_quorum(initial_controllers: str | None, config: BrokerConfig) -> None:
+    """A node that is a broker, too, is a quorum of its own."""
+    if initial_controllers is None or config.value("process.roles") == ["controller"]:
         return
+    node_id = config.node_id
     ids = [voter.partition("@")[0] for voter in initial_controllers.split(",")]
     if ids != [str(node_id)]:
         raise InvalidConfigError(f"--initial-controllers must name node {node_id} alone: the quorum is this node")

@@ -35,7 +35,7 @@ def parse_credential(text: str) -> UserScramCredentialRecord:
     mechanism = _MECHANISMS.get(mechanism_name.strip())
     rest = rest.strip()
     if not equals or mechanism is None:
-        raise InvalidConfigError(f"{mechanism_name!r} is no SCRAM mechanism; use {' or '.join(_MECHANISMS)}")
+        raise InvalidConfigError(f"{mechanism_name!r} is not a SCRAM mechanism; use {' or '.join(_MECHANISMS)}")
     if not (rest.startswith("[") and rest.endswith("]")):
         raise InvalidConfigError(f"Expected {mechanism_name}=[name=user,password=secret]")
     fields = dict(part.partition("=")[::2] for part in rest[1:-1].split(","))

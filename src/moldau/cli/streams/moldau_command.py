@@ -59,9 +59,9 @@ def _reset(options: argparse.Namespace) -> None:
 
 
 def _jars(options: argparse.Namespace) -> None:
-    from moldau.pipeline.spark.driver.jars import fetched
+    from moldau.pipeline.spark.driver.jars import fetch_jars
 
-    print(",".join(map(str, fetched())))
+    print(",".join(map(str, fetch_jars())))
 
 
 def _prepare(options: argparse.Namespace) -> None:

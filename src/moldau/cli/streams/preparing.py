@@ -16,8 +16,8 @@ from moldau.cli.demo.broker import created_topics, running_broker
 from moldau.cli.demo.pipeline import INPUT, OUTPUT, visits_per_page
 from moldau.client.unsent_records import flush_interruptibly
 from moldau.core.errors import StartupError
-from moldau.pipeline.spark.driver.class_archive import archive_file, recorded
-from moldau.pipeline.spark.driver.jars import fetched, missing
+from moldau.pipeline.spark.driver.class_archive import archive_file, record_classes
+from moldau.pipeline.spark.driver.jars import fetch_jars, missing
 
 if TYPE_CHECKING:
     from moldau.pipeline.ir.topology import Topology
@@ -35,7 +35,7 @@ def prepare(say: Callable[[str], None]) -> bool:
     lacks_jars, lacks_archive = bool(missing()), not archive_file().exists()
     if lacks_jars:
         say("fetching Spark's Kafka connector")
-        fetched()
+        fetch_jars()
     if lacks_archive:
         say("starting a broker of its own")
         _record(say)
@@ -47,7 +47,7 @@ def _record(say: Callable[[str], None]) -> None:
     from moldau.pipeline.spark.driver.session import DEFAULTS, DRIVER_OPTIONS
 
     with (
-        recorded() as options,
+        record_classes() as options,
         tempfile.TemporaryDirectory(prefix="moldau-prepare-") as folder,
         running_broker(Path(folder)) as bootstrap,
     ):

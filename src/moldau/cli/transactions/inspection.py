@@ -85,7 +85,7 @@ def leader_of(admin: Admin, partition: TopicPartition) -> int:
     for one in topic.partitions:
         if one.partition == partition.partition and one.leader is not None:
             return one.leader
-    raise ToolError(f"nobody leads {partition}")
+    raise ToolError(f"there is no leader of {partition}")
 
 
 def _show(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -360,7 +360,7 @@ class Membership:
             return
         if not isinstance(error, MoldauError) and repr(error) != self._unforeseen:
             self._unforeseen = repr(error)
-            self._logger.error("taking part in the group %s failed", self._group_id, exc_info=error)
+            self._logger.error("the membership in group %s failed", self._group_id, exc_info=error)
         self._log(self._outage.failure_line(str(error), self._clock.monotonic_ms() / 1000))
 
     def _log(self, line: str | None) -> None:

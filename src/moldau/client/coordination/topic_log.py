@@ -1,4 +1,4 @@
-"""A compacted topic as the storage of a service: replayed before the service starts, and reading its own writes.
+"""A topic as the storage of a service: replayed before the service starts, and reading its own writes.
 
 The service gives an `apply` callback, which gets every record in the order of its partition, those of other writers
 and its own alike: nothing else changes the service's state. `append` returns when the record was stored by all in-sync
@@ -6,7 +6,7 @@ replicas and has been applied here. While brokers are unreachable the state stay
 and reading resumes by itself when they are back. Made for Connect, ksql and the schema registry.
 
 Two threads wait for brokers, one reading and one writing; `apply` and everything else run on the event loop that
-called `start`. The topic itself is behind `LogTopic`: the real one is `client.coordination.compacted_topic`, tests use
+called `start`. The topic itself is behind `LogTopic`: the real one is `client.coordination.state_topic`, tests use
 a fake. Start at `TopicLog`.
 """
 
@@ -242,7 +242,7 @@ class TopicLog:
             await join_thread(self._reader_thread, deadline - time.monotonic())
         waiting, self._waiting = self._waiting, []
         for _, future in waiting:
-            _fail(future, TopicLogError("the log was stopped; what was sent may or may not hold"))
+            _fail(future, TopicLogError("the log was stopped; the write may or may not have succeeded"))
 
     # Reading
 
@@ -513,7 +513,9 @@ class _WritingThread:
 
     def submit(self, pending: _PendingWrite) -> None:
         if self._pending.qsize() >= MAX_WAITING_WRITES:
-            raise TopicLogError(f"{MAX_WAITING_WRITES} writes to the topic {self._topic.name} wait already")
+            raise TopicLogError(
+                f"{MAX_WAITING_WRITES} writes to the topic {self._topic.name} are already waiting; try again later"
+            )
         self._pending.put(pending)
 
     def ask_to_stop(self) -> None:

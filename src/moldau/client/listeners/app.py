@@ -214,7 +214,7 @@ class ListenerApp:
                 raise ListenerError(f"Listener {worker.plan.name}: {worker.failure}") from worker.failure
         if self._workers:
             busy = ", ".join(worker.plan.name for worker in self._workers)
-            raise UnreachableError(f"Still at work after {self._shutdown_timeout_s:g} s: {busy}")
+            raise UnreachableError(f"Listeners still running after {self._shutdown_timeout_s:g} s: {busy}")
 
     def wait_until_assigned(self, timeout_s: float = 30.0) -> None:
         """Wait until every thread has taken part in a rebalance and has its assignment.

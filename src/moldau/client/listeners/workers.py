@@ -201,7 +201,7 @@ class Worker(threading.Thread):
         place = f"{failure.listener}: record {record.offset} of {record.topic_partition}"
         if stop.topic is None:
             logger.error(
-                "%s failed for the last time (%d.) and is skipped: it stays in the dead-letter topic %s as record %d "
+                "%s failed in its last attempt (%d) and is skipped: it stays in the dead-letter topic %s as record %d "
                 "of partition %d: %s: %s",
                 place,
                 failure.attempts,
@@ -214,7 +214,7 @@ class Worker(threading.Thread):
             self._mark_done(record)
             return
         logger.warning(
-            "%s failed for the %d. time and goes to %s: %s: %s",
+            "%s failed in attempt %d and goes to %s: %s: %s",
             place,
             failure.attempts,
             stop.topic,

@@ -16,7 +16,7 @@ from moldau.registry.state import State
 from moldau.schemas.compatibility import CompatibilityLevel, CompatibilityPolicy
 from moldau.schemas.errors import SchemaError
 
-__all__ = ["examined", "incompatibilities"]
+__all__ = ["check_version", "incompatibilities"]
 
 MAX_MESSAGES = 200
 RESERVED_PROPERTY = "confluent:reserved"
@@ -47,7 +47,7 @@ def incompatibilities(
     return tuple(messages)
 
 
-def examined(
+def check_version(
     state: State,
     parser: Parser,
     subject: str,
@@ -78,13 +78,13 @@ def _comparable(new: Candidate, previous: Sequence[SchemaVersion], group: str | 
 
 def _reserved_fields(new: Candidate, previous: Sequence[SchemaVersion]) -> list[str]:
     """Violations of reserved names in the metadata: they must stay reserved, and no field may use them."""
-    reserved = _reserved(new.metadata)
-    dropped = sorted(_reserved(previous[0].metadata) - reserved) if previous else []
+    reserved = _reserved_names(new.metadata)
+    dropped = sorted(_reserved_names(previous[0].metadata) - reserved) if previous else []
     messages = [f"The reserved field {name} of the version before is not reserved any more" for name in dropped]
     used = sorted(reserved & new.parsed.top_level_fields)
     return messages + [f"The field {name} has a reserved name" for name in used]
 
 
-def _reserved(metadata: Metadata | None) -> frozenset[str]:
+def _reserved_names(metadata: Metadata | None) -> frozenset[str]:
     listed = property_of(metadata, RESERVED_PROPERTY) or ""
     return frozenset(name.strip() for name in listed.split(",") if name.strip())

@@ -61,7 +61,7 @@ def delete_version(state: State, subject: str, version: int, *, permanent: bool)
         if schema.is_deleted:
             raise VersionSoftDeletedError(subject, schema.version)
         _check_unreferenced(state, [schema], within=None, permanent=False)
-        return Decision(schema.version, (Record(key, _deleted(schema)),))
+        return Decision(schema.version, (Record(key, _deleted_version(schema)),))
     if not schema.is_deleted:
         raise VersionNotSoftDeletedError(subject, schema.version)
     _check_unreferenced(state, [schema], within=None, permanent=True)
@@ -97,5 +97,5 @@ def _settings(state: State, subject: str) -> Iterator[Record]:
         yield Record(ModeKey(subject))
 
 
-def _deleted(schema: SchemaVersion) -> SchemaVersion:
+def _deleted_version(schema: SchemaVersion) -> SchemaVersion:
     return replace(schema, is_deleted=True)

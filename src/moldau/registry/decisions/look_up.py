@@ -73,5 +73,5 @@ def _same_when_resolved(
         return
     for old in state.versions(subject)[::-1]:
         is_wanted = old.references and old.schema_type == new.schema_type and (with_deleted or not old.is_deleted)
-        if is_wanted and parser.parse_version(state, old).rendered("resolved") == new.parsed.rendered("resolved"):
+        if is_wanted and parser.parse_version(state, old).render("resolved") == new.parsed.render("resolved"):
             yield old

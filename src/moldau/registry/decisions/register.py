@@ -117,7 +117,7 @@ def _version(request: RegisterRequest, next_version: int, *, is_import: bool) ->
     if request.version <= 0:
         return next_version
     if request.version != next_version and not is_import:
-        raise InvalidSchemaTextError(f"Version {request.version} was asked for, but the next one is {next_version}")
+        raise InvalidSchemaTextError(f"Version {request.version} was requested, but the next one is {next_version}")
     return request.version
 
 

@@ -45,7 +45,7 @@ def update_mode(state: State, scope: str | None, mode: str, *, force: bool, is_m
         raise InvalidModeError("FORWARD is a mode of the whole registry, not of a context or a subject")
     records: tuple[Record, ...] = ()
     if mode == "IMPORT" and state.modes.get(scope) != "IMPORT":
-        records = tuple(_emptied(state, scope, force=force))
+        records = tuple(_permanent_deletions(state, scope, force=force))
     return Decision(mode, (*records, Record(ModeKey(scope), mode)))
 
 
@@ -66,7 +66,7 @@ def _check_mutable(*, is_mutable: bool) -> None:
         raise NotPermittedError("Modes cannot be changed here: the registry was started with mode.mutability=false")
 
 
-def _emptied(state: State, scope: str | None, *, force: bool) -> Iterator[Record]:
+def _permanent_deletions(state: State, scope: str | None, *, force: bool) -> Iterator[Record]:
     """Records that permanently delete the scope's soft-deleted schemas; live ones are an error unless `force`."""
     within = [schema for schema in state.all_versions() if is_below(scope, schema.subject)]
     if not force and any(not schema.is_deleted for schema in within):

@@ -118,7 +118,7 @@ def _closure(state: State, subject: str, references: Sequence[SchemaReference], 
     seen: set[tuple[str, str]] = set()
     while pending:
         parent, reference, are_parts_found = pending.pop()
-        schema = _referred(state, parent, reference, is_new=is_new)
+        schema = _referenced_version(state, parent, reference, is_new=is_new)
         if are_parts_found:
             found.setdefault(reference.name, schema.schema)
             continue
@@ -127,13 +127,13 @@ def _closure(state: State, subject: str, references: Sequence[SchemaReference], 
             continue
         seen.add(key)
         if len(seen) > MAX_CLOSURE:
-            raise InvalidSchemaTextError(f"the schema is built on more than {MAX_CLOSURE} others")
+            raise InvalidSchemaTextError(f"the schema depends on more than {MAX_CLOSURE} others")
         pending.append((parent, reference, True))
         pending += [(schema.subject, part, False) for part in schema.references[::-1]]
     return found
 
 
-def _referred(state: State, parent: str, reference: SchemaReference, *, is_new: bool) -> SchemaVersion:
+def _referenced_version(state: State, parent: str, reference: SchemaReference, *, is_new: bool) -> SchemaVersion:
     subject = in_context(context_of(parent), reference.subject)
     for spelling in state.spellings(subject):
         schema = state.latest(spelling) if reference.version == -1 else state.version(spelling, reference.version)

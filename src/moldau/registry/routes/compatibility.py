@@ -6,7 +6,7 @@ from functools import partial
 
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import flag
-from moldau.registry.decisions.compatibility import examined
+from moldau.registry.decisions.compatibility import check_version
 from moldau.registry.errors import InvalidSchemaTextError
 from moldau.registry.queries import parse_version
 from moldau.registry.requests import RegisterRequest
@@ -33,7 +33,7 @@ class Compatibility(Resource):
         refuses=(415, 422, 429),
     )
     async def test_as_registering(self, call: Call) -> Answer:
-        return await self._tested(call, None)
+        return await self._check_answer(call, None)
 
     @serves(
         "POST",
@@ -45,9 +45,9 @@ class Compatibility(Resource):
         refuses=(415, 422, 429),
     )
     async def test_against_version(self, call: Call) -> Answer:
-        return await self._tested(call, parse_version(call.parts["version"]))
+        return await self._check_answer(call, parse_version(call.parts["version"]))
 
-    async def _tested(self, call: Call, version: int | None) -> Answer:
+    async def _check_answer(self, call: Call, version: int | None) -> Answer:
         request = RegisterRequest.of(await call.document())
         is_verbose = call.flag("verbose")
         try:
@@ -61,7 +61,7 @@ class Compatibility(Resource):
 
     async def _messages(self, call: Call, request: RegisterRequest, version: int | None) -> tuple[str, ...]:
         question = partial(
-            examined,
+            check_version,
             parser=self.registry.parser,
             subject=self.subject(call),
             request=request,

@@ -8,7 +8,7 @@ from moldau.registry.decisions.deletion import delete_context
 from moldau.registry.routes import document_schemas as documents
 from moldau.registry.routes.declarations import serves
 from moldau.registry.routes.parameters import PAGE
-from moldau.registry.routes.resource import Resource, paged
+from moldau.registry.routes.resource import Resource, page_answer
 
 __all__ = ["Contexts"]
 
@@ -25,7 +25,7 @@ class Contexts(Resource):
     )
     async def list_contexts(self, call: Call) -> Answer:
         prefix = call.text("contextPrefix")
-        return paged(call, [name for name in self.state.contexts() if name.startswith(prefix)])
+        return page_answer(call, [name for name in self.state.contexts() if name.startswith(prefix)])
 
     @serves(
         "DELETE",

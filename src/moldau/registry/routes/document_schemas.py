@@ -54,7 +54,7 @@ def _by_name(values: Document) -> Document:
     return {"type": "object", "additionalProperties": values}
 
 
-def _named(name: str) -> Document:
+def _reference_to(name: str) -> Document:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
@@ -65,21 +65,21 @@ def _object(required: tuple[str, ...] = (), /, **properties: Document) -> Docume
 
 NAMES: Final = _list_of(TEXT)
 NUMBERS: Final = _list_of(NUMBER)
-ERROR: Final = _named("Error")
-SCHEMA: Final = _named("Schema")
+ERROR: Final = _reference_to("Error")
+SCHEMA: Final = _reference_to("Schema")
 SCHEMAS: Final = _list_of(SCHEMA)
-SCHEMA_STRING: Final = _named("SchemaString")
-REGISTER_REQUEST: Final = _named("RegisterRequest")
-REGISTER_RESPONSE: Final = _named("RegisterResponse")
-TAG_REQUEST: Final = _named("TagRequest")
-CONFIG: Final = _named("Config")
-CONFIG_UPDATE: Final = _named("ConfigUpdate")
-MODE: Final = _named("Mode")
-COMPATIBILITY: Final = _named("CompatibilityResult")
-SUBJECT_VERSIONS: Final = _list_of(_named("SubjectVersion"))
-CONTEXT_IDS: Final = _list_of(_named("ContextId"))
+SCHEMA_STRING: Final = _reference_to("SchemaString")
+REGISTER_REQUEST: Final = _reference_to("RegisterRequest")
+REGISTER_RESPONSE: Final = _reference_to("RegisterResponse")
+TAG_REQUEST: Final = _reference_to("TagRequest")
+CONFIG: Final = _reference_to("Config")
+CONFIG_UPDATE: Final = _reference_to("ConfigUpdate")
+MODE: Final = _reference_to("Mode")
+COMPATIBILITY: Final = _reference_to("CompatibilityResult")
+SUBJECT_VERSIONS: Final = _list_of(_reference_to("SubjectVersion"))
+CONTEXT_IDS: Final = _list_of(_reference_to("ContextId"))
 
-_METADATA, _RULE_SET, _RULES = _named("Metadata"), _named("RuleSet"), _list_of(_named("Rule"))
+_METADATA, _RULE_SET, _RULES = _reference_to("Metadata"), _reference_to("RuleSet"), _list_of(_reference_to("Rule"))
 _LEVEL: Final = _one_of(LEVELS)
 _SETTINGS: Final[dict[str, Document]] = {
     "alias": TEXT,
@@ -97,7 +97,7 @@ _SETTINGS: Final[dict[str, Document]] = {
 _EXTRAS: Final[dict[str, Document]] = {
     "guid": TEXT,
     "schemaType": TEXT,
-    "references": _list_of(_named("SchemaReference")),
+    "references": _list_of(_reference_to("SchemaReference")),
     "metadata": _METADATA,
     "ruleSet": _RULE_SET,
     "schema": TEXT,

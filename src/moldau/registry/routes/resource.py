@@ -25,7 +25,7 @@ from moldau.registry.state import State
 from moldau.registry.subjects import DEFAULT_CONTEXT, QualifiedSubject, context_name, in_context
 from moldau.schemas.errors import SchemaError
 
-__all__ = ["FORWARDED", "OFFSET_HEADER", "Resource", "paged", "qualifies_references", "within_contexts"]
+__all__ = ["FORWARDED", "OFFSET_HEADER", "Resource", "page_answer", "qualifies_references", "within_contexts"]
 
 FORWARDED = "x-forward"
 """Request header: set on requests forwarded by another instance."""
@@ -101,7 +101,7 @@ class Resource:
             return schema.schema
         parser = self.registry.parser
         try:
-            return await self.registry.examine(lambda state: parser.parse_version(state, schema).rendered(format_name))
+            return await self.registry.examine(lambda state: parser.parse_version(state, schema).render(format_name))
         except (SchemaError, InvalidSchemaTextError):
             return schema.schema
 
@@ -123,11 +123,11 @@ class Resource:
             if registry.leadership.is_leader:
                 answer = await handle(call)
                 return answer._replace(headers={OFFSET_HEADER: str(registry.store.applied_offset)})
-            return await self._forwarded(call, registry.leadership.leader_url)
+            return await self._answer_of_leader(call, registry.leadership.leader_url)
 
         return lead_or_forward
 
-    async def _forwarded(self, call: Call, url: str | None) -> Answer:
+    async def _answer_of_leader(self, call: Call, url: str | None) -> Answer:
         if url is None or FORWARDED in call.headers:
             raise UnknownLeaderError("The leader is changing; ask again in a moment")
         try:
@@ -140,7 +140,7 @@ class Resource:
         return answer
 
 
-def paged(call: Call, items: Sequence[Any]) -> Answer:
+def page_answer(call: Call, items: Sequence[Any]) -> Answer:
     """The page of a list that a call requests."""
     return Answer(page(items, call.number("offset", 0), call.number("limit", -1)))
 

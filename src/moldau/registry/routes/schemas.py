@@ -10,7 +10,7 @@ from moldau.registry.routes import document_schemas as documents
 from moldau.registry.routes.declarations import serves
 from moldau.registry.routes.documents import schema_document, schema_string_document
 from moldau.registry.routes.parameters import DELETED, FIND_TAGS, FORMAT, PAGE, REFERENCE_FORMAT
-from moldau.registry.routes.resource import Resource, paged, qualifies_references
+from moldau.registry.routes.resource import Resource, page_answer, qualifies_references
 from moldau.registry.subjects import context_of
 
 __all__ = ["Schemas"]
@@ -40,7 +40,7 @@ class Schemas(Resource):
         refuses=(429,),
     )
     async def get_by_id(self, call: Call) -> Answer:
-        schema = self._found(call)
+        schema = self._find_version(call)
         document = schema_string_document(
             schema,
             self.dialect,
@@ -59,7 +59,7 @@ class Schemas(Resource):
         refuses=(429,),
     )
     async def get_text_by_id(self, call: Call) -> Answer:
-        return await self.text_alone(call, self._found(call))
+        return await self.text_alone(call, self._find_version(call))
 
     @serves(
         "GET",
@@ -69,7 +69,7 @@ class Schemas(Resource):
         reply=documents.NAMES,
     )
     async def list_subjects(self, call: Call) -> Answer:
-        return paged(call, list(dict.fromkeys(user.subject for user in self._users(call))))
+        return page_answer(call, list(dict.fromkeys(user.subject for user in self._users(call))))
 
     @serves(
         "GET",
@@ -79,7 +79,7 @@ class Schemas(Resource):
         reply=documents.SUBJECT_VERSIONS,
     )
     async def list_versions(self, call: Call) -> Answer:
-        return paged(call, [{"subject": user.subject, "version": user.version} for user in self._users(call)])
+        return page_answer(call, [{"subject": user.subject, "version": user.version} for user in self._users(call)])
 
     @serves(
         "GET",
@@ -129,11 +129,11 @@ class Schemas(Resource):
         found = find_by_guid(self.state, call.parts["guid"])
         return Answer([{"context": context_of(schema.subject), "id": schema.id} for schema in found])
 
-    def _found(self, call: Call) -> SchemaVersion:
+    def _find_version(self, call: Call) -> SchemaVersion:
         return find_by_id(self.state, call.number_in_path("id"), self.subject_in_query(call))[0]
 
     def _users(self, call: Call) -> list[SchemaVersion]:
         """All versions in the schema's context that use its id, whatever subject it was found by."""
-        schema = self._found(call)
+        schema = self._find_version(call)
         users = self.state.users_of_id(context_of(schema.subject), schema.id)
         return [user for user in users if call.flag("deleted") or not user.is_deleted]

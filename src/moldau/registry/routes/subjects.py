@@ -16,7 +16,7 @@ from moldau.registry.requests import RegisterRequest
 from moldau.registry.routes import document_schemas as documents
 from moldau.registry.routes.declarations import serves
 from moldau.registry.routes.parameters import DELETED, DELETED_ONLY, FORMAT, NORMALIZE, PAGE, PERMANENT
-from moldau.registry.routes.resource import Resource, paged
+from moldau.registry.routes.resource import Resource, page_answer
 from moldau.registry.subjects import WILDCARD
 
 __all__ = ["Subjects"]
@@ -42,7 +42,7 @@ class Subjects(Resource):
             with_deleted=call.flag("deleted"),
             only_deleted=call.flag("deletedOnly"),
         )
-        return paged(call, names)
+        return page_answer(call, names)
 
     @serves(
         "POST",

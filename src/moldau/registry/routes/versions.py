@@ -24,7 +24,7 @@ from moldau.registry.routes.parameters import (
     PERMANENT,
     REFERENCE_FORMAT,
 )
-from moldau.registry.routes.resource import Resource, paged
+from moldau.registry.routes.resource import Resource, page_answer
 
 __all__ = ["Versions"]
 
@@ -52,7 +52,7 @@ class Versions(Resource):
             with_deleted=call.flag("deleted") or is_negative,
             only_deleted=call.flag("deletedOnly"),
         )
-        return paged(call, [-one.version if one.is_deleted and is_negative else one.version for one in versions])
+        return page_answer(call, [-one.version if one.is_deleted and is_negative else one.version for one in versions])
 
     @serves(
         "POST",
@@ -68,7 +68,7 @@ class Versions(Resource):
         request = RegisterRequest.of(await call.document())
         schema = await self.registry.find_registered(self.subject(call), request, normalize=call.flag("normalize"))
         if schema is not None:
-            return await self._registered(call, schema, request)
+            return await self._registration_answer(call, schema, request)
         return await self.by_leader(self._register)(call)
 
     async def _register(self, call: Call) -> Answer:
@@ -76,7 +76,7 @@ class Versions(Resource):
         schema = await self.registry.register(
             self.subject(call), request, normalize=call.flag("normalize"), force=call.flag("force")
         )
-        return await self._registered(call, schema, request)
+        return await self._registration_answer(call, schema, request)
 
     @serves(
         "GET",
@@ -127,7 +127,7 @@ class Versions(Resource):
     async def referenced_by(self, call: Call) -> Answer:
         schema = self._version(call)
         users = self.state.referrers(schema.subject, schema.version)
-        return paged(call, sorted({user.id for user in users if call.flag("deleted") or not user.is_deleted}))
+        return page_answer(call, sorted({user.id for user in users if call.flag("deleted") or not user.is_deleted}))
 
     @serves(
         "POST",
@@ -153,7 +153,7 @@ class Versions(Resource):
         version = parse_version(call.parts["version"])
         return find_version(self.state, self.subject(call), version, with_deleted=call.flag("deleted"))
 
-    async def _registered(self, call: Call, schema: SchemaVersion, request: RegisterRequest) -> Answer:
+    async def _registration_answer(self, call: Call, schema: SchemaVersion, request: RegisterRequest) -> Answer:
         """The response. A Protobuf descriptor is returned as sent: the client keeps this text and parses it later."""
         is_descriptor = schema.schema_type == "PROTOBUF" and _DESCRIPTOR.fullmatch(request.schema)
         text = request.schema if is_descriptor else await self.text(call, schema)

@@ -129,6 +129,6 @@ def test_a_failure_that_lasts_is_one_traceback_and_one_line(caplog: pytest.LogCa
     asyncio.run(story())
     lines = [record.getMessage() for record in caplog.records]
     assert lines == [
-        "taking part in the group g failed",
+        "the membership in group g failed",
         "the group g cannot be reached: unforeseen. Trying until it can",
     ]

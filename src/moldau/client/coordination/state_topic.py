@@ -2,7 +2,8 @@
 
 A topic with a `transactional_id` is exclusive: each new writer fences the one before, every write is a transaction, and
 readers see only committed records. Without one, writers are idempotent and may write concurrently: the service elects
-the one that does. Start at `CompactedTopic`.
+the one that does. A topic is compacted where the last record of a key is all that counts, and kept whole where the
+order of all records does. Start at `StateTopic`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from moldau.core.errors import ErrorCode, StartupError
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, Producer
 
-__all__ = ["CompactedTopic"]
+__all__ = ["StateTopic"]
 
 RETRY_S: Final = 0.2
 QUESTION_MS: Final = 5000
@@ -51,7 +52,7 @@ BY_KEY: Final = -1
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompactedTopic:
+class StateTopic:
     name: str
     servers: str
     client_id: str
@@ -66,10 +67,18 @@ class CompactedTopic:
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Security settings of every client, by Java's names."""
     transactional_id: str | None = None
+    is_compacted: bool = True
+    """Whether the last record of each key is all that counts; else no record is ever deleted."""
 
     @property
     def is_exclusive(self) -> bool:
         return self.transactional_id is not None
+
+    @property
+    def _needed_configs(self) -> Mapping[str, str]:
+        return (
+            {"cleanup.policy": "compact"} if self.is_compacted else {"cleanup.policy": "delete", "retention.ms": "-1"}
+        )
 
     # Before the start
 
@@ -98,9 +107,9 @@ class CompactedTopic:
         if replicas < self.replication_factor:
             wanted = self.replication_factor
             self.logger.warning(
-                "topic %s gets %d of %d replicas: there are not more brokers", self.name, replicas, wanted
+                "topic %s is created with %d of %d replicas: there are no more brokers", self.name, replicas, wanted
             )
-        configs = {"cleanup.policy": "compact"}
+        configs = dict(self._needed_configs)
         try:
             admin.create_topic(self.name, partitions=self.partitions, replication_factor=replicas, configs=configs)
         except ClientError as error:
@@ -114,13 +123,14 @@ class CompactedTopic:
                 f"topic {self.name} has {partitions} partitions; the order of its records counts, so it must have one"
             )
         entries = admin.describe_configs("topic", [self.name])[self.name]
-        policy = next((entry.value for entry in entries if entry.name == "cleanup.policy"), None)
-        if policy != "compact":
-            raise StartupError(
-                f"topic {self.name} has cleanup.policy={policy}, which would delete records that still count; change "
-                f"that with: kafka-configs --alter --entity-type topics --entity-name {self.name} "
-                "--add-config cleanup.policy=compact"
-            )
+        for name, needed in self._needed_configs.items():
+            found = next((entry.value for entry in entries if entry.name == name), None)
+            if found != needed:
+                raise StartupError(
+                    f"topic {self.name} has {name}={found}, which would delete records that still count; change that "
+                    f"with: kafka-configs --alter --entity-type topics --entity-name {self.name} "
+                    f"--add-config {name}={needed}"
+                )
         return partitions
 
     def _log(self, line: str | None) -> None:
@@ -189,7 +199,7 @@ class _Reader:
             except KafkaException as error:
                 raise client_error(error.args[0], about=f"topic {self._topic}") from None
             if offsets is None:
-                raise UnreachableError(f"no broker told where {self._topic}-{partition} ends")
+                raise UnreachableError(f"no broker returned the end offset of {self._topic}-{partition} ends")
             ends[partition] = int(offsets[1])
         return ends
 
@@ -354,7 +364,9 @@ class _Deliveries:
         if self.failure is not None:
             return self.failure
         if self.awaited:
-            return TopicLogError("The log was stopped before the brokers answered; the write may or may not hold")
+            return TopicLogError(
+                "The log was stopped before the brokers answered; the write may or may not have succeeded"
+            )
         return self.offsets
 
     def _on_delivery(self, error: Any, message: Any) -> None:

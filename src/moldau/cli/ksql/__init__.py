@@ -1,0 +1,1 @@
+"""`moldau ksql-server`, `ksql-server-start`, and `ksql`, the terminal for statements."""

@@ -1,0 +1,1 @@
+"""`ksql-migrations`: numbered files of statements, each applied once to a server. Start at `command.main`."""

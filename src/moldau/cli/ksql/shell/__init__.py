@@ -1,0 +1,1 @@
+"""The `ksql` terminal: input, session, and the commands that are not SQL. Start at `loop.run_shell`."""

@@ -1,0 +1,131 @@
+"""Builds the pipelines of persistent queries, in the engine process.
+
+A query's definition is the history of commands up to the one that made it: replaying them gives the catalogue it was
+planned with, and so the same plan, in any process. Start at `KsqlBuilder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from moldau.core.errors import MoldauError
+from moldau.core.ids import TopicPartition
+from moldau.ksql.commands import Command, CommandId
+from moldau.ksql.schemas import prepared_serdes
+from moldau.ksql.settings import KsqlSettings
+from moldau.ksql.state import HostedQuery, ServerState
+from moldau.pipeline.ir.nodes import OffsetReset
+from moldau.pipeline.runtime.engine import Engine
+from moldau.pipeline.runtime.files import LocalFiles
+from moldau.pipeline.runtime.hosting.host import PipelineSpec
+from moldau.pipeline.runtime.identity import PipelineIdentity, PipelineOptions
+from moldau.pipeline.runtime.kafka.clients import KafkaClients
+from moldau.pipeline.runtime.kafka.reset import reset_pipeline
+from moldau.pipeline.runtime.kafka.wiring import kafka_pipeline
+from moldau.pipeline.runtime.pipeline import Pipeline
+
+__all__ = ["KIND", "KsqlBuilder", "hosted_query", "pipeline_spec", "query_identity"]
+
+KIND = "ksql"
+DEFAULT_INTERVAL_MS = 0
+
+
+def pipeline_spec(hosted: HostedQuery, settings: KsqlSettings) -> PipelineSpec:
+    """The query as an engine process is told about it: JSON only."""
+    return PipelineSpec(
+        name=f"{settings.query_prefix}{hosted.query_id}",
+        kind=KIND,
+        definition={
+            "queryId": hosted.query_id,
+            "settings": dict(settings.given),
+            "commands": [[str(command.id), command.document()] for command in hosted.history],
+        },
+        is_paused=hosted.is_paused,
+    )
+
+
+def query_identity(settings: KsqlSettings, query_id: str) -> PipelineIdentity:
+    """The names of a query's group, transactional id, progress topic and folder."""
+    own = f"{settings.query_prefix}{query_id}"
+    folder = settings.state_folder / query_id
+    return PipelineIdentity(
+        name=own,
+        group_id=own,
+        transactional_id=own,
+        progress_topic=f"{own}-progress",
+        folder=str(folder),
+        local_folder=Path(folder),
+        kind="query",
+        name_setting="query id",
+    )
+
+
+class KsqlBuilder:
+    """Makes pipelines of queries, all on one Spark session."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def build(self, spec: PipelineSpec) -> Pipeline:
+        settings, hosted = hosted_query(spec)
+        return kafka_pipeline(
+            prepared_serdes(hosted.query.topology, settings),
+            query_identity(settings, hosted.query_id),
+            _clients(settings),
+            _options(settings, hosted),
+            self._engine,
+        )
+
+    def delete_state(self, spec: PipelineSpec) -> None:
+        settings = KsqlSettings.of(spec.definition["settings"])
+        identity = query_identity(settings, spec.definition["queryId"])
+        reset_pipeline(identity, _clients(settings), LocalFiles, force=True)
+
+
+def hosted_query(spec: PipelineSpec) -> tuple[KsqlSettings, HostedQuery]:
+    """The server's settings and the query, planned from its history; raises `MoldauError`."""
+    settings = KsqlSettings.of(spec.definition["settings"])
+    state = ServerState(settings.statement_settings)
+    for text, document in spec.definition["commands"]:
+        state.apply(Command.of_document(CommandId.parse(text), document))
+    hosted = state.queries.get(spec.definition["queryId"])
+    if hosted is None:
+        *_, status = state.statuses.values()
+        raise MoldauError(f"the query {spec.definition['queryId']} cannot be planned again: {status['message']}")
+    return settings, hosted
+
+
+def _clients(settings: KsqlSettings) -> KafkaClients:
+    secured = settings.client_properties
+    return KafkaClients(
+        bootstrap_servers=settings["bootstrap.servers"], admin=secured, consumer=secured, producer=secured
+    )
+
+
+def _options(settings: KsqlSettings, hosted: HostedQuery) -> PipelineOptions:
+    properties: Mapping[str, Any] = {**settings.query_defaults, **hosted.properties}
+    guarantee = str(properties.get("processing.guarantee", "exactly_once_v2"))
+    is_realtime = str(properties.get("moldau.latency", "")).lower() == "realtime"
+    reset = str(properties.get("auto.offset.reset", "latest")).lower()
+    cache = properties.get("statestore.cache.max.bytes", properties.get("cache.max.bytes.buffering", 0))
+    return PipelineOptions(
+        is_exactly_once=guarantee.startswith("exactly_once") and not is_realtime,
+        is_realtime=is_realtime,
+        interval_ms=int(properties.get("commit.interval.ms", DEFAULT_INTERVAL_MS)) or None,
+        offset_reset=OffsetReset.EARLIEST if reset == "earliest" else OffsetReset.LATEST,
+        first_offsets={
+            TopicPartition(topic, int(number)): offset
+            for topic, offsets in hosted.start_offsets.items()
+            for number, offset in offsets.items()
+        },
+        spark={name: str(value) for name, value in properties.items() if name.startswith("spark.")},
+        task_settings={**_task_settings(properties), "statestore.cache.max.bytes": str(cache)},
+    )
+
+
+def _task_settings(properties: Mapping[str, Any]) -> dict[str, str]:
+    """Settings that tasks read by Kafka Streams' names."""
+    names = ("default.timestamp.extractor", "max.task.idle.ms")
+    return {name: str(properties[name]) for name in names if name in properties}

@@ -1,0 +1,313 @@
+"""Push and pull queries and PRINT: opened for a client, closed when it goes away. Start at `Queries.open`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from moldau.core.errors import MoldauError
+from moldau.formats.types import Row
+from moldau.ksql.app import TextStream
+from moldau.ksql.cluster import KafkaCluster
+from moldau.ksql.documents import Document
+from moldau.ksql.errors import ErrorKind, RequestError, StatementError
+from moldau.ksql.printing import print_topic
+from moldau.ksql.pull_keys import sought_keys
+from moldau.ksql.requests import QueryRequest
+from moldau.ksql.results import ResultRow, RowStream, StreamEnd
+from moldau.ksql.schemas import known_schemas, prepared_serdes
+from moldau.ksql.settings import KsqlSettings
+from moldau.ksql.state import ServerState
+from moldau.ksql.statement_runner import Session, parsed_statements
+from moldau.ksql.table_copies import StoredRow, TableCopies
+from moldau.ksql.topic_reading import TopicRecord, read_topics
+from moldau.ksql.transient_plan import RESULT_TOPIC, TransientPlan, check_pull, plan_query
+from moldau.pipeline.cores.handlers import log_and_continue
+from moldau.pipeline.cores.in_memory_run import InMemoryRun
+from moldau.pipeline.cores.records import OutputRecord
+from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.ksql.execution.engine import PersistentQuery
+from moldau.pipeline.ksql.syntax import statements as syntax
+
+__all__ = ["Queries"]
+
+COMPLETE_S = 10.0
+"""How long a pull query waits for a table that has just been created, or whose copy is being read again."""
+SCALABLE = "SCALABLE_PUSH_QUERY"
+LIMIT_REACHED, COMPLETED = "Limit Reached", "Query Completed"
+
+
+class QueryServices(Protocol):
+    """What queries need of the server."""
+
+    @property
+    def settings(self) -> KsqlSettings: ...
+
+    @property
+    def state(self) -> ServerState: ...
+
+    @property
+    def cluster(self) -> KafkaCluster: ...
+
+    @property
+    def copies(self) -> TableCopies: ...
+
+
+@dataclass(slots=True)
+class _Push:
+    """A push query that runs."""
+
+    text: str
+    is_closed: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Queries:
+    def __init__(self, server: QueryServices) -> None:
+        self._server = server
+        self._pushes: dict[str, _Push] = {}
+
+    async def open(self, request: QueryRequest) -> RowStream | TextStream:
+        """The rows of a query, or the lines of PRINT; raises `StatementError`."""
+        session = Session(dict(request.properties), dict(request.variables))
+        steps = parsed_statements(request.text, session)
+        if len(steps) != 1:
+            raise RequestError(f"Expected exactly one KSQL statement; found {len(steps)} instead")
+        statement, properties = steps[0].statement, steps[0].properties
+        try:
+            match statement:
+                case syntax.PrintTopic():
+                    return await print_topic(self._server.cluster, statement, known_schemas(self._server.settings))
+                case syntax.Query() if statement.is_pull:
+                    return await self._pull(statement, properties)
+                case syntax.Query():
+                    return await self._push(statement, properties)
+        except RequestError:
+            raise
+        except MoldauError as error:
+            kind = StatementError if isinstance(statement, syntax.Query) and statement.is_pull else None
+            if kind is not None:
+                raise StatementError(str(error), statement.text) from None
+            raise RequestError(str(error), ErrorKind.BAD_STATEMENT) from None
+        raise RequestError(f"Statement type `{type(statement).__name__}` not supported for this resource")
+
+    # Push queries
+
+    async def _push(self, query: syntax.Query, properties: Mapping[str, Any]) -> RowStream:
+        settings = self._server.settings
+        if len(self._pushes) >= settings["ksql.max.push.queries"]:
+            raise RequestError(
+                f"Maximum number of push queries exceeded: {len(self._pushes)} run, ksql.max.push.queries allows "
+                f"{settings['ksql.max.push.queries']}",
+                ErrorKind.MAX_PUSH_QUERIES,
+            )
+        plan = await asyncio.to_thread(self._plan, query, properties)
+        reset = self._server.state.with_defaults(properties).get("auto.offset.reset", "latest")
+        is_latest = str(reset).lower() == "latest"
+        is_scalable = is_latest and plan.is_scalable
+        prefix = SCALABLE if is_scalable else f"transient_{query.source.name}"
+        query_id = f"{prefix}_{secrets.randbits(62)}"
+        push = self._pushes[query_id] = _Push(query.text)
+        records = read_topics(
+            self._server.cluster,
+            [source.topic for source in plan.sources],
+            from_end=is_latest,
+            until=push.is_closed,
+            skips_null_keys=is_scalable,
+        )
+        await records.start()
+        rows = self._pushed_rows(plan, query, query_id, records.batches())
+        return RowStream(query_id, plan.columns, rows, is_endless=True)
+
+    async def _pushed_rows(
+        self,
+        plan: TransientPlan,
+        query: syntax.Query,
+        query_id: str,
+        batches: AsyncGenerator[list[TopicRecord], None],
+    ) -> AsyncGenerator[ResultRow | StreamEnd, None]:
+        left = query.limit
+        run = self._new_run(plan)
+        shown: set[bytes] = set()
+        try:
+            if left == 0:
+                yield StreamEnd(LIMIT_REACHED)
+                return
+            async with contextlib.aclosing(batches):
+                async for batch in batches:
+                    for row in await asyncio.to_thread(self._results, run, plan, batch, shown):
+                        yield row
+                        if left is not None:
+                            left -= 1
+                            if left == 0:
+                                yield StreamEnd(LIMIT_REACHED)
+                                return
+        finally:
+            self._pushes.pop(query_id, None)
+            run.close()
+
+    def running_id(self, query_id: str) -> str | None:
+        """The id of the push query that a statement names, in which unquoted names are in upper case; None if none."""
+        return next((known for known in self._pushes if known.upper() == query_id.upper()), None)
+
+    def close_query(self, query_id: str) -> bool:
+        """End a push query; False if there is none."""
+        push = self._pushes.get(query_id)
+        if push is None:
+            return False
+        push.is_closed.set()
+        return True
+
+    async def close(self) -> None:
+        """End all push queries."""
+        for push in self._pushes.values():
+            push.is_closed.set()
+
+    def running(self) -> Iterable[Document]:
+        """The push queries that run, for SHOW QUERIES."""
+        return [
+            {
+                "queryString": push.text,
+                "sinks": [],
+                "sinkKafkaTopics": [],
+                "id": query_id,
+                "statusCount": {"RUNNING": 1},
+                "queryType": "PUSH",
+                "state": "RUNNING",
+            }
+            for query_id, push in self._pushes.items()
+        ]
+
+    # Pull queries
+
+    async def _pull(self, query: syntax.Query, properties: Mapping[str, Any]) -> RowStream:
+        state = self._server.state
+        settings = {**state.settings, **properties}
+        check_pull(query, state.catalogue, settings)
+        plan = await asyncio.to_thread(self._plan, query, properties)
+        query_id = f"query_{secrets.randbits(62)}"
+        source = plan.sources[0]
+        if source.is_table:
+            keys = sought_keys(query, source, settings, self._server.settings)
+            rows = await asyncio.to_thread(self._table_rows, plan, query, keys)
+            return RowStream(
+                query_id, plan.columns, _given(rows), key_names=plan.key_names, header_marks=plan.header_marks
+            )
+        return RowStream(query_id, plan.columns, self._stream_rows(plan, query))
+
+    def _table_rows(self, plan: TransientPlan, query: syntax.Query, keys: list[bytes] | None) -> list[ResultRow]:
+        copies, source = self._server.copies, plan.sources[0]
+        if not copies.is_complete(source.topic):
+            ends = self._server.cluster.end_offsets([source.topic])[source.topic]
+            if not copies.wait_until(source.topic, ends, COMPLETE_S):
+                raise RequestError(
+                    f"The table {source.name} is still being read from its topic {source.topic}; try again later",
+                    ErrorKind.NOT_READY,
+                )
+        stored: Iterable[StoredRow]
+        if keys is None:
+            stored = copies.all_rows(source.topic)
+        else:
+            stored = [row for key in keys for row in copies.rows_of_key(source.topic, key)]
+        records = [
+            TopicRecord(source.topic, row.partition, row.key, row.value, row.timestamp, row.offset, row.headers)
+            for row in stored
+        ]
+        run = self._new_run(plan)
+        try:
+            rows = self._results(run, plan, records)
+        finally:
+            run.close()
+        return rows if query.limit is None else rows[: query.limit]
+
+    async def _stream_rows(
+        self, plan: TransientPlan, query: syntax.Query
+    ) -> AsyncGenerator[ResultRow | StreamEnd, None]:
+        """All rows that are in the topic now."""
+        left = query.limit
+        reading = read_topics(
+            self._server.cluster, [plan.sources[0].topic], from_end=False, until=asyncio.Event(), stops_at_end=True
+        )
+        await reading.start()
+        run = self._new_run(plan)
+        try:
+            async with contextlib.aclosing(reading.batches()) as batches:
+                async for batch in batches:
+                    for row in await asyncio.to_thread(self._results, run, plan, batch):
+                        if left == 0:
+                            yield StreamEnd(LIMIT_REACHED)
+                            return
+                        yield row
+                        left = None if left is None else left - 1
+            yield StreamEnd(LIMIT_REACHED if left == 0 else COMPLETED)
+        finally:
+            run.close()
+
+    # Rows
+
+    def _plan(self, query: syntax.Query, properties: Mapping[str, Any]) -> TransientPlan:
+        state = self._server.state
+        return plan_query(query, state.catalogue, {**state.settings, **properties})
+
+    def plan_for_explain(self, query: syntax.Query, properties: Mapping[str, Any]) -> PersistentQuery:
+        """A query for a client as EXPLAIN shows it."""
+        plan = self._plan(query, properties)
+        topics = tuple(source.topic for source in plan.sources)
+        names = tuple(source.name for source in plan.sources)
+        return PersistentQuery("", query.text, plan.topology, names, topics, "", "")
+
+    def _new_run(self, plan: TransientPlan) -> InMemoryRun:
+        partitions = max(source.partitions for source in plan.sources)
+        settings = TaskSettings(cache_max_bytes=0, deserialization_handler=log_and_continue)
+        return InMemoryRun(prepared_serdes(plan.topology, self._server.settings), settings, partitions=partitions)
+
+    def _results(
+        self, run: InMemoryRun, plan: TransientPlan, records: list[TopicRecord], shown: set[bytes] | None = None
+    ) -> list[ResultRow]:
+        """The rows that records give; `shown` are the keys of a table's rows that the client has."""
+        for record in records:
+            run.pipe(
+                record.topic,
+                record.key,
+                record.value,
+                record.timestamp,
+                headers=record.headers,
+                partition=record.partition,
+                offset=record.offset,
+            )
+        made = [one for one in run.drain() if one.topic == RESULT_TOPIC]
+        if plan.is_table and shown is not None:
+            made = [one for one in made if _is_news(one, shown)]
+        return [row for one in made if (row := _result_row(plan, one))]
+
+
+def _is_news(made: OutputRecord, shown: set[bytes]) -> bool:
+    """False for the deletion of a row that the client never had: one that WHERE has always left out."""
+    key = made.key or b""
+    if made.value is not None:
+        shown.add(key)
+        return True
+    if key not in shown:
+        return False
+    shown.remove(key)
+    return True
+
+
+def _result_row(plan: TransientPlan, made: OutputRecord) -> ResultRow | None:
+    if made.value is not None:
+        row: Row | None = plan.value_serde.deserialize(RESULT_TOPIC, made.value)
+        return None if row is None else ResultRow(row)
+    if not plan.is_table or made.key is None:
+        return None
+    key = plan.key_serde.deserialize(RESULT_TOPIC, made.key)
+    window = getattr(key, "window", None)
+    parts = (*key,) if window is None else (*key.key, window.start, window.end)
+    return ResultRow(tuple(None if place is None else parts[place] for place in plan.key_places), is_tombstone=True)
+
+
+async def _given(rows: list[ResultRow]) -> AsyncGenerator[ResultRow | StreamEnd, None]:
+    for row in rows:
+        yield row
