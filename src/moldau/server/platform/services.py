@@ -10,7 +10,7 @@ from pathlib import Path
 from moldau.core.errors import StartupError
 from moldau.server.config import LOOPBACK
 
-__all__ = ["CONSOLE_PORT", "SERVICES", "Layout", "Service", "chosen_services"]
+__all__ = ["CONSOLE_PORT", "DEFAULT_PORTS", "METRICS_PORT", "SERVICES", "Layout", "Service", "chosen_services"]
 
 CONSOLE_PORT = 9021
 """Reserved for the web console."""
