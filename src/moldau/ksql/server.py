@@ -112,18 +112,17 @@ class KsqlServer:
         if command.id == TERMINATED:
             self._terminate()
             return
-        specs = {query_id: pipeline_spec(one, self.settings) for query_id, one in self.state.queries.items()}
+        before = {query_id: (one, one.is_paused) for query_id, one in self.state.queries.items()}
         outcome = self.state.apply(command)
         if not self._is_ready or outcome is None:
             return
         self._follow_tables()
         for query_id in outcome.stopped:
-            if query_id not in self.state.queries and query_id in specs:
-                self._link.unwant(specs[query_id], delete_state=True)
+            if query_id not in self.state.queries and query_id in before:
+                self._link.unwant(pipeline_spec(before[query_id][0], self.settings), delete_state=True)
         for hosted in self.state.queries.values():
-            spec = pipeline_spec(hosted, self.settings)
-            if specs.get(hosted.query_id) != spec:
-                self._link.want(spec)
+            if before.get(hosted.query_id) != (hosted, hosted.is_paused):
+                self._link.want(pipeline_spec(hosted, self.settings))
 
     def _follow_tables(self) -> None:
         """Keep copies of the tables that can be asked: results of queries, and read-only ones."""
