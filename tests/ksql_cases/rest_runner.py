@@ -62,8 +62,11 @@ def load_rest_cases() -> list[Case]:
 class RestServer:
     """A ksql server in a thread of this process."""
 
-    def __init__(self, servers: str, folder: Path, send: Send) -> None:
-        self.service_id = f"case_{secrets.token_hex(4)}_"
+    def __init__(
+        self, servers: str, folder: Path, send: Send, *, service_id: str | None = None, **settings: str
+    ) -> None:
+        """`settings` are further ones, by names with `_` for `.`."""
+        self.service_id = service_id or f"case_{secrets.token_hex(4)}_"
         self.registry_url = f"mock://{self.service_id}"
         self.settings = KsqlSettings.of(
             {
@@ -72,6 +75,7 @@ class RestServer:
                 "ksql.service.id": self.service_id,
                 "ksql.schema.registry.url": self.registry_url,
                 "ksql.streams.state.dir": str(folder),
+                **{name.replace("_", "."): value for name, value in settings.items()},
             }
         )
         self.builder = MemoryBuilder(send)

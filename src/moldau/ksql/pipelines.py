@@ -15,6 +15,7 @@ from moldau.core.ids import TopicPartition
 from moldau.ksql.schemas import prepared_serdes
 from moldau.ksql.settings import KsqlSettings
 from moldau.ksql.state import AppliedCommand, HostedQuery, ServerState
+from moldau.ksql.user_functions import user_functions
 from moldau.pipeline.ir.nodes import OffsetReset
 from moldau.pipeline.runtime.engine import Engine
 from moldau.pipeline.runtime.files import LocalFiles
@@ -86,7 +87,7 @@ class KsqlBuilder:
 def hosted_query(spec: PipelineSpec) -> tuple[KsqlSettings, HostedQuery]:
     """The server's settings and the query, planned from its history; raises `MoldauError`."""
     settings = KsqlSettings.of(spec.definition["settings"])
-    state = ServerState(settings.statement_settings)
+    state = ServerState(settings.statement_settings, functions=user_functions(settings))
     query_id = spec.definition["queryId"]
     try:
         for document in spec.definition["history"]:

@@ -16,7 +16,10 @@ from moldau.ksql.commands import Command, CommandId
 from moldau.ksql.documents import Document, command_status
 from moldau.ksql.facts import Facts, RecordedFacts
 from moldau.ksql.settings import plain_property_name
+from moldau.pipeline.cores.sql.functions.builtin import BUILTIN
+from moldau.pipeline.cores.sql.functions.registry import FunctionRegistry
 from moldau.pipeline.ksql.catalogue.catalogue import Catalogue
+from moldau.pipeline.ksql.catalogue.services import Schemas, Topics
 from moldau.pipeline.ksql.errors import KsqlError
 from moldau.pipeline.ksql.execution.engine import Engine, Outcome, PersistentQuery
 from moldau.pipeline.ksql.syntax import statements as syntax
@@ -116,6 +119,8 @@ class ServerState:
     lineages: Lineages = field(default_factory=Lineages)
     """Which commands sources depend on, for the histories of queries."""
     is_terminated: bool = False
+    functions: FunctionRegistry = BUILTIN
+    """What statements can call."""
     query_defaults: Mapping[str, Any] = field(default_factory=dict)
     """Settings of all queries that no session overrides: the server's own, and those of ALTER SYSTEM."""
 
@@ -169,7 +174,13 @@ class ServerState:
     def engine(self, facts: Facts) -> Engine:
         """The rules, over what is known now and these facts."""
         recorded = RecordedFacts(facts)
-        return Engine(recorded, recorded, dict(self.settings), self.catalogue.copy(), dict(self.plans))
+        return self.engine_over(recorded, recorded)
+
+    def engine_over(self, topics: Topics, schemas: Schemas) -> Engine:
+        """The rules over what is known now, and these topics and schemas; what it changes is its own."""
+        return Engine(
+            topics, schemas, dict(self.settings), self.catalogue.copy(), dict(self.plans), functions=self.functions
+        )
 
     def _alter_system(self, statement: syntax.AlterSystem, command: Command) -> Outcome:
         name = plain_property_name(statement.name)

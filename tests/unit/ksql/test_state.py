@@ -93,5 +93,5 @@ def test_a_history_that_does_not_fit_says_so() -> None:
     state = state_after(S, "CREATE STREAM A AS SELECT V FROM S;")
     definition = dict(pipeline_spec(state.queries["CSAS_A_0"], SETTINGS).definition)
     definition["history"] = definition["history"][1:]
-    with pytest.raises(MoldauError, match="CSAS_A_0 cannot be planned again: .*Source `S` does not exist"):
+    with pytest.raises(MoldauError, match=r"CSAS_A_0 cannot be planned again: .*Source `S` does not exist"):
         hosted_query(PipelineSpec(name="x", kind="ksql", definition=definition))
