@@ -1,7 +1,7 @@
 """Builds the pipelines of persistent queries, in the engine process.
 
-A query's definition is the history of commands up to the one that made it: replaying them gives the catalogue it was
-planned with, and so the same plan, in any process. Start at `KsqlBuilder`.
+A query's definition is the history of the commands that it depends on, and its own: replaying them gives the part of
+the catalogue it was planned with, and so the same plan, in any process. Start at `KsqlBuilder`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 from moldau.core.errors import MoldauError
 from moldau.core.ids import TopicPartition
-from moldau.ksql.commands import Command, CommandId
 from moldau.ksql.schemas import prepared_serdes
 from moldau.ksql.settings import KsqlSettings
-from moldau.ksql.state import HostedQuery, ServerState
+from moldau.ksql.state import AppliedCommand, HostedQuery, ServerState
+from moldau.ksql.user_functions import user_functions
 from moldau.pipeline.ir.nodes import OffsetReset
 from moldau.pipeline.runtime.engine import Engine
 from moldau.pipeline.runtime.files import LocalFiles
@@ -40,7 +40,7 @@ def pipeline_spec(hosted: HostedQuery, settings: KsqlSettings) -> PipelineSpec:
         definition={
             "queryId": hosted.query_id,
             "settings": dict(settings.given),
-            "commands": [[str(command.id), command.document()] for command in hosted.history],
+            "history": [applied.document() for applied in hosted.history],
         },
         is_paused=hosted.is_paused,
     )
@@ -87,14 +87,14 @@ class KsqlBuilder:
 def hosted_query(spec: PipelineSpec) -> tuple[KsqlSettings, HostedQuery]:
     """The server's settings and the query, planned from its history; raises `MoldauError`."""
     settings = KsqlSettings.of(spec.definition["settings"])
-    state = ServerState(settings.statement_settings)
-    for text, document in spec.definition["commands"]:
-        state.apply(Command.of_document(CommandId.parse(text), document))
-    hosted = state.queries.get(spec.definition["queryId"])
-    if hosted is None:
-        *_, status = state.statuses.values()
-        raise MoldauError(f"the query {spec.definition['queryId']} cannot be planned again: {status['message']}")
-    return settings, hosted
+    state = ServerState(settings.statement_settings, functions=user_functions(settings))
+    query_id = spec.definition["queryId"]
+    try:
+        for document in spec.definition["history"]:
+            state.apply_again(AppliedCommand.of_document(document))
+    except MoldauError as error:
+        raise MoldauError(f"the query {query_id} cannot be planned again: {error}") from error
+    return settings, state.queries[query_id]
 
 
 def _clients(settings: KsqlSettings) -> KafkaClients:

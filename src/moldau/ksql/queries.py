@@ -31,6 +31,7 @@ from moldau.pipeline.cores.in_memory_run import InMemoryRun
 from moldau.pipeline.cores.records import OutputRecord
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.ksql.execution.engine import PersistentQuery
+from moldau.pipeline.ksql.functions_in_use import using_functions
 from moldau.pipeline.ksql.syntax import statements as syntax
 
 __all__ = ["Queries"]
@@ -191,7 +192,8 @@ class Queries:
         query_id = f"query_{secrets.randbits(62)}"
         source = plan.sources[0]
         if source.is_table:
-            keys = sought_keys(query, source, settings, self._server.settings)
+            with using_functions(state.functions):
+                keys = sought_keys(query, source, settings, self._server.settings)
             rows = await asyncio.to_thread(self._table_rows, plan, query, keys)
             return RowStream(
                 query_id, plan.columns, _given(rows), key_names=plan.key_names, header_marks=plan.header_marks
@@ -250,7 +252,8 @@ class Queries:
 
     def _plan(self, query: syntax.Query, properties: Mapping[str, Any]) -> TransientPlan:
         state = self._server.state
-        return plan_query(query, state.catalogue, {**state.settings, **properties})
+        with using_functions(state.functions):
+            return plan_query(query, state.catalogue, {**state.settings, **properties})
 
     def plan_for_explain(self, query: syntax.Query, properties: Mapping[str, Any]) -> PersistentQuery:
         """A query for a client as EXPLAIN shows it."""

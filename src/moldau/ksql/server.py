@@ -35,7 +35,7 @@ from moldau.ksql.settings import KsqlSettings
 from moldau.ksql.state import ServerState
 from moldau.ksql.statement_runner import StatementRunner, Step
 from moldau.ksql.table_copies import SESSION_WINDOW_BYTES, TIME_WINDOW_BYTES, TableCopies
-from moldau.pipeline.cores.sql.functions.builtin import BUILTIN
+from moldau.ksql.user_functions import user_functions
 from moldau.pipeline.ksql.catalogue.services import Schemas, Topics
 from moldau.pipeline.ksql.catalogue.sources import Source, WindowKind
 from moldau.pipeline.ksql.execution.engine import Engine, PersistentQuery
@@ -58,13 +58,16 @@ class KsqlServer:
 
     def __init__(self, settings: KsqlSettings, link: PipelineLink) -> None:
         self.settings = settings
-        self.state = ServerState(settings.statement_settings, query_defaults=settings.query_defaults)
+        functions = user_functions(settings)
+        self.state = ServerState(
+            settings.statement_settings, functions=functions, query_defaults=settings.query_defaults
+        )
         self.cluster = KafkaCluster(settings["bootstrap.servers"], settings.client_properties)
         self.copies = TableCopies(settings.state_folder / "tables.db", self.cluster)
         self._link = link
         self._log = self._new_log()
         self._runner = StatementRunner(self)
-        self._descriptions = Descriptions(self.state, settings, BUILTIN, self)
+        self._descriptions = Descriptions(self.state, settings, functions, self)
         self._queries = Queries(self)
         self._is_ready = False
 
@@ -112,18 +115,17 @@ class KsqlServer:
         if command.id == TERMINATED:
             self._terminate()
             return
-        specs = {query_id: pipeline_spec(one, self.settings) for query_id, one in self.state.queries.items()}
+        before = {query_id: (one, one.is_paused) for query_id, one in self.state.queries.items()}
         outcome = self.state.apply(command)
         if not self._is_ready or outcome is None:
             return
         self._follow_tables()
         for query_id in outcome.stopped:
-            if query_id not in self.state.queries and query_id in specs:
-                self._link.unwant(specs[query_id], delete_state=True)
+            if query_id not in self.state.queries and query_id in before:
+                self._link.unwant(pipeline_spec(before[query_id][0], self.settings), delete_state=True)
         for hosted in self.state.queries.values():
-            spec = pipeline_spec(hosted, self.settings)
-            if specs.get(hosted.query_id) != spec:
-                self._link.want(spec)
+            if before.get(hosted.query_id) != (hosted, hosted.is_paused):
+                self._link.want(pipeline_spec(hosted, self.settings))
 
     def _follow_tables(self) -> None:
         """Keep copies of the tables that can be asked: results of queries, and read-only ones."""
@@ -272,10 +274,7 @@ class KsqlServer:
         if isinstance(statement, syntax.Query):
             return self._queries.plan_for_explain(statement, properties)
         rehearsal = Rehearsal(self.cluster, self.new_schemas())
-        engine = Engine(
-            rehearsal, rehearsal, dict(self.state.settings), self.state.catalogue.copy(), dict(self.state.plans)
-        )
-        return engine.execute(statement, properties).started
+        return self.state.engine_over(rehearsal, rehearsal).execute(statement, properties).started
 
     def current_engine(self) -> Engine:
         """The rules over what is known now, for questions that need nothing from outside."""

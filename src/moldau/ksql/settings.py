@@ -205,6 +205,11 @@ class KsqlSettings:
         return Path(self.query_defaults.get("state.dir") or default).expanduser() / self.service_id
 
     @property
+    def extension_folder(self) -> Path:
+        """The folder of modules with functions of users."""
+        return Path(self.values["ksql.extension.dir"]).expanduser().absolute()
+
+    @property
     def host_name(self) -> str:
         """The name of this server in its documents."""
         advertised = self.values["ksql.advertised.listener"]

@@ -132,7 +132,7 @@ class StatementRunner:
         async with self._turn:
             state = self._services.state
             rehearsal = Rehearsal(self._services.topics, self._services.new_schemas())
-            engine = Engine(rehearsal, rehearsal, dict(state.settings), state.catalogue.copy(), dict(state.plans))
+            engine = state.engine_over(rehearsal, rehearsal)
             await asyncio.to_thread(self._rehearse, steps, engine, rehearsal)
             answers: list[Document] = []
             for step in steps:

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from moldau.ksql.cluster import KafkaCluster, arrived
+from moldau.core.ids import TopicPartition
+from moldau.ksql.cluster import KafkaCluster, arrived, assign
 from moldau.pipeline.cores.records import Headers
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ class TableCopies:
             consumer.close()
 
     def _assign(self, consumer: Consumer, database: sqlite3.Connection, topics: Mapping[str, _Followed]) -> None:
-        from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+        from confluent_kafka import OFFSET_BEGINNING
 
         known = {
             (topic, partition): position
@@ -200,13 +201,10 @@ class TableCopies:
         with self._has_moved:
             self._positions = dict(known)
             self._has_moved.notify_all()
-        consumer.assign(
-            [
-                TopicPartition(topic, number, known.get((topic, number), OFFSET_BEGINNING))
-                for topic, followed in topics.items()
-                for number in range(followed.partitions)
-            ]
-        )
+        places = [
+            TopicPartition(topic, number) for topic, followed in topics.items() for number in range(followed.partitions)
+        ]
+        assign(consumer, {place: known.get(place, OFFSET_BEGINNING) for place in places})
 
     def _store(self, database: sqlite3.Connection, topics: Mapping[str, _Followed], messages: list[Message]) -> None:
         rows: list[tuple[Any, ...]] = []
