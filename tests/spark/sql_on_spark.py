@@ -114,3 +114,16 @@ class QueryOnBoth:
                 topic = row["topic"] or points[row["output"]].topic
                 outputs.append((str(topic), row["key"], row["value"], row["timestamp"]))
         return outputs, odd
+
+    def in_real_time(self, spark: SparkSession, records: Iterable[Given]) -> list[Output]:
+        """The outputs of the query as it is for real-time mode; of a group the last change alone."""
+        job = Job(
+            application_id="test",
+            partition_counts={"input": 1},
+            settings={},
+            is_realtime=True,
+        )
+        mode = TestMode(self.settings, commits_each_record=False, is_native=True)
+        compiled = compile_topology(spark, self.topology, job, reader=TableReader(spark, records), test=mode)
+        rows = compiled.frame.toArrow().to_pylist()
+        return [(row["topic"], row["key"], row["value"], row["timestamp"]) for row in rows]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
 import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.spark.sql_on_spark import Given, QueryOnBoth, planned
+from tests.spark.sql_on_spark import Given, Output, QueryOnBoth, planned
+
+from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.spark.native.realtime import realtime_refusal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -191,3 +195,76 @@ def test_another_key_and_time(spark: SparkSession) -> None:
     query = "CREATE STREAM t AS SELECT * FROM s PARTITION BY big;"
     compare(spark, create + query, records)
     compare(spark, create + "CREATE STREAM t WITH (timestamp='big') AS SELECT * FROM s PARTITION BY word;", records)
+
+
+GROUPS = {
+    "by the key": "SELECT id, COUNT(*) AS n, SUM(small) AS a, SUM(big) AS b, MIN(real) AS c FROM s GROUP BY id",
+    "by a column": (
+        "SELECT word, COUNT(text) AS n, AVG(small) AS a, MAX(price) AS b, MIN(happened) AS c, SUM(big) AS d FROM s "
+        "WHERE small IS NOT NULL GROUP BY word HAVING COUNT(*) > 3"
+    ),
+    "in windows": (
+        "SELECT id, COUNT(*) AS n, SUM(small) AS a, WINDOWSTART AS b, WINDOWEND AS c FROM s "
+        "WINDOW TUMBLING (SIZE 100 MILLISECONDS) GROUP BY id"
+    ),
+    "in hopping windows": (
+        "SELECT id, COUNT(*) AS n FROM s WINDOW HOPPING (SIZE 100 MILLISECONDS, ADVANCE BY 30 MILLISECONDS) GROUP BY id"
+    ),
+}
+
+
+def clean_documents(count: int) -> list[Given]:
+    """Records that are all as the columns of the source say."""
+    chance = random.Random(7)
+    made = []
+    for number in range(count):
+        members = {
+            "SMALL": chance.choice(SMALL),
+            "big": chance.choice(BIG),
+            "REAL": chance.choice(REAL),
+            "TEXT": chance.choice([None, "a", "b"]),
+            "WORD": chance.choice([None, "x", "ß", "🙂"]),
+            "PRICE": chance.choice([None, 1, -25]),
+            "HAPPENED": chance.choice(TIMES),
+        }
+        key = chance.choice([None, b"", b"k", "ß🙂".encode()])
+        value = None if number % 50 == 0 else json.dumps(members, ensure_ascii=False).encode()
+        made.append(Given(key, value, 1000 + number))
+    return made
+
+
+def last_of_each(outputs: list[Output]) -> dict[bytes | None, Any]:
+    return {key: None if value is None else json.loads(value) for topic, key, value, _ in outputs if topic == "T"}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_real_time_aggregates_end_with_the_same(spark: SparkSession, name: str) -> None:
+    query = QueryOnBoth(planned(CREATE.format(format="JSON") + f"CREATE TABLE t AS {GROUPS[name]};"))
+    records = clean_documents(600)
+    odd = [Given(b"k", b'{"SMALL": "5"}', 1300), Given(b"k", b"no JSON", 1301)]
+    outputs = query.in_real_time(spark, [*records, *odd])
+    assert last_of_each(outputs) == last_of_each(query.in_memory(records))
+    (entry,) = (json.loads(value or b"") for topic, _, value, _ in outputs if topic == "log")
+    assert base64.b64decode(entry["message"]["deserializationError"]["recordB64"]) == b"no JSON"
+
+
+def test_a_real_time_filter_logs_what_it_does_not_process(spark: SparkSession) -> None:
+    query = "CREATE STREAM t AS SELECT id, small + 1 AS a FROM s WHERE small > 0;"
+    records = [Given(b"k", b'{"SMALL": 1}'), Given(b"k", b'{"SMALL": 0}'), Given(b"k", b"no JSON"), Given(b"k", None)]
+    outputs = QueryOnBoth(planned(CREATE.format(format="JSON") + query)).in_real_time(spark, records)
+    assert [(topic, value) for topic, _, value, _ in outputs if topic == "T"] == [("T", b'{"A":2}')]
+    assert [topic for topic, *_ in outputs] == ["T", "log"]
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("CREATE STREAM t AS SELECT id, INITCAP(text) AS a FROM s;", "INITCAP is evaluated by Python"),
+        ("CREATE TABLE t AS SELECT id, COLLECT_LIST(small) AS a FROM s GROUP BY id;", "COLLECT_LIST of INTEGER"),
+        ("CREATE TABLE t AS SELECT id, COUNT(*) + 1 AS a FROM s GROUP BY id;", "no Python is there to log it"),
+        ("CREATE TABLE t AS SELECT id, COUNT(*) AS a FROM s WINDOW SESSION (1 HOURS) GROUP BY id;", "tumbling and hopping"),
+    ],
+)
+def test_what_real_time_mode_refuses(query: str, reason: str) -> None:
+    refusal = realtime_refusal(planned(CREATE.format(format="JSON") + query), TaskSettings())
+    assert reason in str(refusal)

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moldau.formats.columns import Column as RowColumn
 from moldau.formats.row_serde import RowSerde
@@ -124,14 +124,11 @@ def _read_type(sql_type: SqlType) -> str:
     return "string" if isinstance(sql_type, DecimalType) else spark_name(sql_type)
 
 
-def _document_schema(columns: Sequence[RowColumn]) -> Any:
-    from pyspark.sql.types import StringType, StructField, StructType, _parse_datatype_string
-
-    fields = []
-    for column in columns:
-        for name in _spellings(column.name):
-            fields.append(StructField(name, _parse_datatype_string(_read_type(column.type))))
-    return StructType([*fields, StructField(_CORRUPT, StringType())])
+def _document_schema(columns: Sequence[RowColumn]) -> str:
+    """The members to read, as Spark's DDL."""
+    named = [(name, _read_type(column.type)) for column in columns for name in _spellings(column.name)]
+    quoted = [(name.replace("`", "``"), kind) for name, kind in [*named, (_CORRUPT, "string")]]
+    return ", ".join(f"`{name}` {kind}" for name, kind in quoted)
 
 
 def _numbered_struct(columns: Sequence[RowColumn]) -> str:
@@ -206,7 +203,8 @@ def _has_other_spellings(columns: Sequence[RowColumn], text: Column, members: li
         return None
     known = "|".join(re.escape(spelling) for name in names for spelling in _spellings(name))
     any_case = "|".join(re.escape(name) for name in names)
-    foreign = f'\\\\u|[{_NEARLY_ASCII}]|"(?!(?:{known})")(?i:{any_case})"'
+    other_letters = f'"[^"]*(?:\\\\u|[{_NEARLY_ASCII}])[^"]*"\\s*:'
+    foreign = f'"(?!(?:{known})")(?i:{any_case})"|{other_letters}'
     missing = any_of(spelled[0].isNull() for spelled in members if len(spelled) > 1)
     return f.when(missing, text.rlike(foreign)).otherwise(f.lit(False))
 

@@ -35,7 +35,7 @@ from moldau.pipeline.spark.sources import Reader, read_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["ODD", "SqlLowering", "is_sql", "sql_reason"]
+__all__ = ["ODD", "Flow", "SqlLowering", "all_of", "is_sql", "sql_reason"]
 
 ODD = -1
 """The first of the outputs for records that Python has to process; those of other sections are below."""
@@ -142,10 +142,11 @@ class Flow:
         """The record is left to Python if it has come here and the condition holds."""
         if condition is None:
             return self
-        return replace(self, odd=(*self.odd, _all((*self.conditions, condition))))
+        return replace(self, odd=(*self.odd, all_of((*self.conditions, condition))))
 
 
-def _all(conditions: Sequence[Column]) -> Column:
+def all_of(conditions: Sequence[Column]) -> Column:
+    """Whether all of the conditions hold, of which there is at least one."""
     return reduce(lambda one, other: one & other, conditions)
 
 
@@ -167,7 +168,7 @@ class SqlLowering:
         written = [self._written(sink, self.flow(sink.input, flow)) for sink in sinks]
         odd = any_of([f.coalesce(one, f.lit(True)) for end, _ in written for one in end.odd])
         assert odd is not None, "a record with a time before 1970 is always odd"
-        normal = [f.when(_all(end.conditions), whole) if end.conditions else whole for end, whole in written]
+        normal = [f.when(all_of(end.conditions), whole) if end.conditions else whole for end, whole in written]
         reached = f.array(*normal) if len(normal) == 1 else f.filter(f.array(*normal), lambda one: one.isNotNull())
         chosen = f.when(odd, f.array(self._odd_record())).otherwise(reached)
         made = rows.select(f.explode(chosen).alias("row")).select("row.*")
