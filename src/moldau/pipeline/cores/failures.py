@@ -6,6 +6,7 @@ pipeline stops or skips the record. Start at `RecordError`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,7 @@ from moldau.pipeline.ir.origin import PACKAGE, UNKNOWN, Origin
 
 if TYPE_CHECKING:
     from moldau.pipeline.cores.context import TaskContext
+    from moldau.pipeline.cores.fusing.emitter import Line
     from moldau.pipeline.cores.processor import Processor
     from moldau.pipeline.cores.records import Record
 
@@ -156,6 +158,12 @@ def service_failure(error: ServiceError, place: RecordPlace | None, node: str, o
     return failure
 
 
+def _record_of(line: Line, names: Mapping[str, Any]) -> Record:
+    from moldau.pipeline.cores.records import Record
+
+    return Record(names.get(line.key), names.get(line.value), names.get(line.timestamp, -1), names.get("headers", ()))
+
+
 def failing_step(trace: TracebackType | None) -> tuple[Processor | None, Record | None]:
     """The innermost processor on the stack of the exception, and the record it was given."""
     from moldau.pipeline.cores.processor import Processor
@@ -163,6 +171,10 @@ def failing_step(trace: TracebackType | None) -> tuple[Processor | None, Record 
     found: tuple[Processor | None, Record | None] = (None, None)
     while trace is not None:
         names = trace.tb_frame.f_locals
+        # A fused loop has no `self`: it knows whose line it is.
+        line = trace.tb_frame.f_globals.get("owners", {}).get(trace.tb_lineno) if "indexes" in names else None
+        if line is not None:
+            found = (line.processor, _record_of(line, names))
         owner = names.get("self")
         if isinstance(owner, Processor):
             found = (owner, names.get("record"))
