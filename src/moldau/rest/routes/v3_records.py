@@ -1,0 +1,220 @@
+"""Producing in version 3: one record, a stream of records, or a batch. Start at `Records.produce`.
+
+A stream has two halves: `_accept` reads, converts and hands over records, `_reports` answers them in order, each when
+it is stored. A bounded queue between them holds back a client that sends faster than records are stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Iterator
+from typing import Any
+
+from moldau.client.errors import ClientError
+from moldau.client.waiting import in_daemon_thread
+from moldau.http.calls import Answer, Call, decode_json, encode_json
+from moldau.http.endpoints import Endpoint
+from moldau.http.errors import ClientGoneError, HttpError
+from moldau.http.json_stream import JsonObjectSplitter
+from moldau.http.negotiation import JSON
+from moldau.rest.errors import RestError, broker_error, titled
+from moldau.rest.producing import Outcome
+from moldau.rest.records.moments import render_timestamp
+from moldau.rest.records.typed import ConvertedRecord, converted_record, needs_registry
+from moldau.rest.routes import documents
+from moldau.rest.routes.resource import body_object
+from moldau.rest.routes.v3_resource import CLUSTER, V3Resource
+
+__all__ = ["Records"]
+
+PAYLOAD_ERROR, BATCH_ERROR, TOO_LONG = 42206, 42208, 408
+IN_FLIGHT = 4096
+"""Records of one stream that wait for their reports."""
+ENTRY_ID = re.compile(r"[0-9a-zA-Z\-_]{1,80}")
+
+Waiting = tuple[ConvertedRecord, asyncio.Future[Outcome]] | RestError
+"""A record that was handed over, or why it was not."""
+
+
+class Records(V3Resource):
+    def endpoints(self) -> Iterator[Endpoint]:
+        yield Endpoint(
+            method="POST",
+            path=f"{CLUSTER}/topics/{{topic_name}}/records",
+            handle=self.produce,
+            summary="Produce a record, or a stream of records with a stream of reports.",
+            body=documents.RECORD,
+            reply=documents.OBJECT,
+            tag=self.tag,
+            media_types=JSON,
+            is_stream=True,
+        )
+        yield self.row(
+            "POST",
+            "/topics/{topic_name}/records:batch",
+            self.produce_batch,
+            "Produce a list of records.",
+            body=documents.BATCH,
+            status=207,
+        )
+
+    # A stream of records
+
+    async def produce(self, call: Call) -> Answer:
+        objects = self._objects(call)
+        first = await anext(objects, None)
+        if first is None:
+            raise RestError(PAYLOAD_ERROR, "Payload error. The request has no body: send at least one record.")
+        return Answer(stream=self._reports(call, first, objects))
+
+    async def _objects(self, call: Call) -> AsyncGenerator[Any, None]:
+        """The objects of the body, and an error as the last one where it is malformed, too large or too long."""
+        splitter = JsonObjectSplitter(self.proxy.settings["moldau.record.max.bytes"])
+        try:
+            async for piece in call.stream():
+                for content in splitter.feed(piece):
+                    yield decode_json(content)
+            splitter.finish()
+        except ClientGoneError:
+            return
+        except HttpError as error:
+            yield titled(error.status, str(error))
+
+    async def _reports(self, call: Call, first: Any, objects: AsyncGenerator[Any, None]) -> AsyncGenerator[bytes, None]:
+        """Reports in the order of records; those that are ready leave together."""
+        queue: asyncio.Queue[Waiting | None] = asyncio.Queue(IN_FLIGHT)
+        accepting = asyncio.create_task(self._accept(call.parts["topic_name"], first, objects, queue))
+        self.proxy.open_streams += 1
+        names = call.parts["cluster_id"], call.parts["topic_name"]
+        try:
+            is_open = True
+            while is_open:
+                pieces: list[bytes] = []
+                waiting = await queue.get()
+                while True:
+                    if waiting is None:
+                        is_open = False
+                        break
+                    if not isinstance(waiting, RestError) and not waiting[1].done():
+                        if pieces:
+                            yield b"".join(pieces)
+                            pieces = []
+                        await asyncio.wait((waiting[1],))
+                    pieces.append(encode_json(_report(waiting, *names)) + b"\n")
+                    if queue.empty():
+                        break
+                    waiting = queue.get_nowait()
+                if pieces:
+                    yield b"".join(pieces)
+        finally:
+            self.proxy.open_streams -= 1
+            accepting.cancel()
+            await asyncio.wait((accepting,))
+            await objects.aclose()
+
+    async def _accept(
+        self, topic: str, first: Any, objects: AsyncGenerator[Any, None], queue: asyncio.Queue[Waiting | None]
+    ) -> None:
+        clock = asyncio.get_running_loop().time
+        settings = self.proxy.settings
+        limit = clock() + settings["streaming.connection.max.duration.ms"] / 1000
+        grace_s = settings["streaming.connection.max.duration.grace.period.ms"] / 1000
+        document = first
+        try:
+            while document is not None:
+                if clock() >= limit + grace_s:
+                    return
+                if isinstance(document, RestError):
+                    await queue.put(document)
+                    return
+                if clock() >= limit:
+                    await queue.put(
+                        RestError(TOO_LONG, "Request Timeout: the stream was open for too long; open another one.")
+                    )
+                else:
+                    await queue.put(await self._hand_over(topic, document))
+                document = await anext(objects, None)
+        finally:
+            await queue.put(None)
+
+    async def _hand_over(self, topic: str, document: Any) -> Waiting:
+        try:
+            converted = await self._converted(topic, document)
+        except RestError as error:
+            return error
+        record = converted.record
+        future = self.proxy.producer.send_soon(topic, record) or (await self.proxy.producer.send(topic, [record]))[0]
+        return converted, future
+
+    async def _converted(self, topic: str, document: Any) -> ConvertedRecord:
+        if needs_registry(document):
+            return await in_daemon_thread(
+                lambda: converted_record(document, topic, self.proxy.schemas), name="rest-convert"
+            )
+        return converted_record(document, topic, self.proxy.schemas)
+
+    # A batch
+
+    async def produce_batch(self, call: Call) -> Answer:
+        topic = call.parts["topic_name"]
+        if not (await call.content()).strip():
+            raise RestError(BATCH_ERROR, "Batch error. The request has no body.")
+        entries = self._entries(await body_object(call))
+        waiting = [
+            (entry["id"], await self._hand_over(topic, {name: part for name, part in entry.items() if name != "id"}))
+            for entry in entries
+        ]
+        successes, failures = [], []
+        for entry_id, one in waiting:
+            if not isinstance(one, RestError):
+                await asyncio.wait((one[1],))
+            report = _report(one, call.parts["cluster_id"], topic)
+            code = report.pop("error_code")
+            if code == 200:
+                successes.append({"id": entry_id, **report})
+            else:
+                failures.append({"id": entry_id, "error_code": code, "message": report["message"]})
+        return Answer({"successes": successes, "failures": failures}, status=207)
+
+    def _entries(self, document: dict[str, Any]) -> list[dict[str, Any]]:
+        entries, limit = document.get("entries"), self.proxy.settings["api.v3.produce.batch.maximum.entries"]
+        if not isinstance(entries, list) or not entries:
+            raise RestError(BATCH_ERROR, "Batch error. entries must be a list of records.")
+        if len(entries) > limit:
+            raise RestError(BATCH_ERROR, f"Batch error. {len(entries)} entries are more than {limit}.")
+        ids = []
+        for entry in entries:
+            entry_id = entry.get("id") if isinstance(entry, dict) else None
+            if not isinstance(entry_id, str) or not ENTRY_ID.fullmatch(entry_id):
+                raise RestError(
+                    BATCH_ERROR, "Batch error. Every entry needs an id of 1 to 80 letters, digits, - and _."
+                )
+            ids.append(entry_id)
+        if len(set(ids)) < len(ids):
+            raise RestError(BATCH_ERROR, "Batch error. The ids of entries must be distinct.")
+        return entries
+
+
+def _report(waiting: Waiting, cluster_id: str, topic: str) -> dict[str, Any]:
+    """The delivery report of a record."""
+    if isinstance(waiting, RestError):
+        return {"error_code": waiting.error_code, "message": str(waiting)}
+    converted, future = waiting
+    outcome = future.result()
+    if isinstance(outcome, ClientError):
+        error = broker_error(outcome)
+        return {"error_code": error.error_code, "message": str(error)}
+    report: dict[str, Any] = {
+        "error_code": 200,
+        "cluster_id": cluster_id,
+        "topic_name": topic,
+        "partition_id": outcome.partition,
+        "offset": outcome.offset,
+        "timestamp": render_timestamp(outcome.timestamp_ms),
+    }
+    if converted.key is not None:
+        report["key"] = converted.key.report
+    if converted.value is not None:
+        report["value"] = converted.value.report
+    return report
