@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -31,10 +32,20 @@ def _link(settings: WorkerSettings) -> PipelineLink:
     per_carrier = settings["moldau.connect.tasks.per.carrier"]
     if settings["moldau.connect.engine"] == "threads":
         board = TaskBoard(per_carrier)
-        return LocalLink(PipelineHost({KIND: ConnectBuilder(board, ThreadCarriers(board))}))
+        return _ThreadLink(board, ThreadCarriers(board))
     folder = settings.state_folder / "engine"
     command = [sys.executable, "-m", "moldau.server.engine", str(folder), "--threads", str(SPARK_TASKS)]
     command += ["--tasks-per-carrier", str(per_carrier)]
     command += [f"{name}={text}" for name, text in settings.spark.items()]
     prefix = f"connect-{settings.group_id}-"
     return EngineLink(EngineFiles(folder), command, prefix=prefix, check_s=CHECK_S)
+
+
+class _ThreadLink(LocalLink):
+    def __init__(self, board: TaskBoard, carriers: ThreadCarriers) -> None:
+        super().__init__(PipelineHost({KIND: ConnectBuilder(board, carriers)}))
+        self._carriers = carriers
+
+    async def stop(self) -> None:
+        await super().stop()
+        await asyncio.to_thread(self._carriers.close)
