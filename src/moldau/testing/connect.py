@@ -20,8 +20,8 @@ class ConnectWorker(InThread):
         with ConnectWorker(broker.bootstrap_servers) as worker:
             httpx.post(f"{worker.url}/connectors", json={"name": "copy", "config": {...}})
 
-    `settings` are Kafka Connect's worker keys. With `offset.storage.file.filename` the worker is a standalone one, which
-    runs `connectors`.
+    `settings` are Kafka Connect's worker keys. With `offset.storage.file.filename` the worker is a standalone one,
+    which runs `connectors`.
     """
 
     what = "Connect worker"
@@ -53,7 +53,8 @@ class ConnectWorker(InThread):
 
     @property
     def worker_id(self) -> str:
-        assert self.instance is not None and self.instance.herder is not None
+        assert self.instance is not None
+        assert self.instance.herder is not None
         return self.instance.herder.worker_id
 
     async def serve(self, ready: Callable[[], None], stopping: asyncio.Event) -> None:

@@ -32,5 +32,5 @@ def test_lines_of_a_file_arrive_in_another(connect: httpx.Client, tmp_path: Path
         what="the commit",
     )
     assert connect.get("/connectors/reader/offsets").json() == {
-        "offsets": [{"partition": {"filename": str(read)}, "offset": {"position": 14}}]
+        "offsets": [{"partition": {"filename": str(read)}, "offset": {"position": 14, "inode": read.stat().st_ino}}]
     }

@@ -1,1 +1,1 @@
-"""Where connector tasks run: loops around tasks, their clients, and the Spark tasks that carry them. Start at `carrier`."""
+"""Where connector tasks run: the loops around them, their clients, the Spark tasks that carry them. See `carrier`."""

@@ -1,4 +1,4 @@
-"""A task as it crosses process boundaries: JSON with everything its run needs, and no secret. Start at `TaskDefinition`."""
+"""A task as it crosses process boundaries: JSON with all that its run needs, and no secret. See `TaskDefinition`."""
 
 from __future__ import annotations
 

@@ -278,13 +278,13 @@ class SinkRun:
         kind, timestamp = message.timestamp()
         try:
             key_schema, key = run(
-                partial(steps.key.to_connect, topic, message.key()),  # type: ignore[arg-type]
+                partial(steps.key.to_connect, topic, message.key()),
                 Stage.KEY_CONVERTER,
                 type(steps.key).__name__,
                 message,
             )
             value_schema, value = run(
-                partial(steps.value.to_connect, topic, message.value()),  # type: ignore[arg-type]
+                partial(steps.value.to_connect, topic, message.value()),
                 Stage.VALUE_CONVERTER,
                 type(steps.value).__name__,
                 message,
@@ -316,7 +316,7 @@ class SinkRun:
         headers = []
         for key, data in given if isinstance(given, list) else list(given.items()):
             schema, value = self._tolerance.run(
-                partial(converter.to_connect_header, topic, key, data),  # type: ignore[arg-type]
+                partial(converter.to_connect_header, topic, key, data.encode() if isinstance(data, str) else data),
                 Stage.HEADER_CONVERTER,
                 type(converter).__name__,
                 message,

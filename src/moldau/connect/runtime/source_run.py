@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -309,7 +310,7 @@ class SourceRun:
         ]
         self._creation.ensure(topic)
         run(
-            partial(self._produce, topic, changed.partition, key, value, headers, changed.timestamp),
+            partial(self._produce, changed, key, value, headers),
             Stage.KAFKA_PRODUCE,
             "producer",
             record,
@@ -317,9 +318,7 @@ class SourceRun:
         self.topics.add(topic)
         self._counts["source-record-write-total"] += 1
 
-    def _produce(
-        self, topic: str, partition: int | None, key: Any, value: Any, headers: list[Any], timestamp: int | None
-    ) -> None:
+    def _produce(self, record: SourceRecord, key: Any, value: Any, headers: list[Any]) -> None:
         from confluent_kafka import KafkaException
 
         producer = self._producer
@@ -327,19 +326,19 @@ class SourceRun:
         while True:
             try:
                 producer.produce(
-                    topic,
+                    record.topic,
                     key=key,
                     value=value,
-                    partition=-1 if partition is None else partition,
+                    partition=-1 if record.partition is None else record.partition,
                     headers=headers or None,
-                    timestamp=timestamp if timestamp is not None else 0,
+                    timestamp=record.timestamp if record.timestamp is not None else 0,
                 )
                 return
             except BufferError:
                 producer.poll(0.1)  # the queue is full: wait until the brokers have taken some
                 self._raise_failures()
             except KafkaException as error:
-                raise client_error(error.args[0], about=f"topic {topic}") from None
+                raise client_error(error.args[0], about=f"topic {record.topic}") from None
 
     def _await_delivery(self) -> None:
         producer = self._producer
@@ -385,7 +384,5 @@ class SourceRun:
         self._steps.close()
         producer, self._producer = self._producer, None
         if producer is not None:
-            try:
+            with suppress(Exception):  # a fenced producer raises on every call; it has nothing left to do
                 producer.flush(0 if self._failures else CLOSE_S)
-            except Exception:  # a fenced producer raises on every call; it has nothing left to do
-                pass

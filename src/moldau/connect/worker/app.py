@@ -1,4 +1,4 @@
-"""The REST API of a worker: Kafka Connect's endpoints, and which of them only the leader answers. Start at `build_app`."""
+"""The REST API of a worker: Kafka Connect's endpoints, and which of them the leader answers. Start at `build_app`."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class _Endpoints:
     def _connectors(self) -> list[Endpoint]:
         row, one = self._row, "/connectors/{name}"
         return [
-            row("GET", "/connectors", "The connectors.", self.list, reply={"type": ["array", "object"]}),
+            row("GET", "/connectors", "The connectors.", self.list_all, reply={"type": ["array", "object"]}),
             row("POST", "/connectors", "Make one.", self.create, writes=True, body=OBJECT, reply=OBJECT, status=201),
             row("GET", one, "A connector.", self.shows(self._does.info), reply=OBJECT),
             row("DELETE", one, "Delete one; its offsets are kept.", self.delete, writes=True, status=204),
@@ -143,7 +143,7 @@ class _Endpoints:
 
         return answer
 
-    async def list(self, call: Call) -> Answer:
+    async def list_all(self, call: Call) -> Answer:
         expand = [part for part in call.texts("expand") if part in ("status", "info")]
         return Answer(self._does.expanded(expand) if expand else self._does.names())
 

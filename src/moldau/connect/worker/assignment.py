@@ -1,8 +1,8 @@
 """Which worker runs which connectors and tasks. Pure. Start at `Assignor.assign`.
 
-Work stays where it is; new work goes to the worker with the least; a worker with too much gives some away. The work of a
-worker that has gone waits for its return for `scheduled.rebalance.max.delay.ms`. No worker has to wait until another one
-has let go: a source task's transactional id fences its predecessor, and a sink's partitions are given by its group.
+Work stays where it is; new work goes to the worker with the least; a worker with too much gives some away. The work of
+a worker that has gone waits for its return for `scheduled.rebalance.max.delay.ms`. No worker has to wait until another
+one has let go: a source task's transactional id fences its predecessor, and a sink's partitions are given by its group.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Assignment:
     @classmethod
     def of(cls, document: Mapping[str, object]) -> Assignment:
         connectors, tasks = document["connectors"], document["tasks"]
-        assert isinstance(connectors, list) and isinstance(tasks, list)
+        assert isinstance(connectors, list)
+        assert isinstance(tasks, list)
         return cls(frozenset(connectors), frozenset(TaskId(name, number) for name, number in tasks))
 
 
@@ -55,20 +56,19 @@ class Assignor:
         for part in (connectors, tasks):
             owners.update(self._placed(held, part))
         self._known = owners
-        found = {
+        return {
             worker: Assignment(
                 frozenset(one for one, owner in owners.items() if owner == worker and isinstance(one, str)),
                 frozenset(one for one, owner in owners.items() if owner == worker and isinstance(one, TaskId)),
             )
             for worker in held
         }
-        return found
 
     def _placed(self, held: Mapping[str, Assignment], wanted: set[str] | set[TaskId]) -> dict[Work, str]:
         loads: dict[str, set[Work]] = {worker: set() for worker in held}
         owners: dict[Work, str] = {}
         for worker in sorted(held):
-            for one in (held[worker].connectors | held[worker].tasks) & wanted:  # type: ignore[operator]
+            for one in (held[worker].connectors | held[worker].tasks) & wanted:
                 if one not in owners:
                     owners[one] = worker
                     loads[worker].add(one)

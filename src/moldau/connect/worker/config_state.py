@@ -93,7 +93,7 @@ class ConfigState:
     def _apply_connector(self, name: str, value: Any) -> Change:
         if value is None:
             for table in (self.configs, self.targets, self.tasks, self.task_counts, self.applied, self._pending):
-                table.pop(name, None)  # type: ignore[attr-defined]
+                table.pop(name, None)
         else:
             self.configs[name] = value["properties"]
             self.targets.setdefault(name, Target.STARTED)

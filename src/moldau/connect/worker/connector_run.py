@@ -45,7 +45,7 @@ class ConnectorRun:
         limits: Limits,
         on_change: Callable[[], None],
     ) -> None:
-        """`config` is as it was written; `on_change` is called, in any thread, when the tasks have to be asked again."""
+        """`config` is as it was written; `on_change` is called, in any thread, when there is something to look at."""
         self.name = name
         self.config = config
         self.epoch = epoch

@@ -1,7 +1,7 @@
 """A worker of a Connect cluster: keeps running here what the cluster's configuration and its leader want here.
 
-The topics say what there should be (`config_state`), the group who runs it (`group`), the engine runs the tasks (`link`).
-One task on the event loop compares the three again and again and mends the differences, so nothing depends on a message
+The topics say what there should be (`config_state`), the group who runs it (`group`), the engine runs the tasks. One
+task on the event loop compares the three again and again and mends the differences, so nothing depends on a message
 that may be lost. What the REST API does is `operations`. Start at `Herder.start`.
 """
 
@@ -255,10 +255,10 @@ class Herder:
     async def _reconcile(self) -> None:
         if not self.is_ready:
             return
-        if self.is_leader and self._membership is not None:
-            if self._assigned_wanted != (set(self.config.configs), self.config.task_ids()):
-                self._assigned_wanted = (set(self.config.configs), self.config.task_ids())
-                self._membership.rejoin()
+        wanted = (set(self.config.configs), self.config.task_ids())
+        if self.is_leader and self._membership is not None and self._assigned_wanted != wanted:
+            self._assigned_wanted = wanted
+            self._membership.rejoin()
         await self._reconcile_connectors()
         self._reconcile_tasks()
         await self._publish_statuses()

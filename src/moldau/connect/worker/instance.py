@@ -1,4 +1,4 @@
-"""A complete worker: topics, group, engine and HTTP, started and stopped in the right order. Start at `ConnectInstance`."""
+"""A complete worker: topics, group, engine and HTTP, started and stopped in order. Start at `ConnectInstance`."""
 
 from __future__ import annotations
 

@@ -168,13 +168,14 @@ class Operations:
 
     async def _check(self, config: Mapping[str, str]) -> None:
         if not config.get("connector.class"):
-            raise HttpError(400, 'Connector config {} contains no connector type; set "connector.class"'.format(""))
+            raise HttpError(400, 'The configuration contains no connector type; set "connector.class"')
         infos = await self._validated(config)
         if infos.errors:
             lines = "\n".join(infos.errors)
             raise HttpError(
                 400,
-                f"Connector configuration is invalid and contains the following {len(infos.errors)} error(s):\n{lines}\n"
+                f"Connector configuration is invalid and contains the following {len(infos.errors)} error(s):\n"
+                f"{lines}\n"
                 "You can also find the above list of errors at the endpoint "
                 "`/connector-plugins/{connectorType}/config/validate`",
             )

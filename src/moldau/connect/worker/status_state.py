@@ -1,4 +1,4 @@
-"""The state of the status topic: how connectors and tasks do, and which topics they use. Pure. Start at `StatusState`."""
+"""The state of the status topic: how connectors and tasks do, and their topics. Pure. Start at `StatusState`."""
 
 from __future__ import annotations
 

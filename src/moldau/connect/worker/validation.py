@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moldau.connect.api.config_def import ConfigDef, ConfigType, ConfigValue, Importance, Setting, at_least, one_of
-from moldau.connect.api.connector import Connector, SinkConnector, SourceConnector
+from moldau.connect.api.connector import Connector, ExactlyOnceSupport, SinkConnector, SourceConnector
 from moldau.connect.api.errors import ConnectError
 from moldau.connect.api.plugins import Plugins
 from moldau.connect.runtime.record_steps import below, listed
@@ -287,7 +287,7 @@ def _check_plugins(infos: ConfigInfos, config: Mapping[str, str], plugins: Plugi
                 infos.add_error(f"{prefix}predicate", f"{prefix}predicate: {predicate} is not among predicates")
 
 
-def _check_plugin(
+def _check_plugin(  # noqa: PLR0917
     infos: ConfigInfos,
     key: str,
     name: str,
@@ -326,11 +326,9 @@ def _check_sink(infos: ConfigInfos, config: Mapping[str, str]) -> None:
 
 
 def _check_source(infos: ConfigInfos, config: Mapping[str, str], connector: SourceConnector) -> None:
-    from moldau.connect.api.connector import ExactlyOnceSupport
-
-    if config.get("exactly.once.support") == "required":
-        if connector.exactly_once_support(config) is not ExactlyOnceSupport.SUPPORTED:
-            infos.add_error("exactly.once.support", "The connector cannot deliver exactly once with this configuration")
+    is_required = config.get("exactly.once.support") == "required"
+    if is_required and connector.exactly_once_support(config) is not ExactlyOnceSupport.SUPPORTED:
+        infos.add_error("exactly.once.support", "The connector cannot deliver exactly once with this configuration")
     if config.get("transaction.boundary") == "connector" and not connector.can_define_transaction_boundaries(config):
         infos.add_error("transaction.boundary", "The connector does not define transaction boundaries")
     default = below("topic.creation.default.", config)
@@ -341,9 +339,9 @@ def _check_source(infos: ConfigInfos, config: Mapping[str, str], connector: Sour
             "topic.creation.default.replication.factor",
         )
     for name, text in config.items():
-        if name.startswith("topic.creation.") and name.endswith((".partitions", ".replication.factor")):
-            if not re.fullmatch(r"-1|[1-9][0-9]{0,8}", text):
-                infos.add_error(name, f"Invalid value {text} for configuration {name}: must be at least 1, or -1")
+        is_count = name.startswith("topic.creation.") and name.endswith((".partitions", ".replication.factor"))
+        if is_count and not re.fullmatch(r"-1|[1-9][0-9]{0,8}", text):
+            infos.add_error(name, f"Invalid value {text} for configuration {name}: must be at least 1, or -1")
 
 
 def _check_overrides(infos: ConfigInfos, config: Mapping[str, str], worker: Mapping[str, str]) -> None:
