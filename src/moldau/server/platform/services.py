@@ -44,6 +44,11 @@ class Layout:
     def log_of(self, name: str) -> Path:
         return self.folder / "logs" / f"{name}.log"
 
+    @property
+    def engine_folder(self) -> Path:
+        """The engine process that ksql and Connect share: one Spark driver for all pipelines."""
+        return self.folder / "engine"
+
     def command_of(self, name: str) -> list[str]:
         """The command line of a service, the same that a person would type."""
         return [sys.executable, "-m", "moldau", *SERVICES[name].arguments(self)]
@@ -85,14 +90,19 @@ def _rest(layout: Layout) -> list[str]:
     return ["rest", *_address(layout, "rest"), *_brokers_and_schemas(layout)]
 
 
+def _state_and_engine(layout: Layout, name: str) -> list[str]:
+    return ["--data", str(layout.folder / name), "--override", f"moldau.engine.dir={layout.engine_folder}"]
+
+
 def _connect(layout: Layout) -> list[str]:
-    data = ["--data", str(layout.folder / "connect")]
-    return ["connect", *_address(layout, "connect"), "--bootstrap-server", layout.servers, *data]
+    brokers = ["--bootstrap-server", layout.servers]
+    return ["connect", *_address(layout, "connect"), *brokers, *_state_and_engine(layout, "connect")]
 
 
 def _ksql(layout: Layout) -> list[str]:
-    data = ["--data", str(layout.folder / "ksql")]
-    return ["ksql-server", *_address(layout, "ksql"), *_brokers_and_schemas(layout), *data]
+    connect = ["--override", f"ksql.connect.url={layout.url_of('connect')}"]
+    state = _state_and_engine(layout, "ksql")
+    return ["ksql-server", *_address(layout, "ksql"), *_brokers_and_schemas(layout), *state, *connect]
 
 
 SERVICES: Mapping[str, Service] = {
