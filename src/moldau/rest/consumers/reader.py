@@ -183,7 +183,14 @@ class Reader:
                 )
         self._forget(set(wanted))
         for place, offset in wanted.items():
-            self._seek_one(place, offset)
+            # The ends are looked up here: librdkafka would look for the end later, when there may be more.
+            self._seek_one(place, offset if offset >= 0 else self._end_of(place, offset))
+
+    def _end_of(self, place: TopicPartition, offset: int) -> int:
+        first, following = self._call(
+            lambda: self._rdkafka.get_watermark_offsets(_position(place), ASK_S, cached=False)
+        )
+        return int(first if offset == BEGINNING else following)
 
     def _seek_one(self, place: TopicPartition, offset: int) -> None:
         from confluent_kafka import KafkaException
