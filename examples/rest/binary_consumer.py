@@ -27,9 +27,7 @@ if r.status_code != 200:
 # The base URI identifies the consumer instance
 base_uri = r.json()["base_uri"]
 
-r = requests.get(
-    base_uri + "/topics/my_topic", headers={"Accept": "application/vnd.kafka.binary.v1+json"}, timeout=20
-)
+r = requests.get(base_uri + "/topics/my_topic", headers={"Accept": "application/vnd.kafka.binary.v1+json"}, timeout=20)
 if r.status_code != 200:
     print("Status Code: " + str(r.status_code))
     print(r.text)

@@ -36,5 +36,5 @@ def _gauge(name: str, text: str, value: float) -> MetricFamily:
     return _one(name, MetricType.GAUGE, text, value)
 
 
-def _one(name: str, kind: MetricType, text: str, value: float) -> MetricFamily:
+def _one(name: str, kind: str, text: str, value: float) -> MetricFamily:
     return MetricFamily(name, kind, text, [Series((), value)])

@@ -115,6 +115,7 @@ def _gauges(proxy: Proxy) -> Mapping[str, float]:
     return {
         "consumer_instances": len(proxy.instances),
         "consumer_clients": proxy.instances.clients,
+        "consumer_closing": proxy.instances.closing,
         "produce_streams": proxy.open_streams,
         "tails": proxy.tails,
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -88,13 +87,13 @@ class RestProcess(ServerProcess):
 
 
 @pytest.fixture
-def properties(tmp_path: Path, servers: str) -> Iterator[Path]:
+def properties(tmp_path: Path, servers: str) -> Path:
     file = tmp_path / "kafka-rest.properties"
     file.write_text(
         f"id=kafka-rest-test\nzookeeper.connect=localhost:2181\nbootstrap.servers=PLAINTEXT://{servers}\n"
         "listeners=http://127.0.0.1:0\nhost.name=proxy.example\nschema.registry.url=http://localhost:1\n"
     )
-    yield file
+    return file
 
 
 def test_the_command_reads_an_old_properties_file(properties: Path) -> None:

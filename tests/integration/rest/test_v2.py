@@ -35,7 +35,12 @@ def test_offsets_of_a_partition(talk: Talk) -> None:
         ("json", {"a": [1, None]}, {"umlaut": "ä", "n": 12345678901234567890}, {}),
         ("avro", "k", {"amount": 3}, {"key_schema": '"string"', "value_schema": AVRO_SCHEMA}),
         ("jsonschema", {"amount": 1}, {"amount": 2}, {"key_schema": JSON_SCHEMA, "value_schema": JSON_SCHEMA}),
-        ("protobuf", {"who": "k", "amount": 0}, {"who": "a", "amount": 2}, {"key_schema": PROTO, "value_schema": PROTO}),
+        (
+            "protobuf",
+            {"who": "k", "amount": 0},
+            {"who": "a", "amount": 2},
+            {"key_schema": PROTO, "value_schema": PROTO},
+        ),
     ],
 )
 def test_formats_come_back_as_they_went(talk: Talk, kind: str, key: object, value: object, schemas: dict) -> None:  # type: ignore[type-arg]

@@ -32,9 +32,7 @@ def documents(text: str) -> list[Any]:
 def send(talk: Talk, topic: str, *records: Any) -> list[Any]:
     """The reports of a stream of records."""
     body = "\n".join(record if isinstance(record, str) else json.dumps(record) for record in records)
-    answer = talk.http.post(
-        f"{talk.cluster}/topics/{topic}/records", content=body, headers={"content-type": JSON}
-    )
+    answer = talk.http.post(f"{talk.cluster}/topics/{topic}/records", content=body, headers={"content-type": JSON})
     assert answer.status_code == 200, answer.text
     return documents(answer.text)
 
@@ -235,7 +233,11 @@ def test_the_tail_of_a_topic(talk: Talk) -> None:
     with talk.http.stream("GET", path) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         events = _events(answer.iter_lines())
-        send(talk, topic, {"partition_id": 1, "key": {"type": "STRING", "data": "k"}, "value": {"type": "JSON", "data": 7}})
+        send(
+            talk,
+            topic,
+            {"partition_id": 1, "key": {"type": "STRING", "data": "k"}, "value": {"type": "JSON", "data": 7}},
+        )
         place, event = next(events)
         assert (event["partition_id"], event["offset"]) == (1, 0)
         assert (event["key"], event["value"]) == ({"type": "STRING", "data": "k"}, {"type": "JSON", "data": 7})

@@ -100,7 +100,7 @@ class Records(V3Resource):
                         if pieces:
                             yield b"".join(pieces)
                             pieces = []
-                        await asyncio.wait((waiting[1],))
+                        await waiting[1]
                     pieces.append(encode_json(_report(waiting, *names)) + b"\n")
                     if queue.empty():
                         break
@@ -168,7 +168,7 @@ class Records(V3Resource):
         successes, failures = [], []
         for entry_id, one in waiting:
             if not isinstance(one, RestError):
-                await asyncio.wait((one[1],))
+                await one[1]
             report = _report(one, call.parts["cluster_id"], topic)
             code = report.pop("error_code")
             if code == 200:
