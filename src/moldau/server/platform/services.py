@@ -81,6 +81,10 @@ def _registry(layout: Layout) -> list[str]:
     return ["registry", *_address(layout, "registry"), "--bootstrap-server", layout.servers]
 
 
+def _rest(layout: Layout) -> list[str]:
+    return ["rest", *_address(layout, "rest"), *_brokers_and_schemas(layout)]
+
+
 def _ksql(layout: Layout) -> list[str]:
     data = ["--data", str(layout.folder / "ksql")]
     return ["ksql-server", *_address(layout, "ksql"), *_brokers_and_schemas(layout), *data]
@@ -89,6 +93,7 @@ def _ksql(layout: Layout) -> list[str]:
 SERVICES: Mapping[str, Service] = {
     "broker": Service(title="broker", port=9092, arguments=_broker, needs=(), health_path=None, stop_s=60),
     "registry": Service(title="schema registry", port=8081, arguments=_registry),
+    "rest": Service(title="REST proxy", port=8082, arguments=_rest),
     "ksql": Service(title="ksql", port=8088, arguments=_ksql, needs=("broker", "registry"), stop_s=60),
 }
 """In starting order."""
