@@ -160,8 +160,14 @@ def test_positions(talk: Talk) -> None:
     assert [one["value"] for one in talk.read(uri, 1)] == ["d"]
     other = talk("POST", f"{uri}/positions", {"offsets": [{"topic": topic, "partition": 9, "offset": 0}]}, content=V2)
     assert other.code == 40903
+    nowhere = {"topic": "not-there", "partition": 0}
+    unassigned = talk("POST", f"{uri}/positions", {"timestamps": [{**nowhere, "timestamp": "2024-01-01"}]}, content=V2)
+    assert unassigned.code == 40903
     bad = {"timestamps": [{**place, "timestamp": "yesterday"}]}
     assert talk("POST", f"{uri}/positions", bad, content=V2).status == 400
+    assert talk("POST", f"{uri}/assignments", {"partitions": [nowhere]}, content=V2).status == 204
+    for path in ("/beginning", "/end"):
+        assert talk("POST", f"{uri}/positions{path}", {"partitions": [nowhere]}, content=V2).code == 40403
 
 
 def test_two_reads_at_once_are_refused(talk: Talk) -> None:

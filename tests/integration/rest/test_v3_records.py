@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.integration.rest.talk import Talk, b64
+from tests.integration.server_process import wait_until
 
 from moldau.testing import Broker
 from moldau.testing.registry import SchemaRegistry
@@ -224,6 +225,35 @@ def test_a_stream_that_is_open_too_long_is_told_so(platform: tuple[Broker, Schem
     with Talk(platform[2].url) as talk:
         stored = talk("GET", f"{talk.cluster}/topics/{topic}/partitions/0/offset").document["latest_offset"]
     assert stored == codes.count(200)
+
+
+def test_a_stream_that_stays_open_is_closed_after_its_grace_period(servers: str) -> None:
+    settings = {"streaming.connection.max.duration.ms": "1", "streaming.connection.max.duration.grace.period.ms": "1"}
+    with RestProxy(servers, settings) as rest, Talk(rest.url) as talk:
+        url = httpx.URL(talk.url)
+        path = f"{talk.cluster}/topics/{talk.new_topic()}/records"
+        head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: {JSON}\r\ntransfer-encoding: chunked\r\n\r\n"
+        record = json.dumps(binary("x")).encode()
+        with socket.create_connection((url.host, url.port or 80), timeout=60) as connection:
+            connection.sendall(head.encode() + b"%x\r\n%s\r\n" % (len(record), record))
+            received = b""
+            while not received.endswith(b"0\r\n\r\n"):  # the answer's end, though the request has none
+                received += connection.recv(65536)
+
+
+def test_a_client_that_leaves_a_stream_ends_it(talk: Talk, platform: tuple[Broker, SchemaRegistry, RestProxy]) -> None:
+    topic, url = talk.new_topic(), httpx.URL(talk.url)
+    path = f"{talk.cluster}/topics/{topic}/records"
+    head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: {JSON}\r\ntransfer-encoding: chunked\r\n\r\n"
+    records = json.dumps(binary("x")).encode() * 20_000
+    with socket.create_connection((url.host, url.port or 80), timeout=60) as connection:
+        connection.sendall(head.encode() + b"%x\r\n%s" % (len(records), records[:1_000_000]))
+        connection.recv(1000)
+    instance = platform[2].instance
+    assert instance is not None
+    proxy = instance.proxy
+    assert proxy is not None
+    wait_until(lambda: proxy.open_streams == 0, what="the end of the stream")
 
 
 def test_the_tail_of_a_topic(talk: Talk) -> None:

@@ -7,6 +7,7 @@ it is stored. A bounded queue between them holds back a client that sends faster
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
@@ -28,7 +29,9 @@ from moldau.rest.routes.v3_resource import CLUSTER, V3Resource
 
 __all__ = ["Records"]
 
-PAYLOAD_ERROR, BATCH_ERROR, TOO_LONG = 42206, 42208, 408
+PAYLOAD_ERROR, BATCH_ERROR = 42206, 42208
+_TOO_LONG = RestError(408, "Request Timeout: the stream was open for too long; open another one.")
+_logger = logging.getLogger("moldau.rest")
 IN_FLIGHT = 4096
 """Records of one stream that wait for their reports."""
 ENTRY_ID = re.compile(r"[0-9a-zA-Z\-_]{1,80}")
@@ -122,21 +125,20 @@ class Records(V3Resource):
         grace_s = settings["streaming.connection.max.duration.grace.period.ms"] / 1000
         document = first
         try:
-            while document is not None:
-                if clock() >= limit + grace_s:
-                    return
-                if isinstance(document, RestError):
-                    await queue.put(document)
-                    return
-                if clock() >= limit:
-                    await queue.put(
-                        RestError(TOO_LONG, "Request Timeout: the stream was open for too long; open another one.")
-                    )
-                else:
-                    await queue.put(await self._hand_over(topic, document))
-                document = await anext(objects, None)
-        finally:
-            await queue.put(None)
+            async with asyncio.timeout_at(limit + grace_s):
+                while document is not None:
+                    if isinstance(document, RestError):
+                        await queue.put(document)
+                        break
+                    await queue.put(_TOO_LONG if clock() >= limit else await self._hand_over(topic, document))
+                    document = await anext(objects, None)
+        except TimeoutError:
+            pass  # the stream was open too long, and its grace period is over
+        except Exception:
+            _logger.exception("a produce stream to %s failed", topic)
+            await queue.put(titled(500, "the REST proxy failed, see its log."))
+        # Not where this is cancelled: then nobody reads the queue any more, and it may be full.
+        await queue.put(None)
 
     async def _hand_over(self, topic: str, document: Any) -> Waiting:
         try:
