@@ -11,6 +11,7 @@ from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint
 from moldau.http.metrics import HttpMetrics
 from moldau.http.negotiation import MediaTypes
+from moldau.http.process_metrics import process_families
 from moldau.http.service import build_app as build_service
 from moldau.rest.errors import render_error
 from moldau.rest.media_types import SERVICE
@@ -103,6 +104,7 @@ class _RestMetrics(HttpMetrics):
         yield _counter("moldau_rest_records_produced_total", proxy.producer.sent_records, "Records stored.")
         yield _counter("moldau_rest_records_failed_total", proxy.producer.failed_records, "Records not stored.")
         yield _counter("moldau_rest_consumer_instances_expired_total", proxy.instances.expired, "Instances removed.")
+        yield from process_families()
 
 
 def _counter(name: str, value: float, text: str) -> MetricFamily:
@@ -113,6 +115,7 @@ def _gauges(proxy: Proxy) -> Mapping[str, float]:
     return {
         "consumer_instances": len(proxy.instances),
         "consumer_clients": proxy.instances.clients,
+        "consumer_closing": proxy.instances.closing,
         "produce_streams": proxy.open_streams,
         "tails": proxy.tails,
     }

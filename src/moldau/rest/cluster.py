@@ -34,7 +34,12 @@ class Cluster:
 
     async def ask(self, question: Callable[[Admin], Answer]) -> Answer:
         """The answer to a blocking question."""
-        return await in_daemon_thread(lambda: question(self._get_admin()), name="rest-admin")
+        try:
+            return await in_daemon_thread(lambda: question(self._get_admin()), name="rest-admin")
+        except ClientError as error:
+            # Whoever keeps the error, such as a log, must not keep the client alive through its frames.
+            error.__context__ = None
+            raise error.with_traceback(None) from None
 
     def _get_admin(self) -> Admin:
         if self._admin is None:

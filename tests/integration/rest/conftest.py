@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from tests.integration.rest.talk import Talk
 
 from moldau.testing import Broker
 from moldau.testing.registry import SchemaRegistry
 from moldau.testing.rest import RestProxy
-from tests.integration.rest.talk import Talk
 
 
 @pytest.fixture(scope="session")

@@ -50,7 +50,10 @@ def test_a_schema_of_another_type_is_refused(talk: Talk) -> None:
     body = {"value_schema": AVRO_SCHEMA, "records": [{"value": {"amount": 1}}]}
     number = talk("POST", f"/topics/{topic}", body, content=embedded("avro")).document["value_schema_id"]
     refused = talk(
-        "POST", f"/topics/{topic}", {"value_schema_id": number, "records": [{"value": {}}]}, content=embedded("protobuf")
+        "POST",
+        f"/topics/{topic}",
+        {"value_schema_id": number, "records": [{"value": {}}]},
+        content=embedded("protobuf"),
     )
     assert (refused.status, refused.code) == (422, 42203)
 

@@ -35,7 +35,12 @@ def test_offsets_of_a_partition(talk: Talk) -> None:
         ("json", {"a": [1, None]}, {"umlaut": "ä", "n": 12345678901234567890}, {}),
         ("avro", "k", {"amount": 3}, {"key_schema": '"string"', "value_schema": AVRO_SCHEMA}),
         ("jsonschema", {"amount": 1}, {"amount": 2}, {"key_schema": JSON_SCHEMA, "value_schema": JSON_SCHEMA}),
-        ("protobuf", {"who": "k"}, {"who": "a", "amount": 2}, {"key_schema": PROTO, "value_schema": PROTO}),
+        (
+            "protobuf",
+            {"who": "k", "amount": 0},
+            {"who": "a", "amount": 2},
+            {"key_schema": PROTO, "value_schema": PROTO},
+        ),
     ],
 )
 def test_formats_come_back_as_they_went(talk: Talk, kind: str, key: object, value: object, schemas: dict) -> None:  # type: ignore[type-arg]
@@ -155,8 +160,14 @@ def test_positions(talk: Talk) -> None:
     assert [one["value"] for one in talk.read(uri, 1)] == ["d"]
     other = talk("POST", f"{uri}/positions", {"offsets": [{"topic": topic, "partition": 9, "offset": 0}]}, content=V2)
     assert other.code == 40903
+    nowhere = {"topic": "not-there", "partition": 0}
+    unassigned = talk("POST", f"{uri}/positions", {"timestamps": [{**nowhere, "timestamp": "2024-01-01"}]}, content=V2)
+    assert unassigned.code == 40903
     bad = {"timestamps": [{**place, "timestamp": "yesterday"}]}
     assert talk("POST", f"{uri}/positions", bad, content=V2).status == 400
+    assert talk("POST", f"{uri}/assignments", {"partitions": [nowhere]}, content=V2).status == 204
+    for path in ("/beginning", "/end"):
+        assert talk("POST", f"{uri}/positions{path}", {"partitions": [nowhere]}, content=V2).code == 40403
 
 
 def test_two_reads_at_once_are_refused(talk: Talk) -> None:

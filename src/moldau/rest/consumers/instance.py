@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from moldau.client.waiting import in_daemon_thread
 from moldau.core.ids import TopicPartition
-from moldau.rest.consumers.reader import Reader, ReadLimits, ReadRecord
+from moldau.rest.consumers.reader import Reader, ReadLimits, ReadRecord, Reset
 from moldau.rest.errors import RestError, instance_not_found
 
 __all__ = ["ConsumerInstance", "InstanceConfig"]
@@ -112,12 +112,12 @@ class ConsumerInstance:
         finally:
             self._is_reading = False
 
-    async def seek(self, find: Callable[[Reader], Mapping[TopicPartition, int]], join_s: float) -> None:
-        """Continue at the offsets that `find` returns."""
+    async def seek(self, offsets: Reset, times: Reset, *, join_s: float) -> None:
+        """Continue at offsets, or at the first records from given times on."""
 
         def run(reader: Reader) -> None:
             reader.join(join_s)
-            reader.seek(find(reader))
+            reader.seek(offsets, times)
 
         async with self._lock:
             if not self.is_subscribed and not self._assigned:

@@ -31,7 +31,7 @@ DEFAULTS = {
     # librdkafka would fetch 64 MiB ahead for each instance.
     "queued.max.messages.kbytes": "16384",
 }
-ILLEGAL_STATE = 40903
+ILLEGAL_STATE, NOT_HOSTED = 40903, 40403
 
 Reset = Mapping[TopicPartition, int]
 
@@ -173,17 +173,35 @@ class Reader:
 
     # Positions
 
-    def seek(self, wanted: Reset) -> None:
-        """Continue at other offsets (-2 the beginning, -1 the end); raises 40903 for partitions not assigned."""
-        assigned = set(self.assignment())
-        for place in wanted:
-            if place not in assigned:
-                raise RestError(
-                    ILLEGAL_STATE, f"Illegal state: no current assignment for partition {place.topic}-{place.partition}"
-                )
+    def seek(self, offsets: Reset, times: Reset) -> None:
+        """Continue at offsets (-2 the beginning, -1 the end), or at the first records from given times on.
+
+        Raises 40903 for partitions that are not assigned, and 40403 for those that do not exist.
+        """
+        self._check_places({*offsets, *times})
+        wanted = {**offsets, **(self._offsets_for_times(times) if times else {})}
         self._forget(set(wanted))
         for place, offset in wanted.items():
-            self._seek_one(place, offset)
+            # The ends are looked up here: librdkafka would look for the end later, when there may be more.
+            self._seek_one(place, offset if offset >= 0 else self._end_of(place, offset))
+
+    def _check_places(self, places: set[TopicPartition]) -> None:
+        assigned = set(self.assignment())
+        for place in sorted(places - assigned):
+            raise RestError(
+                ILLEGAL_STATE, f"Illegal state: no current assignment for partition {place.topic}-{place.partition}"
+            )
+        # Asked before: requests about partitions that are not there wait until their time is over.
+        topics = self._call(lambda: self._rdkafka.list_topics(timeout=ASK_S)).topics
+        for place in places:
+            if place.topic not in topics or place.partition not in topics[place.topic].partitions:
+                raise RestError(NOT_HOSTED, "This server does not host this topic-partition.")
+
+    def _end_of(self, place: TopicPartition, offset: int) -> int:
+        first, following = self._call(
+            lambda: self._rdkafka.get_watermark_offsets(_position(place), ASK_S, cached=False)
+        )
+        return int(first if offset == BEGINNING else following)
 
     def _seek_one(self, place: TopicPartition, offset: int) -> None:
         from confluent_kafka import KafkaException
@@ -199,7 +217,7 @@ class Reader:
                     raise client_error(error.args[0], about=f"{place}") from None
             time.sleep(0.01)
 
-    def offsets_for_times(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    def _offsets_for_times(self, wanted: Reset) -> dict[TopicPartition, int]:
         asked = [_position(place, timestamp_ms) for place, timestamp_ms in wanted.items()]
         found = self._call(lambda: self._rdkafka.offsets_for_times(asked, ASK_S))
         _raise_for(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -13,7 +14,7 @@ from moldau.http.endpoints import Endpoint, flag
 from moldau.http.endpoints import number as number_parameter
 from moldau.http.negotiation import MediaTypes
 from moldau.rest.consumers.instance import ConsumerInstance, InstanceConfig
-from moldau.rest.consumers.reader import BEGINNING, END, Reader, ReadLimits, ReadRecord
+from moldau.rest.consumers.reader import BEGINNING, END, ReadLimits, ReadRecord, Reset
 from moldau.rest.errors import RestError
 from moldau.rest.media_types import (
     ANY_VERSION,
@@ -235,23 +236,18 @@ class Consumers(Resource):
             at = place(one, f"timestamps[{position}]")
             times[at] = parse_timestamp_ms(one.get("timestamp"))
 
-        def find(reader: Reader) -> dict[TopicPartition, int]:
-            found = reader.offsets_for_times(times) if times else {}
-            return {**offsets, **found}
-
-        return await self._seek(call, find)
+        return await self._seek(call, offsets, times)
 
     async def seek_to_beginning(self, call: Call) -> Answer:
-        wanted = dict.fromkeys(places(await body_object(call)), BEGINNING)
-        return await self._seek(call, lambda _reader: wanted)
+        return await self._seek(call, dict.fromkeys(places(await body_object(call)), BEGINNING))
 
     async def seek_to_end(self, call: Call) -> Answer:
-        wanted = dict.fromkeys(places(await body_object(call)), END)
-        return await self._seek(call, lambda _reader: wanted)
+        return await self._seek(call, dict.fromkeys(places(await body_object(call)), END))
 
-    async def _seek(self, call: Call, find: Any) -> Answer:
+    async def _seek(self, call: Call, offsets: Reset, times: Reset = MappingProxyType({})) -> Answer:
+        join_s = self.proxy.settings["moldau.consumer.join.wait.ms"] / 1000
         async with self._instance(call) as instance:
-            await instance.seek(find, self.proxy.settings["moldau.consumer.join.wait.ms"] / 1000)
+            await instance.seek(offsets, times, join_s=join_s)
         return Answer(status=204)
 
     # Offsets

@@ -7,6 +7,7 @@ it is stored. A bounded queue between them holds back a client that sends faster
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
@@ -28,9 +29,11 @@ from moldau.rest.routes.v3_resource import CLUSTER, V3Resource
 
 __all__ = ["Records"]
 
-PAYLOAD_ERROR, BATCH_ERROR, TOO_LONG = 42206, 42208, 408
-IN_FLIGHT = 4096
-"""Records of one stream that wait for their reports."""
+PAYLOAD_ERROR, BATCH_ERROR = 42206, 42208
+_TOO_LONG = RestError(408, "Request Timeout: the stream was open for too long; open another one.")
+_logger = logging.getLogger("moldau.rest")
+GROUPS_IN_FLIGHT = 64
+"""Groups of records of one stream that wait for their reports; a group is what arrived together, 64 KiB at most."""
 ENTRY_ID = re.compile(r"[0-9a-zA-Z\-_]{1,80}")
 
 Waiting = tuple[ConvertedRecord, asyncio.Future[Outcome]] | RestError
@@ -62,83 +65,89 @@ class Records(V3Resource):
     # A stream of records
 
     async def produce(self, call: Call) -> Answer:
-        objects = self._objects(call)
-        first = await anext(objects, None)
+        groups = self._groups(call)
+        first = await anext(groups, None)
         if first is None:
             raise RestError(PAYLOAD_ERROR, "Payload error. The request has no body: send at least one record.")
-        return Answer(stream=self._reports(call, first, objects))
+        return Answer(stream=self._reports(call, first, groups))
 
-    async def _objects(self, call: Call) -> AsyncGenerator[Any, None]:
-        """The objects of the body, and an error as the last one where it is malformed, too large or too long."""
+    async def _groups(self, call: Call) -> AsyncGenerator[list[Any], None]:
+        """The objects of the body, those that arrived together in a list; an error is the last one."""
         splitter = JsonObjectSplitter(self.proxy.settings["moldau.record.max.bytes"])
+        found: list[Any] = []
         try:
             async for piece in call.stream():
                 for content in splitter.feed(piece):
-                    yield decode_json(content)
+                    found.append(decode_json(content))
+                if found:
+                    yield found
+                    found = []
             splitter.finish()
         except ClientGoneError:
             return
         except HttpError as error:
-            yield titled(error.status, str(error))
+            yield [*found, titled(error.status, str(error))]
 
-    async def _reports(self, call: Call, first: Any, objects: AsyncGenerator[Any, None]) -> AsyncGenerator[bytes, None]:
+    async def _reports(
+        self, call: Call, first: list[Any], groups: AsyncGenerator[list[Any], None]
+    ) -> AsyncGenerator[bytes, None]:
         """Reports in the order of records; those that are ready leave together."""
-        queue: asyncio.Queue[Waiting | None] = asyncio.Queue(IN_FLIGHT)
-        accepting = asyncio.create_task(self._accept(call.parts["topic_name"], first, objects, queue))
+        queue: asyncio.Queue[list[Waiting] | None] = asyncio.Queue(GROUPS_IN_FLIGHT)
+        accepting = asyncio.create_task(self._accept(call.parts["topic_name"], first, groups, queue))
         self.proxy.open_streams += 1
         names = call.parts["cluster_id"], call.parts["topic_name"]
+        ready: list[bytes] = []
         try:
-            is_open = True
-            while is_open:
-                pieces: list[bytes] = []
-                waiting = await queue.get()
-                while True:
-                    if waiting is None:
-                        is_open = False
-                        break
+            while (group := await queue.get()) is not None:
+                for waiting in group:
                     if not isinstance(waiting, RestError) and not waiting[1].done():
-                        if pieces:
-                            yield b"".join(pieces)
-                            pieces = []
-                        await asyncio.wait((waiting[1],))
-                    pieces.append(encode_json(_report(waiting, *names)) + b"\n")
-                    if queue.empty():
-                        break
-                    waiting = queue.get_nowait()
-                if pieces:
-                    yield b"".join(pieces)
+                        if ready:
+                            yield b"".join(ready)
+                            ready = []
+                        await waiting[1]
+                    ready.append(encode_json(_report(waiting, *names)) + b"\n")
+                if queue.empty():
+                    yield b"".join(ready)
+                    ready = []
+            if ready:
+                yield b"".join(ready)
         finally:
             self.proxy.open_streams -= 1
             accepting.cancel()
             await asyncio.wait((accepting,))
-            await objects.aclose()
+            await groups.aclose()
 
     async def _accept(
-        self, topic: str, first: Any, objects: AsyncGenerator[Any, None], queue: asyncio.Queue[Waiting | None]
+        self,
+        topic: str,
+        first: list[Any],
+        groups: AsyncGenerator[list[Any], None],
+        queue: asyncio.Queue[list[Waiting] | None],
     ) -> None:
         clock = asyncio.get_running_loop().time
         settings = self.proxy.settings
         limit = clock() + settings["streaming.connection.max.duration.ms"] / 1000
         grace_s = settings["streaming.connection.max.duration.grace.period.ms"] / 1000
-        document = first
+        group: list[Any] | None = first
         try:
-            while document is not None:
-                if clock() >= limit + grace_s:
-                    return
-                if isinstance(document, RestError):
-                    await queue.put(document)
-                    return
-                if clock() >= limit:
-                    await queue.put(
-                        RestError(TOO_LONG, "Request Timeout: the stream was open for too long; open another one.")
-                    )
-                else:
-                    await queue.put(await self._hand_over(topic, document))
-                document = await anext(objects, None)
-        finally:
-            await queue.put(None)
+            async with asyncio.timeout_at(limit + grace_s):
+                while group is not None:
+                    if clock() < limit:
+                        await queue.put([await self._hand_over(topic, document) for document in group])
+                    else:
+                        await queue.put([_TOO_LONG] * len(group))
+                    group = await anext(groups, None)
+        except TimeoutError:
+            pass  # the stream was open too long, and its grace period is over
+        except Exception:
+            _logger.exception("a produce stream to %s failed", topic)
+            await queue.put([titled(500, "the REST proxy failed, see its log.")])
+        # Not where this is cancelled: then nobody reads the queue any more, and it may be full.
+        await queue.put(None)
 
     async def _hand_over(self, topic: str, document: Any) -> Waiting:
+        if isinstance(document, RestError):
+            return document
         try:
             converted = await self._converted(topic, document)
         except RestError as error:
@@ -168,7 +177,7 @@ class Records(V3Resource):
         successes, failures = [], []
         for entry_id, one in waiting:
             if not isinstance(one, RestError):
-                await asyncio.wait((one[1],))
+                await one[1]
             report = _report(one, call.parts["cluster_id"], topic)
             code = report.pop("error_code")
             if code == 200:
