@@ -21,7 +21,7 @@ __all__ = ["main"]
 
 def main(folder: str) -> int:
     """Run until SIGTERM; returns the exit status."""
-    engine = Engine()
+    engine = Engine(can_grow=True)
     try:
         host = PipelineHost({KSQL: KsqlBuilder(engine)})
         return run_services(lambda: [EngineService(Path(folder), host)], roles=("engine",))
