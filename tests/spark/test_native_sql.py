@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.spark.sql_on_spark import Given, Output, QueryOnBoth, planned
 
-from moldau.pipeline.cores.settings import TaskSettings
-from moldau.pipeline.spark.native.realtime import realtime_refusal
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -284,20 +281,3 @@ def test_a_real_time_filter_logs_what_it_does_not_process(spark: SparkSession) -
     outputs = QueryOnBoth(planned(CREATE.format(format="JSON") + query)).in_real_time(spark, records)
     assert [(topic, value) for topic, _, value, _ in outputs if topic == "T"] == [("T", b'{"A":2}')]
     assert [topic for topic, *_ in outputs] == ["T", "log"]
-
-
-@pytest.mark.parametrize(
-    ("query", "reason"),
-    [
-        ("CREATE STREAM t AS SELECT id, INITCAP(text) AS a FROM s;", "INITCAP is evaluated by Python"),
-        ("CREATE TABLE t AS SELECT id, COLLECT_LIST(small) AS a FROM s GROUP BY id;", "COLLECT_LIST of INTEGER"),
-        ("CREATE TABLE t AS SELECT id, COUNT(*) + 1 AS a FROM s GROUP BY id;", "no Python is there to log it"),
-        (
-            "CREATE TABLE t AS SELECT id, COUNT(*) AS a FROM s WINDOW SESSION (1 HOURS) GROUP BY id;",
-            "tumbling and hopping",
-        ),
-    ],
-)
-def test_what_real_time_mode_refuses(query: str, reason: str) -> None:
-    refusal = realtime_refusal(planned(CREATE.format(format="JSON") + query), TaskSettings())
-    assert reason in str(refusal)
