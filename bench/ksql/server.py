@@ -37,8 +37,9 @@ class Session:
         return self._post("/ksql", body)
 
     def rows(self, query: str) -> list[list[Any]]:
-        """The rows of a pull query."""
-        return [one["row"]["columns"] for one in self._post("/query", {"ksql": query}) if "row" in one]
+        """The rows of a query that ends; a push query reads its topics from their beginning."""
+        body = {"ksql": query, "streamsProperties": {"auto.offset.reset": "earliest"} if "EMIT" in query else {}}
+        return [one["row"]["columns"] for one in self._post("/query", body) if "row" in one]
 
     def close(self) -> None:
         self._connection.close()
