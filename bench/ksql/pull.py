@@ -6,15 +6,18 @@ PostgreSQL, if its programs are installed, answers the same SELECT as a yardstic
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pwd
 import random
 import shutil
 import statistics
 import subprocess
-import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from bench.ksql.records import COLUMNS, Orders, make_topic
@@ -31,8 +34,7 @@ def measured(keys: int, *, bootstrap: str, folder: Path, requests: int) -> dict[
     """Of a table with so many keys: idle, and while orders come as fast as they can be written."""
     source = f"pull-in-{keys}"
     make_topic(bootstrap, source)
-    orders = Orders(bootstrap, source, keys)
-    orders.write(keys)
+    Orders(bootstrap, source, keys).write(keys)
     with KsqlProcess(bootstrap, folder) as server:
         session = Session(server.url)
         session.statements(
@@ -41,7 +43,7 @@ def measured(keys: int, *, bootstrap: str, folder: Path, requests: int) -> dict[
         )
         _wait_for_rows(session, keys)
         idle = _asked(server.url, keys, requests)
-        with _Writing(orders):
+        with _writing(bootstrap, source, keys):
             busy = _asked(server.url, keys, requests)
     return {"idle": idle, "busy": busy}
 
@@ -85,23 +87,24 @@ def _ask(url: str, keys: int, requests: int) -> list[float]:
     return found
 
 
-class _Writing:
-    """Orders written in the background, batch after batch."""
+@contextmanager
+def _writing(bootstrap: str, source: str, keys: int) -> Iterator[None]:
+    """Orders written in the background, by another process."""
+    context = multiprocessing.get_context("spawn")
+    is_over = context.Event()
+    process = context.Process(target=_write_on, args=(bootstrap, source, keys, is_over), daemon=True)
+    process.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        process.join()
 
-    def __init__(self, orders: Orders) -> None:
-        self._orders, self._is_over = orders, threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._is_over.is_set():
-            self._orders.write(5_000)
+def _write_on(bootstrap: str, source: str, keys: int, is_over: Event) -> None:
+    orders = Orders(bootstrap, source, keys)
+    while not is_over.is_set():
+        orders.write(5_000)
 
 
 def postgres(keys: int, folder: Path, seconds: int) -> dict[str, Numbers] | None:

@@ -34,9 +34,19 @@ class Orders:
     def __init__(self, bootstrap: str, topic: str, keys: int) -> None:
         self._bootstrap, self._topic, self._keys = bootstrap, topic, keys
         self._number = 0
+        self._producer: Producer | None = None
 
     def write(self, count: int) -> float:
         """Write so many, readable all at once; the time of the commit."""
+        producer = self._producer = self._producer or self._ready_producer()
+        producer.begin_transaction()
+        self._produce(producer, count)
+        producer.flush(300)
+        began = time.time()
+        producer.commit_transaction(60)
+        return began
+
+    def _ready_producer(self) -> Producer:
         producer = Producer(
             {
                 "bootstrap.servers": self._bootstrap,
@@ -48,7 +58,9 @@ class Orders:
             }
         )
         producer.init_transactions(60)
-        producer.begin_transaction()
+        return producer
+
+    def _produce(self, producer: Producer, count: int) -> None:
         for _ in range(count):
             number = self._number
             self._number += 1
@@ -62,10 +74,6 @@ class Orders:
                     break
                 except BufferError:
                     producer.poll(0.1)
-        producer.flush(300)
-        began = time.time()
-        producer.commit_transaction(60)
-        return began
 
     def write_table(self, topic: str) -> None:
         """A row for each key."""
