@@ -109,9 +109,10 @@ def _write_on(bootstrap: str, source: str, keys: int, is_over: Event) -> None:
 
 def postgres(keys: int, folder: Path, seconds: int) -> dict[str, Numbers] | None:
     """The same SELECT on PostgreSQL; None if it is not installed."""
-    found = [shutil.which("initdb"), *map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb"))]
-    programs = next((Path(one).parent for one in found if one is not None), None)
-    if programs is None or not (programs / "pgbench").exists():
+    folders = [*Path("/usr/lib/postgresql").glob("*/bin"), *map(Path, os.get_exec_path())]
+    needed = ("initdb", "pg_ctl", "pgbench", "psql")
+    programs = next((one for one in folders if all((one / name).exists() for name in needed)), None)
+    if programs is None:
         return None
     folder.mkdir(parents=True, exist_ok=True)
     user = _user()
@@ -128,7 +129,7 @@ def postgres(keys: int, folder: Path, seconds: int) -> dict[str, Numbers] | None
     try:
         reach = ("-h", str(socket), "-U", "bench", "postgres")
         rows = f"SELECT 'key-'||lpad(i::text, 8, '0'), 1, i % 1000 FROM generate_series(0, {keys - 1}) i"
-        run("psql", *reach, "-c", "CREATE TABLE t (id text PRIMARY KEY, n bigint, highest int)",
+        run(programs / "psql", *reach, "-c", "CREATE TABLE t (id text PRIMARY KEY, n bigint, highest int)",
             "-c", f"INSERT INTO t {rows}", "-c", "ANALYZE t")  # fmt: skip
         script = folder / "select.sql"
         script.write_text(
