@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from moldau.formats.registry.topic_schemas import TopicSchemas
@@ -31,8 +31,7 @@ SETTINGS = TaskSettings(
     application_id="test", cache_max_bytes=0, deserialization_handler=log_and_continue, processing_log_topic="log"
 )
 COLUMNS = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    f"headers {HEADERS_DDL}"
+    f"key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, headers {HEADERS_DDL}"
 )
 
 
@@ -67,7 +66,7 @@ class TableReader:
 
     def __init__(self, spark: SparkSession, records: Iterable[Given]) -> None:
         rows = [
-            (one.key, one.value, "input", 0, offset, datetime.fromtimestamp(one.timestamp / 1000, timezone.utc), None)
+            (one.key, one.value, "input", 0, offset, datetime.fromtimestamp(one.timestamp / 1000, UTC), None)
             for offset, one in enumerate(records)
         ]
         self._frame = spark.createDataFrame(rows, COLUMNS).coalesce(1)

@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.spark.sql_on_spark import Given, Output, QueryOnBoth, planned
 
-from moldau.pipeline.cores.settings import TaskSettings
-from moldau.pipeline.spark.native.realtime import realtime_refusal
-
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -28,7 +25,8 @@ BIG = [None, 0, 1, -1, 5, -3, 2**63 - 1, -(2**63), 2**53 + 1, 10**12]
 REAL = [None, 0.0, -0.0, 1.5, -2.5, 1e300, 1e-7, 0.1, 1 / 3, 123456789.125, 2e-3, 1e7, 5e-324, 1e22]
 TEXT = [
     None, "", "a", "abc", " abc\t", "Grüße ß", "🙂x🙂", "\ufffdz", "\uffee", "a%b_c", "line\nend", "\x00\x1b", 'q"u\\o',
-    "12", "+7", "007", "1.5e3", "0.00000001", "[1]", "{x", "10.0.0.1", "İı", "\u2028", "x" * 300, "99999999999999999999",
+    "12", "+7", "007", "1.5e3", "0.00000001", "[1]", "{x", "10.0.0.1", "İı", "\u2028", "x" * 300,
+    "99999999999999999999",
 ]  # fmt: skip
 DECIMALS = [None, "0", "1.25", "-99999999.99", "12345678.9", "0.01", "3"]
 COSTS = [None, "0", "1.125", "-999.999", "12.3"]
@@ -82,8 +80,10 @@ def _rendered(members: dict[str, Any], chance: random.Random) -> bytes | None:
 
 
 ODD_TOKENS = [
-    '"5"', "5", "5.0", "1e2", "-0", "-0.0", "true", '"true"', "null", "[]", "{}", "[1, null]", '{"a": 1.0}', '"NaN"', "NaN",
-    "1e400", "99999999999999999999", "2147483648", '"\\ud83d\\ude42"', '"\\u00df"', '"\\u001f"', "0.10", "1.2345", '"INF"', "1E5",
+    '"5"', "5", "5.0", "1e2", "-0", "-0.0", "true", '"true"', "null", "[]", "{}", "[1, null]", '{"a": 1.0}', '"NaN"',
+    "NaN",
+    "1e400", "99999999999999999999", "2147483648", '"\\ud83d\\ude42"', '"\\u00df"', '"\\u001f"', "0.10", "1.2345",
+    '"INF"', "1E5",
     "86400001", "-1", '""', '" 7"', "012", "'x'", "Infinity", '"1.5e3"',
 ]  # fmt: skip
 ODD_DOCUMENTS = [
@@ -107,10 +107,13 @@ SELECTS = {
     "pseudo columns": "id, ROWTIME AS t, ROWPARTITION AS p, ROWOFFSET AS o, text",
     "whole numbers": "id, small + 1 AS a, big - other AS b, small * small AS c, big * 3 AS d, -small AS e, -big AS f",
     "quotients": "id, small / 7 AS a, big / other AS b, big % other AS c, small % 3 AS d, big / -1 AS e",
-    "doubles": "id, real + ratio AS a, real * 2 AS b, real / ratio AS c, real - small AS d, -real AS e, real % ratio AS f",
+    "doubles": (
+        "id, real + ratio AS a, real * 2 AS b, real / ratio AS c, real - small AS d, -real AS e, real % ratio AS f"
+    ),
     "decimals": "id, price + cost AS a, price - cost AS b, price * cost AS c, -price AS d, price + small AS e",
     "comparisons": (
-        "id, small = big AS a, real < ratio AS b, text < word AS c, text = word AS d, text <> word AS e, price > cost AS f,"
+        "id, small = big AS a, real < ratio AS b, text < word AS c, text = word AS d, text <> word AS e,"
+        " price > cost AS f,"
         " big >= real AS g, yes = true AS h, text IS DISTINCT FROM word AS i, real IS NOT DISTINCT FROM ratio AS j,"
         " price <= small AS k, happened < happened AS l, small BETWEEN -7 AND 7 AS m"
     ),
@@ -123,7 +126,8 @@ SELECTS = {
         "CASE WHEN small IS NULL THEN 0 ELSE small + 1 END AS b, CASE WHEN yes THEN 1 END AS c"
     ),
     "like": (
-        "id, text LIKE 'a%' AS a, text LIKE '%c' AS b, text LIKE '%b%' AS c, text LIKE '_bc' AS d, text LIKE 'a.c' AS e,"
+        "id, text LIKE 'a%' AS a, text LIKE '%c' AS b, text LIKE '%b%' AS c, text LIKE '_bc' AS d,"
+        " text LIKE 'a.c' AS e,"
         " text LIKE 'a%b\\_c' AS f, text LIKE '' AS g, text LIKE '%' AS h"
     ),
     "casts": (
@@ -137,7 +141,9 @@ SELECTS = {
         "SUBSTRING(text, 3, 1) AS f, CONCAT(text, '-', word) AS g, text + word AS h, COALESCE(text, word) AS i, "
         "IFNULL(text, 'none') AS j, SUBSTRING(word, 6, 100) AS k"
     ),
-    "numbers": "id, ABS(small) AS a, ABS(big) AS b, ABS(real) AS c, FLOOR(small) AS d, CEIL(big) AS e, SIGN(small) AS f",
+    "numbers": (
+        "id, ABS(small) AS a, ABS(big) AS b, ABS(real) AS c, FLOOR(small) AS d, CEIL(big) AS e, SIGN(small) AS f"
+    ),
 }
 CONDITIONS = ["", "WHERE small > 0", "WHERE yes", "WHERE small + 1 > 0 AND text IS NOT NULL", "WHERE text LIKE '%a%'"]
 
@@ -162,9 +168,12 @@ def compare(spark: SparkSession, statements: str, records: list[Given]) -> int:
 
 def test_plain_rows_stay_in_spark(spark: SparkSession) -> None:
     records = [
-        Given(b"k", json.dumps({"SMALL": n, "BIG": n * 7, "TEXT": f"text {n}", "REAL": n / 4}).encode()) for n in range(99)
+        Given(b"k", json.dumps({"SMALL": n, "BIG": n * 7, "TEXT": f"text {n}", "REAL": n / 4}).encode())
+        for n in range(99)
     ]
-    query = "CREATE STREAM t AS SELECT id, small + 1 AS a, big * 2 AS b, UCASE(text) AS c, real FROM s WHERE small >= 0;"
+    query = (
+        "CREATE STREAM t AS SELECT id, small + 1 AS a, big * 2 AS b, UCASE(text) AS c, real FROM s WHERE small >= 0;"
+    )
     assert compare(spark, CREATE.format(format="JSON") + query, records) == 0
     lower = [Given(one.key, (one.value or b"").lower()) for one in records]
     assert compare(spark, CREATE.format(format="JSON") + query, lower) == 0
@@ -176,11 +185,29 @@ def test_numbers_as_keys_and_other_formats(spark: SparkSession) -> None:
         "WITH (kafka_topic='input', value_format='DELIMITED', partitions=1);"
     )
     chance = random.Random(3)
-    fields = ["", "1", "-5", "+3", "2147483648", "1.5", "x", '"q,r"', "true", "TRUE", "9999999999", "1e3", " 7", "-0.25", "ß"]
+    fields = [
+        "",
+        "1",
+        "-5",
+        "+3",
+        "2147483648",
+        "1.5",
+        "x",
+        '"q,r"',
+        "true",
+        "TRUE",
+        "9999999999",
+        "1e3",
+        " 7",
+        "-0.25",
+        "ß",
+    ]
     records = [
         Given(
             chance.choice([struct.pack(">i", n), struct.pack(">i", -n), b"", None]),
-            chance.choice([",".join(chance.choice(fields) for _ in range(6)), "1,2,3.5,x,true,4.25", "", "1,2"]).encode(),
+            chance.choice(
+                [",".join(chance.choice(fields) for _ in range(6)), "1,2,3.5,x,true,4.25", "", "1,2"]
+            ).encode(),
         )
         for n in range(800)
     ]
@@ -254,17 +281,3 @@ def test_a_real_time_filter_logs_what_it_does_not_process(spark: SparkSession) -
     outputs = QueryOnBoth(planned(CREATE.format(format="JSON") + query)).in_real_time(spark, records)
     assert [(topic, value) for topic, _, value, _ in outputs if topic == "T"] == [("T", b'{"A":2}')]
     assert [topic for topic, *_ in outputs] == ["T", "log"]
-
-
-@pytest.mark.parametrize(
-    ("query", "reason"),
-    [
-        ("CREATE STREAM t AS SELECT id, INITCAP(text) AS a FROM s;", "INITCAP is evaluated by Python"),
-        ("CREATE TABLE t AS SELECT id, COLLECT_LIST(small) AS a FROM s GROUP BY id;", "COLLECT_LIST of INTEGER"),
-        ("CREATE TABLE t AS SELECT id, COUNT(*) + 1 AS a FROM s GROUP BY id;", "no Python is there to log it"),
-        ("CREATE TABLE t AS SELECT id, COUNT(*) AS a FROM s WINDOW SESSION (1 HOURS) GROUP BY id;", "tumbling and hopping"),
-    ],
-)
-def test_what_real_time_mode_refuses(query: str, reason: str) -> None:
-    refusal = realtime_refusal(planned(CREATE.format(format="JSON") + query), TaskSettings())
-    assert reason in str(refusal)

@@ -214,5 +214,5 @@ def path_of(node: ir.Node, *, is_native: bool, is_realtime: bool = False) -> str
     if is_realtime and isinstance(node, ir.Aggregate):
         return "native: groupBy().agg(), every change"
     if is_native:
-        return f"native: {NATIVE[type(node)]}"
+        return f"native: {NATIVE.get(type(node), 'select')}"
     return "Python, no state" if isinstance(node, STATELESS) else "Python, in a task with state"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ReadRow", "format_reason", "reader", "writer"]
 
-_KAFKA_SIZES = {INTEGER: 4, BIGINT: 8}
+_KAFKA_SIZES: dict[SqlType, int] = {INTEGER: 4, BIGINT: 8}
 
 
 def format_reason(serde: Serde, *, is_key: bool) -> str | None:
@@ -190,7 +190,8 @@ def _json_row(columns: Sequence[RowColumn], text: Column, document: Column) -> R
     is_odd = any_of(odd)
     assert is_odd is not None
     return ReadRow(
-        tuple(value for value, _ in made), f.when(text.isNull(), f.lit(False)).otherwise(f.coalesce(is_odd, f.lit(True)))
+        tuple(value for value, _ in made),
+        f.when(text.isNull(), f.lit(False)).otherwise(f.coalesce(is_odd, f.lit(True))),
     )
 
 
@@ -206,6 +207,7 @@ def _has_other_spellings(columns: Sequence[RowColumn], text: Column, members: li
     other_letters = f'"[^"]*(?:\\\\u|[{_NEARLY_ASCII}])[^"]*"\\s*:'
     foreign = f'"(?!(?:{known})")(?i:{any_case})"|{other_letters}'
     missing = any_of(spelled[0].isNull() for spelled in members if len(spelled) > 1)
+    assert missing is not None
     return f.when(missing, text.rlike(foreign)).otherwise(f.lit(False))
 
 
@@ -283,9 +285,7 @@ def writer(serde: RowSerde, values: Sequence[Column]) -> tuple[Column, Column | 
         return _delimited_bytes(columns, values, serde.row_format.delimiter)
     fields = [value.alias(column.name) for column, value in zip(columns, values, strict=True)]
     text = f.to_json(f.struct(*fields), {"ignoreNullFields": "false"})
-    doubles = [
-        double_text(value)[1] for column, value in zip(columns, values, strict=True) if column.type == DOUBLE
-    ]
+    doubles = [double_text(value)[1] for column, value in zip(columns, values, strict=True) if column.type == DOUBLE]
     # Control characters have other escapes.
     return text.cast("binary"), any_of([*doubles, f.contains(text, f.lit("\\u00"))])
 
@@ -307,8 +307,8 @@ def _delimited_bytes(columns: Sequence[RowColumn], values: Sequence[Column], del
     texts = []
     for place, (column, value) in enumerate(zip(columns, values, strict=True)):
         if column.type == DOUBLE:
-            text, is_odd = double_text(value)
-            odd.append(is_odd)
+            text, is_unsure = double_text(value)
+            odd.append(is_unsure)
         else:
             text = value.cast("string")
         if column.type == STRING or place == 0:
@@ -320,5 +320,3 @@ def _delimited_bytes(columns: Sequence[RowColumn], values: Sequence[Column], del
     is_odd = any_of(odd)
     assert is_odd is not None
     return f.concat_ws(delimiter, *texts).cast("binary"), f.coalesce(is_odd, f.lit(False))
-
-

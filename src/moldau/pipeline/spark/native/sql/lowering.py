@@ -190,9 +190,9 @@ class SqlLowering:
         rows, key = reader(rows, source.key_serde, "key", "key_")
         rows, value = reader(rows, source.value_serde, "value", "value_")
         time = f.col("timestamp")
-        flow = Flow(
-            key.columns or None, f.col("key").isNull(), value.columns, f.col("value").isNull(), time
-        ).odd_when(any_of([key.odd, value.odd, time < 0]))
+        flow = Flow(key.columns or None, f.col("key").isNull(), value.columns, f.col("value").isNull(), time).odd_when(
+            any_of([key.odd, value.odd, time < 0])
+        )
         if isinstance(source.timestamps, RowTimestamp):
             flow = _with_time(flow, source.timestamps)
         return rows, flow

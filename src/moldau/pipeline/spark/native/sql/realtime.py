@@ -255,8 +255,9 @@ class _Realtime:
             f.lit(None).cast(HEADERS_DDL) if self._aggregate is not None else f.col("headers"),
         )
 
-    def _struct(
-        self, output: int, topic: str, key: Column, value: Column, timestamp: Column, headers: Column
+    @staticmethod
+    def _struct(  # noqa: PLR0917  (the columns of a record, in their order)
+        output: int, topic: str, key: Column, value: Column, timestamp: Column, headers: Column
     ) -> Column:
         from pyspark.sql import functions as f
 

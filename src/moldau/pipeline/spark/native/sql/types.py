@@ -1,4 +1,4 @@
-"""The types of SQL that have the same values as a type of Spark's. Pure: does not depend on Spark. Start at `spark_name`.
+"""The types of SQL that have the same values as a type of Spark's. Pure: independent of Spark. Start at `spark_name`.
 
 Times are numbers, as in rows: milliseconds, or days for DATE.
 """
