@@ -37,6 +37,7 @@ __all__ = ["Herder", "Stores"]
 
 TICK_S = 0.25
 LEAVE_S = 2.0
+READY_CHECK_S = 0.05
 
 _logger = logging.getLogger("moldau.connect")
 
@@ -162,6 +163,13 @@ class Herder:
     def is_ready(self) -> bool:
         """Whether the topics are read and the group has given this worker its part."""
         return self._is_ready and (self._new_membership is None or self._placement is not None)
+
+    async def wait_until_ready(self, timeout_s: float) -> None:
+        """Wait for the first assignment; a group that cannot be reached is no reason not to start."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while not self.is_ready:
+                    await asyncio.sleep(READY_CHECK_S)
 
     @property
     def assignment(self) -> Assignment:
