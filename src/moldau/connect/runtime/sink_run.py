@@ -1,7 +1,8 @@
 """The loop around a sink task: consume, convert, transform, put, and commit the offsets after a flush.
 
 The tasks of a connector are members of the group `connect-<name>`, wherever they run, and the group shares the
-partitions out. They are static members: a successor takes the place of a task that was killed at once, and fences it. Start at `SinkRun.run`.
+partitions out. They are static members: a successor takes the place of a task that was killed at once, and fences
+it. Start at `SinkRun.run`.
 """
 
 from __future__ import annotations
