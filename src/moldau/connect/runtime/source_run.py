@@ -111,7 +111,7 @@ class SourceRun:
         self._flush_s = int(flush_ms) / 1000
         self._producer: Producer | None = None
         self._failures: list[Any] = []
-        self._pending: dict[bytes, tuple[Mapping[str, Any], Mapping[str, Any] | None]] = {}
+        self._pending: dict[bytes, Mapping[str, Any]] = {}
         """By key: the newest source offsets that are not stored yet."""
         self._boundaries = _Boundaries()
         self._counts = dict.fromkeys(
@@ -179,7 +179,7 @@ class SourceRun:
         except _AbortAskedError:
             self._pending.clear()
         else:
-            for key, (_, offset) in self._pending.items():
+            for key, offset in self._pending.items():
                 offsets.note(key, offset)
             self._note_stored(sent)
 
@@ -208,7 +208,7 @@ class SourceRun:
     def _send_offsets(self) -> None:
         producer = self._producer
         assert producer is not None
-        for key, (_, offset) in self._pending.items():
+        for key, offset in self._pending.items():
             producer.produce(self._offset_topic, key=key, value=encode_offset(offset))
 
     # A file of offsets
@@ -236,7 +236,7 @@ class SourceRun:
 
     def _store_in(self, file: OffsetFile, waiting: list[SourceRecord]) -> None:
         self._await_delivery()
-        file.update({key: offset for key, (_, offset) in self._pending.items()})
+        file.update(self._pending)
         self._note_stored(waiting)
         waiting.clear()
 
@@ -272,10 +272,8 @@ class SourceRun:
                 self._send_one(record)
             except SkippedError:
                 pass  # it was reported; the source goes on behind it
-            self._pending[encode_key(self._name, record.source_partition)] = (
-                record.source_partition,
-                record.source_offset,
-            )
+            if record.source_offset is not None:
+                self._pending[encode_key(self._name, record.source_partition)] = record.source_offset
         self._active += len(records)
 
     def _send_one(self, record: SourceRecord) -> None:
