@@ -38,6 +38,7 @@ __all__ = ["Herder", "Stores"]
 TICK_S = 0.25
 LEAVE_S = 2.0
 READY_CHECK_S = 0.05
+OFFSETS_S = 60.0
 
 _logger = logging.getLogger("moldau.connect")
 
@@ -289,6 +290,7 @@ class Herder:
                 plugins=self.plugins,
                 worker=self.settings.given,
                 limits=self.limits(name),
+                offsets=self._read_offsets,
                 on_change=self.wake,
             )
             await asyncio.to_thread(run.start)
@@ -296,6 +298,12 @@ class Herder:
             if run.wants_tasks and run.trace is None:
                 run.wants_tasks = False
                 await self._ask_for_tasks(name, run)
+
+    def _read_offsets(self, name: str) -> list[tuple[dict[str, Any], Mapping[str, Any]]]:
+        """In a connector's thread: the source offsets that are stored now."""
+        assert self._loop is not None
+        reading = asyncio.run_coroutine_threadsafe(self.stores.offsets.read(name), self._loop)
+        return reading.result(OFFSETS_S)
 
     def limits(self, name: str) -> Limits:
         """What a connector may touch."""
@@ -338,7 +346,7 @@ class Herder:
             return "unknown"
 
     def _reconcile_tasks(self) -> None:
-        wanted = {task: self._spec(task) for task in self.assignment.tasks if task in self.config.task_ids()}
+        wanted = {task: self._spec(task) for task in self.assignment.tasks & self.config.task_ids()}
         for task, spec in list(self._specs.items()):
             if task not in wanted:
                 del self._specs[task]
