@@ -91,7 +91,8 @@ class Herder:
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._complaint = ""
-        self.started_at = time.time()
+        self.failure: str | None = None
+        """Why the group of workers cannot be reached, as long as it cannot."""
 
     # Lifecycle
 
@@ -197,6 +198,7 @@ class Herder:
 
     def on_assigned(self, assigned: Assigned) -> None:
         self._placement = Placement.decode(assigned.assignment)
+        self.failure = None
         self._generation = assigned.generation
         assert self._loop is not None
         delay_s = self._assignor.remaining_delay_s
@@ -207,7 +209,8 @@ class Herder:
     def on_revoked(self) -> None:
         """What runs here goes on until the new assignment is known."""
 
-    def on_failed(self, error: Exception, *, is_transient: bool) -> None: ...
+    def on_failed(self, error: Exception, *, is_transient: bool) -> None:
+        self.failure = None if is_transient else str(error)
 
     # Records
 

@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from moldau.client.connection import load_properties
+from moldau.connect.api import Plugins
 from moldau.connect.worker.settings import WorkerSettings
+from moldau.connect.worker.validation import validate
 from moldau.core.errors import InvalidConfigError
 
 CLUSTER = {
@@ -43,3 +48,13 @@ def test_unknown_keys_are_told_and_passed_on_ones_are_not() -> None:
     settings = WorkerSettings.of({**CLUSTER, "producer.linger.ms": "1", "grop.id": "x"}, standalone=False)
     assert settings.warnings == ("grop.id is not a known setting",)
     assert settings.client("producer") == {"linger.ms": "1"}
+
+
+@pytest.mark.parametrize(("name", "standalone"), [("connect-standalone", True), ("connect-distributed", False)])
+def test_the_sample_files_are_valid(name: str, standalone: bool) -> None:
+    folder = Path(__file__).resolve().parents[4] / "config"
+    given = load_properties(str(folder / f"{name}.properties"))
+    assert WorkerSettings.of(given, standalone=standalone).warnings == ()
+    for connector in ("connect-file-source", "connect-file-sink"):
+        config = load_properties(str(folder / f"{connector}.properties"))
+        assert validate(config, Plugins(), given).errors == []
