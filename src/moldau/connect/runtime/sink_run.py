@@ -22,6 +22,7 @@ from moldau.client.groups import remove_static_member
 from moldau.connect.api.connector import SinkTask
 from moldau.connect.api.contexts import ErrantRecordReporter, SinkTaskContext
 from moldau.connect.api.errors import ConnectError, RetriableError
+from moldau.connect.api.plugin_kinds import SchemaAndValue
 from moldau.connect.api.plugins import Plugins
 from moldau.connect.api.records import Header, SinkRecord
 from moldau.connect.runtime.client_settings import ClientSettings
@@ -277,40 +278,33 @@ class SinkRun:
         self.resume(everything - self._context.paused)
 
     def _converted(self, message: Message) -> SinkRecord | None:
-        steps, run = self._steps, self._tolerance.run
+        steps = self._steps
         topic = str(message.topic())
-        kind, timestamp = message.timestamp()
+        if not steps.transforms and not message.headers():
+            with suppress(Exception):  # step by step, it is found which one fails, and whether that is tolerated
+                key = steps.key.to_connect(topic, message.key())
+                return _record(message, topic, key, steps.value.to_connect(topic, message.value()), ())
         try:
-            key_schema, key = run(
-                partial(steps.key.to_connect, topic, message.key()),
-                Stage.KEY_CONVERTER,
-                type(steps.key).__name__,
-                message,
-            )
-            value_schema, value = run(
-                partial(steps.value.to_connect, topic, message.value()),
-                Stage.VALUE_CONVERTER,
-                type(steps.value).__name__,
-                message,
-            )
-            record = SinkRecord(
-                topic=topic,
-                partition=message.partition(),
-                key=key,
-                key_schema=key_schema,
-                value=value,
-                value_schema=value_schema,
-                timestamp=timestamp if kind else None,
-                headers=self._headers(message, topic),
-                offset=int(message.offset() or 0),
-                timestamp_type=_TIMESTAMP_TYPES[kind],
-                original_topic=topic,
-                original_partition=message.partition(),
-                raw=message,
-            )
-            return steps.transformed(record, self._tolerance, message) if steps.transforms else record
+            return self._converted_step_by_step(message, topic)
         except SkippedError:
             return None
+
+    def _converted_step_by_step(self, message: Message, topic: str) -> SinkRecord | None:
+        steps, run = self._steps, self._tolerance.run
+        key = run(
+            partial(steps.key.to_connect, topic, message.key()),
+            Stage.KEY_CONVERTER,
+            type(steps.key).__name__,
+            message,
+        )
+        value = run(
+            partial(steps.value.to_connect, topic, message.value()),
+            Stage.VALUE_CONVERTER,
+            type(steps.value).__name__,
+            message,
+        )
+        record = _record(message, topic, key, value, self._headers(message, topic))
+        return steps.transformed(record, self._tolerance, message) if steps.transforms else record
 
     def _headers(self, message: Message, topic: str) -> tuple[Header, ...]:
         given = message.headers()
@@ -459,3 +453,25 @@ class SinkRun:
             RdkafkaConsumer, "consumer", properties, report=log_report, title=f"consumer of {definition.id}"
         )
         return consumer
+
+
+def _record(
+    message: Message, topic: str, key: SchemaAndValue, value: SchemaAndValue, headers: tuple[Header, ...]
+) -> SinkRecord:
+    kind, timestamp = message.timestamp()
+    partition = message.partition()
+    return SinkRecord(
+        topic=topic,
+        partition=partition,
+        key=key[1],
+        key_schema=key[0],
+        value=value[1],
+        value_schema=value[0],
+        timestamp=timestamp if kind else None,
+        headers=headers,
+        offset=int(message.offset() or 0),
+        timestamp_type=_TIMESTAMP_TYPES[kind],
+        original_topic=topic,
+        original_partition=partition,
+        raw=message,
+    )

@@ -267,16 +267,36 @@ class SourceRun:
         return records
 
     def _send(self, records: list[SourceRecord]) -> None:
+        partition: Mapping[str, Any] | None = None
+        offset_key = b""
         for record in records:
             try:
                 self._send_one(record)
             except SkippedError:
                 pass  # it was reported; the source goes on behind it
             if record.source_offset is not None:
-                self._pending[encode_key(self._name, record.source_partition)] = record.source_offset
+                if record.source_partition != partition:
+                    partition = record.source_partition
+                    offset_key = encode_key(self._name, partition)
+                self._pending[offset_key] = record.source_offset
         self._active += len(records)
 
     def _send_one(self, record: SourceRecord) -> None:
+        steps = self._steps
+        if not steps.transforms and not record.headers:
+            try:
+                key = steps.key.from_connect(record.topic, record.key_schema, record.key)
+                value = steps.value.from_connect(record.topic, record.value_schema, record.value)
+                self._creation.ensure(record.topic)
+                self._produce(record, key, value, [])
+            except Exception:
+                self._send_step_by_step(record)  # says which step fails, and whether that is tolerated
+            else:
+                self._count(record.topic)
+        else:
+            self._send_step_by_step(record)
+
+    def _send_step_by_step(self, record: SourceRecord) -> None:
         steps, run = self._steps, self._tolerance.run
         changed = steps.transformed(record, self._tolerance, record) if steps.transforms else record
         if changed is None:
@@ -313,6 +333,9 @@ class SourceRun:
             "producer",
             record,
         )
+        self._count(topic)
+
+    def _count(self, topic: str) -> None:
         self.topics.add(topic)
         self._counts["source-record-write-total"] += 1
 
