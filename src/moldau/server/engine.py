@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     # Tasks of connectors mostly wait, so there may be many more than cores; the state of queries is split by cores.
     cores = {"spark.sql.shuffle.partitions": str(default_threads())}
     settings = cores | dict(one.partition("=")[::2] for one in options.settings)
-    engine = Engine(settings, threads=options.threads, can_grow=True)
+    engine = Engine(settings, threads=options.threads, can_grow=options.threads is None)
 
     def services() -> list[Service]:
         board = TaskBoard(options.tasks_per_carrier)

@@ -1,3 +1,5 @@
+"""Databases, started once for all tests of this folder, and a worker for each module that wants one."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -5,6 +7,7 @@ from itertools import count
 
 import httpx
 import pytest
+from tests.integration.connect.databases import KINDS, Server, running
 
 from moldau.testing import Broker
 from moldau.testing.connect import ConnectWorker
@@ -34,3 +37,9 @@ def worker(moldau_broker: Broker) -> Iterator[ConnectWorker]:
 def connect(worker: ConnectWorker) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=worker.url, timeout=60) as client:
         yield client
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(request.param, tmp_path_factory.mktemp(request.param)) as server:
+        yield server

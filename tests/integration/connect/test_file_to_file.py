@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import httpx
+from tests.integration.connect.talk import delete
 from tests.integration.server_process import wait_until
 
 SOURCE = {"connector.class": "FileStreamSource", "tasks.max": "1"}
@@ -34,3 +35,5 @@ def test_lines_of_a_file_arrive_in_another(connect: httpx.Client, tmp_path: Path
     assert connect.get("/connectors/reader/offsets").json() == {
         "offsets": [{"partition": {"filename": str(read)}, "offset": {"position": 14, "inode": read.stat().st_ino}}]
     }
+    for name in ("reader", "writer"):
+        delete(connect, name)

@@ -50,11 +50,7 @@ _CONNECTORS: Final = (
         "moldau.connect.connectors.files.FileSourceConnector",
         "source",
         f"{HERE}.connectors.files.source:FileSourceConnector",
-        (
-            "com.github.jcustenborder.kafka.connect.spooldir.SpoolDirCsvSourceConnector",
-            "com.github.jcustenborder.kafka.connect.spooldir.SpoolDirJsonSourceConnector",
-            "com.github.jcustenborder.kafka.connect.spooldir.SpoolDirSchemaLessJsonSourceConnector",
-        ),
+        ("com.github.jcustenborder.kafka.connect.spooldir.SpoolDirCsvSourceConnector",),
     ),
     BuiltinPlugin(
         "io.confluent.connect.jdbc.JdbcSourceConnector",

@@ -43,6 +43,7 @@ class ClientSettings:
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed",
             "fetch.max.wait.ms": "100",
+            "session.timeout.ms": self._worker.get("session.timeout.ms", "10000"),
         }
         return {**defaults, **self._of("consumer"), "enable.auto.commit": "false"}
 

@@ -1,7 +1,8 @@
 """The loop around a sink task: consume, convert, transform, put, and commit the offsets after a flush.
 
-The tasks of a connector are members of the group `connect-<name>`, wherever they run: the group shares the partitions
-out, and a commit of a task that was thrown out of it is rejected. Start at `SinkRun.run`.
+The tasks of a connector are members of the group `connect-<name>`, wherever they run, and the group shares the
+partitions out. They are static members: a successor takes the place of a task that was killed at once, and fences
+it. Start at `SinkRun.run`.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moldau.client.admin import Admin
 from moldau.client.connection import build, log_report
 from moldau.client.errors import client_error, passes_by_itself
+from moldau.client.groups import remove_static_member
 from moldau.connect.api.connector import SinkTask
 from moldau.connect.api.contexts import ErrantRecordReporter, SinkTaskContext
 from moldau.connect.api.errors import ConnectError, RetriableError
+from moldau.connect.api.plugin_kinds import SchemaAndValue
 from moldau.connect.api.plugins import Plugins
 from moldau.connect.api.records import Header, SinkRecord
 from moldau.connect.runtime.client_settings import ClientSettings
@@ -26,6 +30,7 @@ from moldau.connect.runtime.dead_letters import DeadLetters
 from moldau.connect.runtime.record_steps import RecordSteps, listed
 from moldau.connect.runtime.task_run import TaskRun
 from moldau.connect.runtime.tolerance import ErrorSettings, FailedRecord, Reporter, SkippedError, Stage, Tolerance
+from moldau.core.errors import MoldauError
 from moldau.core.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -170,7 +175,7 @@ class SinkRun:
         finally:
             self.positions.clear()
             self._consumer = None
-            consumer.close()
+            self._leave(consumer)
             self._steps.close()
             if self._dead_letters is not None:
                 self._dead_letters.close()
@@ -273,40 +278,33 @@ class SinkRun:
         self.resume(everything - self._context.paused)
 
     def _converted(self, message: Message) -> SinkRecord | None:
-        steps, run = self._steps, self._tolerance.run
+        steps = self._steps
         topic = str(message.topic())
-        kind, timestamp = message.timestamp()
+        if not steps.transforms and not message.headers():
+            with suppress(Exception):  # step by step, it is found which one fails, and whether that is tolerated
+                key = steps.key.to_connect(topic, message.key())
+                return _record(message, topic, key, steps.value.to_connect(topic, message.value()), ())
         try:
-            key_schema, key = run(
-                partial(steps.key.to_connect, topic, message.key()),
-                Stage.KEY_CONVERTER,
-                type(steps.key).__name__,
-                message,
-            )
-            value_schema, value = run(
-                partial(steps.value.to_connect, topic, message.value()),
-                Stage.VALUE_CONVERTER,
-                type(steps.value).__name__,
-                message,
-            )
-            record = SinkRecord(
-                topic=topic,
-                partition=message.partition(),
-                key=key,
-                key_schema=key_schema,
-                value=value,
-                value_schema=value_schema,
-                timestamp=timestamp if kind else None,
-                headers=self._headers(message, topic),
-                offset=int(message.offset() or 0),
-                timestamp_type=_TIMESTAMP_TYPES[kind],
-                original_topic=topic,
-                original_partition=message.partition(),
-                raw=message,
-            )
-            return steps.transformed(record, self._tolerance, message) if steps.transforms else record
+            return self._converted_step_by_step(message, topic)
         except SkippedError:
             return None
+
+    def _converted_step_by_step(self, message: Message, topic: str) -> SinkRecord | None:
+        steps, run = self._steps, self._tolerance.run
+        key = run(
+            partial(steps.key.to_connect, topic, message.key()),
+            Stage.KEY_CONVERTER,
+            type(steps.key).__name__,
+            message,
+        )
+        value = run(
+            partial(steps.value.to_connect, topic, message.value()),
+            Stage.VALUE_CONVERTER,
+            type(steps.value).__name__,
+            message,
+        )
+        record = _record(message, topic, key, value, self._headers(message, topic))
+        return steps.transformed(record, self._tolerance, message) if steps.transforms else record
 
     def _headers(self, message: Message, topic: str) -> tuple[Header, ...]:
         given = message.headers()
@@ -431,14 +429,49 @@ class SinkRun:
         if consumer is not None and held:
             consumer.resume([RdkafkaPartition(place.topic, place.partition) for place in held])
 
+    def _leave(self, consumer: Consumer) -> None:
+        """Leave the group: a static member has to be taken out, or its partitions would wait for its return."""
+        definition = self.run_of_task.definition
+        member_id = consumer.memberid()
+        consumer.close()
+        if member_id:
+            admin = Admin(self._clients.servers, self._clients.admin(f"connector-{definition.id}"))
+            group = sink_group_id(definition.connector, self.config)
+            with suppress(MoldauError):  # its successor, or the session timeout, has taken it out already
+                remove_static_member(admin, group, definition.transactional_id, member_id)
+
     def _open_consumer(self) -> Consumer:
         from confluent_kafka import Consumer as RdkafkaConsumer
 
         definition = self.run_of_task.definition
         group = sink_group_id(definition.connector, self.config)
         properties = self._clients.consumer(group, f"connector-consumer-{definition.id}")
+        # A successor takes the member's place at once, and fences it.
+        properties.setdefault("group.instance.id", definition.transactional_id)
         consumer: Consumer
         consumer, _ = build(
             RdkafkaConsumer, "consumer", properties, report=log_report, title=f"consumer of {definition.id}"
         )
         return consumer
+
+
+def _record(
+    message: Message, topic: str, key: SchemaAndValue, value: SchemaAndValue, headers: tuple[Header, ...]
+) -> SinkRecord:
+    kind, timestamp = message.timestamp()
+    partition = message.partition()
+    return SinkRecord(
+        topic=topic,
+        partition=partition,
+        key=key[1],
+        key_schema=key[0],
+        value=value[1],
+        value_schema=value[0],
+        timestamp=timestamp if kind else None,
+        headers=headers,
+        offset=int(message.offset() or 0),
+        timestamp_type=_TIMESTAMP_TYPES[kind],
+        original_topic=topic,
+        original_partition=partition,
+        raw=message,
+    )

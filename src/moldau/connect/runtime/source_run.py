@@ -111,7 +111,7 @@ class SourceRun:
         self._flush_s = int(flush_ms) / 1000
         self._producer: Producer | None = None
         self._failures: list[Any] = []
-        self._pending: dict[bytes, tuple[Mapping[str, Any], Mapping[str, Any] | None]] = {}
+        self._pending: dict[bytes, Mapping[str, Any]] = {}
         """By key: the newest source offsets that are not stored yet."""
         self._boundaries = _Boundaries()
         self._counts = dict.fromkeys(
@@ -179,7 +179,7 @@ class SourceRun:
         except _AbortAskedError:
             self._pending.clear()
         else:
-            for key, (_, offset) in self._pending.items():
+            for key, offset in self._pending.items():
                 offsets.note(key, offset)
             self._note_stored(sent)
 
@@ -208,7 +208,7 @@ class SourceRun:
     def _send_offsets(self) -> None:
         producer = self._producer
         assert producer is not None
-        for key, (_, offset) in self._pending.items():
+        for key, offset in self._pending.items():
             producer.produce(self._offset_topic, key=key, value=encode_offset(offset))
 
     # A file of offsets
@@ -236,7 +236,7 @@ class SourceRun:
 
     def _store_in(self, file: OffsetFile, waiting: list[SourceRecord]) -> None:
         self._await_delivery()
-        file.update({key: offset for key, (_, offset) in self._pending.items()})
+        file.update(self._pending)
         self._note_stored(waiting)
         waiting.clear()
 
@@ -267,18 +267,36 @@ class SourceRun:
         return records
 
     def _send(self, records: list[SourceRecord]) -> None:
+        partition: Mapping[str, Any] | None = None
+        offset_key = b""
         for record in records:
             try:
                 self._send_one(record)
             except SkippedError:
                 pass  # it was reported; the source goes on behind it
-            self._pending[encode_key(self._name, record.source_partition)] = (
-                record.source_partition,
-                record.source_offset,
-            )
+            if record.source_offset is not None:
+                if record.source_partition != partition:
+                    partition = record.source_partition
+                    offset_key = encode_key(self._name, partition)
+                self._pending[offset_key] = record.source_offset
         self._active += len(records)
 
     def _send_one(self, record: SourceRecord) -> None:
+        steps = self._steps
+        if not steps.transforms and not record.headers:
+            try:
+                key = steps.key.from_connect(record.topic, record.key_schema, record.key)
+                value = steps.value.from_connect(record.topic, record.value_schema, record.value)
+                self._creation.ensure(record.topic)
+                self._produce(record, key, value, [])
+            except Exception:
+                self._send_step_by_step(record)  # says which step fails, and whether that is tolerated
+            else:
+                self._count(record.topic)
+        else:
+            self._send_step_by_step(record)
+
+    def _send_step_by_step(self, record: SourceRecord) -> None:
         steps, run = self._steps, self._tolerance.run
         changed = steps.transformed(record, self._tolerance, record) if steps.transforms else record
         if changed is None:
@@ -315,6 +333,9 @@ class SourceRun:
             "producer",
             record,
         )
+        self._count(topic)
+
+    def _count(self, topic: str) -> None:
         self.topics.add(topic)
         self._counts["source-record-write-total"] += 1
 

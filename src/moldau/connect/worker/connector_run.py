@@ -7,17 +7,37 @@ from __future__ import annotations
 
 import threading
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from moldau.connect.api.connector import Connector, SinkConnector
+from moldau.connect.api.connector import Connector
 from moldau.connect.api.contexts import ConnectorContext
 from moldau.connect.api.errors import ConnectError
 from moldau.connect.api.limits import Limits
 from moldau.connect.api.plugins import Plugins
+from moldau.connect.runtime.offset_stores import encode_key
 from moldau.connect.runtime.secrets import Secrets
 
 __all__ = ["ConnectorRun"]
+
+
+ReadOffsets = Callable[[str], "list[tuple[dict[str, Any], Mapping[str, Any]]]"]
+"""Blocks: a connector's source partitions and their offsets."""
+
+
+class _Offsets:
+    """An `OffsetReader` that reads what is stored when it is asked."""
+
+    def __init__(self, name: str, read: ReadOffsets) -> None:
+        self._name = name
+        self._read = read
+
+    def offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return self.offsets([partition])[0]
+
+    def offsets(self, partitions: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any] | None]:
+        found = {encode_key(self._name, partition): offset for partition, offset in self._read(self._name)}
+        return [found.get(encode_key(self._name, partition)) for partition in partitions]
 
 
 class _Context(ConnectorContext):
@@ -43,6 +63,7 @@ class ConnectorRun:
         plugins: Plugins,
         worker: Mapping[str, str],
         limits: Limits,
+        offsets: ReadOffsets,
         on_change: Callable[[], None],
     ) -> None:
         """`config` is as it was written; `on_change` is called, in any thread, when there is something to look at."""
@@ -56,6 +77,7 @@ class ConnectorRun:
         self._plugins = plugins
         self._secrets = Secrets(worker)
         self._limits = limits
+        self._offsets = _Offsets(name, offsets)
         self._on_change = on_change
         self._connector: Connector | None = None
         self._lock = threading.Lock()
@@ -67,6 +89,7 @@ class ConnectorRun:
                 resolved = self._secrets.resolve(self.config)
                 connector = self._plugins.connector(resolved.get("connector.class", ""))
                 connector.context = _Context(self._limits, self._note_change, self._note_error)
+                connector.context.offset_reader = self._offsets
                 connector.start(resolved)
                 self._connector = connector
             except Exception as error:
@@ -104,16 +127,6 @@ class ConnectorRun:
                 connector.stop()
             except Exception as error:
                 self._note_error("".join(traceback.format_exception(error)).rstrip())
-
-    def alter_offsets(self, offsets: Any) -> bool:
-        """Let the connector check, or change, its offsets; raises `ConnectError`."""
-        connector = self._plugins.connector(self.config["connector.class"])
-        resolved = self._secrets.resolve(self.config)
-        return bool(connector.alter_offsets(resolved, offsets))  # type: ignore[attr-defined]
-
-    @property
-    def is_sink(self) -> bool:
-        return isinstance(self._connector, SinkConnector)
 
     def _note_change(self) -> None:
         self.wants_tasks = True

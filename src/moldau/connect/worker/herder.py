@@ -37,6 +37,8 @@ __all__ = ["Herder", "Stores"]
 
 TICK_S = 0.25
 LEAVE_S = 2.0
+READY_CHECK_S = 0.05
+OFFSETS_S = 60.0
 
 _logger = logging.getLogger("moldau.connect")
 
@@ -89,7 +91,8 @@ class Herder:
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._complaint = ""
-        self.started_at = time.time()
+        self.failure: str | None = None
+        """Why the group of workers cannot be reached, as long as it cannot."""
 
     # Lifecycle
 
@@ -163,6 +166,13 @@ class Herder:
         """Whether the topics are read and the group has given this worker its part."""
         return self._is_ready and (self._new_membership is None or self._placement is not None)
 
+    async def wait_until_ready(self, timeout_s: float) -> None:
+        """Wait for the first assignment; a group that cannot be reached is no reason not to start."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while not self.is_ready:
+                    await asyncio.sleep(READY_CHECK_S)
+
     @property
     def assignment(self) -> Assignment:
         """What this worker should run."""
@@ -188,6 +198,7 @@ class Herder:
 
     def on_assigned(self, assigned: Assigned) -> None:
         self._placement = Placement.decode(assigned.assignment)
+        self.failure = None
         self._generation = assigned.generation
         assert self._loop is not None
         delay_s = self._assignor.remaining_delay_s
@@ -198,7 +209,8 @@ class Herder:
     def on_revoked(self) -> None:
         """What runs here goes on until the new assignment is known."""
 
-    def on_failed(self, error: Exception, *, is_transient: bool) -> None: ...
+    def on_failed(self, error: Exception, *, is_transient: bool) -> None:
+        self.failure = None if is_transient else str(error)
 
     # Records
 
@@ -281,6 +293,7 @@ class Herder:
                 plugins=self.plugins,
                 worker=self.settings.given,
                 limits=self.limits(name),
+                offsets=self._read_offsets,
                 on_change=self.wake,
             )
             await asyncio.to_thread(run.start)
@@ -288,6 +301,12 @@ class Herder:
             if run.wants_tasks and run.trace is None:
                 run.wants_tasks = False
                 await self._ask_for_tasks(name, run)
+
+    def _read_offsets(self, name: str) -> list[tuple[dict[str, Any], Mapping[str, Any]]]:
+        """In a connector's thread: the source offsets that are stored now."""
+        assert self._loop is not None
+        reading = asyncio.run_coroutine_threadsafe(self.stores.offsets.read(name), self._loop)
+        return reading.result(OFFSETS_S)
 
     def limits(self, name: str) -> Limits:
         """What a connector may touch."""
@@ -330,7 +349,7 @@ class Herder:
             return "unknown"
 
     def _reconcile_tasks(self) -> None:
-        wanted = {task: self._spec(task) for task in self.assignment.tasks if task in self.config.task_ids()}
+        wanted = {task: self._spec(task) for task in self.assignment.tasks & self.config.task_ids()}
         for task, spec in list(self._specs.items()):
             if task not in wanted:
                 del self._specs[task]

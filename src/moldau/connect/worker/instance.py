@@ -69,6 +69,7 @@ class ConnectInstance:
             new_membership=None if self.settings.is_standalone else self._membership,
         )
         await herder.start()
+        await herder.wait_until_ready(self.settings["moldau.init.timeout.ms"] / 1000)
         await self._server.start(build_app(herder, self._forwarding()))
         reach = "this machine only; listeners opens it to others"
         if not is_loopback(self.settings.listener.host):

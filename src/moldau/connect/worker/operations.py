@@ -54,6 +54,9 @@ class Operations:
 
     def health(self) -> tuple[int, Document]:
         """Status code and document of `/health`."""
+        if self._herder.failure is not None:
+            message = f"Worker is not able to reach its group: {self._herder.failure}"
+            return 500, {"status": "unhealthy", "message": message}
         if self._herder.is_ready:
             return 200, {
                 "status": "healthy",

@@ -108,7 +108,7 @@ def test_the_workers_limits_hold_for_links_too(tmp_path: Path) -> None:
     (tmp_path / "allowed" / "link").symlink_to(tmp_path / "secret")
     limits = Limits.of([str(tmp_path / "allowed")], [])
     runner = SourceRunner("FileStreamSource", {"file": str(tmp_path / "allowed" / "link"), "topic": "t"}, limits=limits)
-    with pytest.raises(NotAllowedError, match="allowed[.]paths"):
+    with pytest.raises(NotAllowedError, match="connectors may not touch"):
         runner.start()
 
 

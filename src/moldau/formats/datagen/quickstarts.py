@@ -150,4 +150,50 @@ QUICKSTARTS: dict[str, Quickstart] = {
         ),
         "user_id",
     ),
+    "stock_trades": Quickstart(
+        _record(
+            "stock_trades",
+            _field("side", "string", options=["BUY", "SELL"]),
+            _field("quantity", "int", range={"min": 1, "max": 5000}),
+            _field("symbol", "string", options=["ZJZZT", "ZTEST", "ZVV", "ZVZZT", "ZWZZT", "ZXZZT"]),
+            _field("price", "int", range={"min": 5, "max": 1000}),
+            _field("account", "string", regex="[A-Z]{3}\\d{3}"),
+            _field("userid", "string", regex="User_[1-9]"),
+        ),
+        "symbol",
+    ),
+    "inventory": Quickstart(
+        _record(
+            "inventory",
+            _field("id", "long", iteration={"start": 0}),
+            _field("quantity", "int", range={"min": 1, "max": 100}),
+            _field("productid", "int", range={"min": 1, "max": 100}),
+        ),
+        "id",
+    ),
+    "taxis": Quickstart(
+        _record(
+            "taxis",
+            _field("ride_id", "long", iteration={"start": 1}),
+            _field("taxi_id", "int", range={"min": 1, "max": 200}),
+            _time("pickup_time", 500),
+            _field("pickup_zone", "int", range={"min": 1, "max": 266}),
+            _field("dropoff_zone", "int", range={"min": 1, "max": 266}),
+            _field("passengers", "int", range={"min": 1, "max": 7}),
+            _field("distance_km", "double", range={"min": 0.3, "max": 40.0}),
+            _field("fare", "double", range={"min": 3.0, "max": 120.0}),
+        ),
+        "taxi_id",
+    ),
+    "sensors": Quickstart(
+        _record(
+            "sensors",
+            _field("sensor_id", "string", regex="Sensor_[1-9][0-9]?"),
+            _time("reading_time", 100),
+            _field("temperature", "double", range={"min": -20.0, "max": 45.0}),
+            _field("humidity", "double", range={"min": 0.0, "max": 100.0}),
+            _field("battery", "int", range={"min": 0, "max": 101}),
+        ),
+        "sensor_id",
+    ),
 }

@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from moldau.cli.ksql.datagen.patterns import text_maker
-from moldau.cli.tool import ToolError
+from moldau.formats.datagen.patterns import text_maker
+from moldau.formats.errors import FormatError
 
 __all__ = ["RowMaker"]
 
@@ -34,7 +34,7 @@ class RowMaker:
 
     def __init__(self, schema: Any, random: Random) -> None:
         if not isinstance(schema, dict) or schema.get("type") != "record":
-            raise ToolError("the schema must be an Avro record")
+            raise FormatError("the schema must be an Avro record")
         self._named: dict[str, Make] = {}
         self._make = self._maker(schema, 0)
         self._random = random
@@ -45,7 +45,7 @@ class RowMaker:
 
     def _maker(self, schema: Any, depth: int) -> Make:
         if depth > DEEPEST:
-            raise ToolError(f"the schema is nested more than {DEEPEST} levels deep")
+            raise FormatError(f"the schema is nested more than {DEEPEST} levels deep")
         if isinstance(schema, str):
             return self._named.get(schema) or _primitive(schema, {})
         if isinstance(schema, list):
@@ -54,10 +54,10 @@ class RowMaker:
                 return lambda random: None
             return lambda random: random.choice(branches)(random)
         if not isinstance(schema, dict) or "type" not in schema:
-            raise ToolError(f"{schema!r} is not an Avro type")
+            raise FormatError(f"{schema!r} is not an Avro type")
         hints = schema.get("arg.properties") or {}
         if not isinstance(hints, dict):
-            raise ToolError("arg.properties must be an object")
+            raise FormatError("arg.properties must be an object")
         if "options" in hints:
             return _one_of(hints["options"])
         made = self._of_kind(schema, hints, depth)
@@ -84,20 +84,20 @@ class RowMaker:
     def _record(self, schema: Mapping[str, Any], depth: int) -> Make:
         fields = schema.get("fields")
         if not isinstance(fields, list) or not all(isinstance(one, dict) and "name" in one for one in fields):
-            raise ToolError(f"the record {schema.get('name')} needs a list of fields with names")
+            raise FormatError(f"the record {schema.get('name')} needs a list of fields with names")
         makers = [(str(one["name"]), self._maker(one.get("type"), depth + 1)) for one in fields]
         return lambda random: {name: make(random) for name, make in makers}
 
 
 def _one_of(options: Any) -> Make:
     if not isinstance(options, list) or not options:
-        raise ToolError("options and symbols must be lists with at least one value")
+        raise FormatError("options and symbols must be lists with at least one value")
     return lambda random: random.choice(options)
 
 
 def _primitive(kind: Any, hints: Mapping[str, Any]) -> Make:
     if kind not in PRIMITIVES:
-        raise ToolError(f"values of type {kind!r} cannot be made")
+        raise FormatError(f"values of type {kind!r} cannot be made")
     if "iteration" in hints:
         return _iteration(hints["iteration"], as_text=kind == "string", hints=hints)
     match kind:
@@ -139,7 +139,7 @@ def _text(hints: Mapping[str, Any]) -> Make:
 
 def _iteration(iteration: Any, *, as_text: bool, hints: Mapping[str, Any]) -> Make:
     if not isinstance(iteration, dict):
-        raise ToolError("iteration must be an object with start, step and restart")
+        raise FormatError("iteration must be an object with start, step and restart")
     start, step = int(_number(iteration.get("start", 0))), int(_number(iteration.get("step", 1)))
     restart = None if "restart" not in iteration else int(_number(iteration["restart"]))
     state = {"next": start}
@@ -159,10 +159,10 @@ def _range(given: Any, low: float, high: float) -> tuple[float, float]:
     if given is None:
         return low, high
     if not isinstance(given, dict):
-        raise ToolError("range must be an object with min and max")
+        raise FormatError("range must be an object with min and max")
     least, most = _number(given.get("min", low)), _number(given.get("max", high))
     if least >= most:
-        raise ToolError(f"the range from {least} to {most} is empty")
+        raise FormatError(f"the range from {least} to {most} is empty")
     return least, most
 
 
@@ -173,11 +173,11 @@ def _length(given: Any, low: int, high: int) -> Callable[[Random], int]:
     elif given is not None:
         low, high = int(_number(given)), int(_number(given)) + 1
     if not 0 <= low < high <= LONGEST:
-        raise ToolError(f"a length from {low} to {high} is not possible; it must lie between 0 and {LONGEST}")
+        raise FormatError(f"a length from {low} to {high} is not possible; it must lie between 0 and {LONGEST}")
     return lambda random: random.randrange(low, high)
 
 
 def _number(given: Any) -> float:
     if isinstance(given, bool) or not isinstance(given, (int, float)):
-        raise ToolError(f"{given!r} should be a number")
+        raise FormatError(f"{given!r} should be a number")
     return given

@@ -10,7 +10,7 @@ import string
 from collections.abc import Callable
 from random import Random
 
-from moldau.cli.tool import ToolError
+from moldau.formats.errors import FormatError
 
 __all__ = ["text_maker"]
 
@@ -25,19 +25,19 @@ _ESCAPES = {"d": string.digits, "w": _LETTERS + "_", "s": " "}
 
 
 def text_maker(pattern: str) -> Callable[[Random], str]:
-    """A function that makes texts; raises `ToolError` for a pattern that is not understood."""
+    """A function that makes texts; raises `FormatError` for a pattern that is not understood."""
     parts: list[tuple[str, int, int]] = []
     position = 0
     while position < len(pattern):
         atom = _ATOM.match(pattern, position)
         if atom is None:
-            raise ToolError(f"the pattern {pattern!r} is not understood from {pattern[position:]!r} on")
+            raise FormatError(f"the pattern {pattern!r} is not understood from {pattern[position:]!r} on")
         position = atom.end()
         count = _COUNT.match(pattern, position)
         least, most = _repetitions(count)
         position = count.end() if count is not None else position
         if not 0 <= least <= most <= LONGEST:
-            raise ToolError(f"the pattern {pattern!r} repeats {least} to {most} times; 0 to {LONGEST} are possible")
+            raise FormatError(f"the pattern {pattern!r} repeats {least} to {most} times; 0 to {LONGEST} are possible")
         parts.append((_characters(atom), least, most))
 
     def make(random: Random) -> str:
@@ -75,5 +75,5 @@ def _characters(atom: re.Match[str]) -> str:
         else:
             found += "".join(map(chr, range(ord(one["from"]), min(ord(one["to"]), ord(one["from"]) + LONGEST) + 1)))
     if not found:
-        raise ToolError(f"the class {atom['class']!r} has no characters")
+        raise FormatError(f"the class {atom['class']!r} has no characters")
     return found

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from moldau.cli.ksql.datagen.patterns import text_maker
-from moldau.cli.ksql.datagen.quickstarts import QUICKSTARTS
-from moldau.cli.ksql.datagen.rows import RowMaker
-from moldau.cli.tool import ToolError
+from moldau.formats.datagen.patterns import text_maker
+from moldau.formats.datagen.quickstarts import QUICKSTARTS
+from moldau.formats.datagen.rows import RowMaker
+from moldau.formats.errors import FormatError
 
 
 def rows(kind: Any, count: int = 50) -> list[Any]:
@@ -29,7 +29,7 @@ def test_texts_fit_their_pattern(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["(a|b)", "a{9999999999}", "[", "a{3,1}"])
 def test_a_pattern_that_is_too_much_is_refused(pattern: str) -> None:
-    with pytest.raises(ToolError, match="pattern"):
+    with pytest.raises(FormatError, match="pattern"):
         text_maker(pattern)
 
 
@@ -60,7 +60,7 @@ def test_hints_steer_the_values() -> None:
     ],
 )
 def test_a_schema_that_cannot_be_followed_is_refused(kind: Any) -> None:
-    with pytest.raises(ToolError):
+    with pytest.raises(FormatError):
         rows(kind)
 
 
