@@ -58,7 +58,7 @@ class KsqlProcess:
         self.process.wait()
 
     def kill_engine(self) -> None:
-        address = EngineFiles(self._folder / "default_" / "engine").find()
+        address = EngineFiles(next((self._folder / "default_").glob("server-*/engine"), self._folder)).find()
         if address is not None:
             os.kill(address.pid, signal.SIGKILL)
 

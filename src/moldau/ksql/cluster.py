@@ -48,8 +48,12 @@ class KafkaCluster:
     def admin(self) -> Admin:
         """The admin client."""
         if self._admin is None:
-            self._admin = Admin(self.servers, {**self._properties, "client.id": "ksql-admin"}, timeout_ms=QUESTION_MS)
+            self._admin = self.open_admin()
         return self._admin
+
+    def open_admin(self) -> Admin:
+        """An admin client of the caller's own."""
+        return Admin(self.servers, {**self._properties, "client.id": "ksql-admin"}, timeout_ms=QUESTION_MS)
 
     # What the catalogue asks (`pipeline.ksql.catalogue.services.Topics`)
 

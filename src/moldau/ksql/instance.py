@@ -44,7 +44,7 @@ class KsqlInstance:
     async def start(self) -> None:
         """Start, and return once statements are taken; raises `StartupError`."""
         self._http.bind()
-        self._server = KsqlServer(self.settings, self._link)
+        self._server = KsqlServer(self.settings, self._link, port=self._http.port)
         await self._server.start()
         await self._http.start(build_app(self._server))
         reach = "this machine only; --host 0.0.0.0 or listeners opens it to others"

@@ -14,7 +14,7 @@ from moldau.formats.types import Row
 from moldau.ksql.app import TextStream
 from moldau.ksql.cluster import KafkaCluster
 from moldau.ksql.documents import Document
-from moldau.ksql.errors import ErrorKind, RequestError, StatementError
+from moldau.ksql.errors import ErrorKind, NotHereError, RequestError, StatementError
 from moldau.ksql.printing import print_topic
 from moldau.ksql.pull_keys import sought_keys
 from moldau.ksql.requests import QueryRequest
@@ -30,6 +30,7 @@ from moldau.pipeline.cores.handlers import log_and_continue
 from moldau.pipeline.cores.in_memory_run import InMemoryRun
 from moldau.pipeline.cores.records import OutputRecord
 from moldau.pipeline.cores.settings import TaskSettings
+from moldau.pipeline.ksql.catalogue.sources import Source
 from moldau.pipeline.ksql.execution.engine import PersistentQuery
 from moldau.pipeline.ksql.functions_in_use import using_functions
 from moldau.pipeline.ksql.syntax import statements as syntax
@@ -38,6 +39,8 @@ __all__ = ["Queries"]
 
 COMPLETE_S = 10.0
 """How long a pull query waits for a table that has just been created, or whose copy is being read again."""
+FORWARD_S = 0.3
+"""How long it waits where another server holds the table."""
 SCALABLE = "SCALABLE_PUSH_QUERY"
 LIMIT_REACHED, COMPLETED = "Limit Reached", "Query Completed"
 
@@ -57,6 +60,9 @@ class QueryServices(Protocol):
     @property
     def copies(self) -> TableCopies: ...
 
+    def holder_of(self, source: Source) -> str | None:
+        """The URL of another server that is known to hold all of a table."""
+
 
 @dataclass(slots=True)
 class _Push:
@@ -71,8 +77,11 @@ class Queries:
         self._server = server
         self._pushes: dict[str, _Push] = {}
 
-    async def open(self, request: QueryRequest) -> RowStream | TextStream:
-        """The rows of a query, or the lines of PRINT; raises `StatementError`."""
+    async def open(self, request: QueryRequest, *, may_forward: bool = False) -> RowStream | TextStream:
+        """The rows of a query, or the lines of PRINT; raises `StatementError`.
+
+        With `may_forward`, it raises `NotHereError` for a table that is not complete here, but on another server.
+        """
         session = Session(dict(request.properties), dict(request.variables))
         steps = parsed_statements(request.text, session)
         if len(steps) != 1:
@@ -83,10 +92,10 @@ class Queries:
                 case syntax.PrintTopic():
                     return await print_topic(self._server.cluster, statement, known_schemas(self._server.settings))
                 case syntax.Query() if statement.is_pull:
-                    return await self._pull(statement, properties)
+                    return await self._pull(statement, properties, may_forward=may_forward)
                 case syntax.Query():
                     return await self._push(statement, properties)
-        except RequestError:
+        except (RequestError, NotHereError):
             raise
         except MoldauError as error:
             kind = StatementError if isinstance(statement, syntax.Query) and statement.is_pull else None
@@ -184,7 +193,7 @@ class Queries:
 
     # Pull queries
 
-    async def _pull(self, query: syntax.Query, properties: Mapping[str, Any]) -> RowStream:
+    async def _pull(self, query: syntax.Query, properties: Mapping[str, Any], *, may_forward: bool) -> RowStream:
         state = self._server.state
         settings = {**state.settings, **properties}
         check_pull(query, state.catalogue, settings)
@@ -194,21 +203,30 @@ class Queries:
         if source.is_table:
             with using_functions(state.functions):
                 keys = sought_keys(query, source, settings, self._server.settings)
+            await asyncio.to_thread(self._await_table, source, may_forward=may_forward)
             rows = await asyncio.to_thread(self._table_rows, plan, query, keys)
             return RowStream(
                 query_id, plan.columns, _given(rows), key_names=plan.key_names, header_marks=plan.header_marks
             )
         return RowStream(query_id, plan.columns, self._stream_rows(plan, query))
 
+    def _await_table(self, source: Source, *, may_forward: bool) -> None:
+        """Return when all of a table is here; raises `NotHereError` where another server has it already."""
+        copies, topic = self._server.copies, source.topic
+        if copies.is_complete(topic):
+            return
+        ends = self._server.cluster.end_offsets([topic])[topic]
+        holder = self._server.holder_of(source) if may_forward else None
+        if copies.wait_until(topic, ends, COMPLETE_S if holder is None else FORWARD_S):
+            return
+        if holder is not None:
+            raise NotHereError(holder)
+        raise RequestError(
+            f"The table {source.name} is still being read from its topic {topic}; try again later", ErrorKind.NOT_READY
+        )
+
     def _table_rows(self, plan: TransientPlan, query: syntax.Query, keys: list[bytes] | None) -> list[ResultRow]:
         copies, source = self._server.copies, plan.sources[0]
-        if not copies.is_complete(source.topic):
-            ends = self._server.cluster.end_offsets([source.topic])[source.topic]
-            if not copies.wait_until(source.topic, ends, COMPLETE_S):
-                raise RequestError(
-                    f"The table {source.name} is still being read from its topic {source.topic}; try again later",
-                    ErrorKind.NOT_READY,
-                )
         stored: Iterable[StoredRow]
         if keys is None:
             stored = copies.all_rows(source.topic)

@@ -6,6 +6,7 @@ of the server, which a session may override; `QUERY_PROPERTIES` says which.
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -200,9 +201,27 @@ class KsqlSettings:
 
     @property
     def state_folder(self) -> Path:
-        """The folder of this server's queries and engine."""
+        """The folder of the queries, which servers with this service id share."""
         default = Path.home() / ".local" / "share" / "moldau" / "ksql"
         return Path(self.query_defaults.get("state.dir") or default).expanduser() / self.service_id
+
+    def host_name_at(self, port: int) -> str:
+        """The name of this server in its documents, where it listens on this port."""
+        advertised = self.values["ksql.advertised.listener"]
+        if advertised:
+            return str(urlsplit(advertised).netloc)
+        host = self.listener.host
+        return f"{socket.gethostname() if host in ('', '0.0.0.0', '::') else host}:{port}"
+
+    @property
+    def sharing_group(self) -> str:
+        """The group of the servers with this service id."""
+        return f"_confluent-ksql-{self.service_id}servers"
+
+    @property
+    def server_folder(self) -> Path:
+        """The folder of this server alone, within that of its service id, which servers may share."""
+        return self.state_folder / f"server-{re.sub(r'[^A-Za-z0-9.-]', '_', self.host_name)}"
 
     @property
     def extension_folder(self) -> Path:
@@ -212,8 +231,4 @@ class KsqlSettings:
     @property
     def host_name(self) -> str:
         """The name of this server in its documents."""
-        advertised = self.values["ksql.advertised.listener"]
-        if advertised:
-            return str(urlsplit(advertised).netloc)
-        host = self.listener.host
-        return f"{socket.gethostname() if host in ('', '0.0.0.0', '::') else host}:{self.listener.port}"
+        return self.host_name_at(self.listener.port)

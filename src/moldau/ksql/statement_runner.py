@@ -102,8 +102,8 @@ class RunnerServices(Protocol):
 
     def new_schemas(self) -> Schemas: ...
 
-    async def append(self, command: Command) -> int:
-        """Write a command and wait until it is applied; its offset."""
+    async def append(self, command: Command) -> tuple[int, Document]:
+        """Write a command and wait until it is applied; its offset, and its status."""
 
     def write_record(self, record: InsertedRecord) -> None:
         """Write the record of INSERT VALUES. Blocks."""
@@ -233,8 +233,7 @@ class StatementRunner:
             facts=step.facts,
             start_offsets=starts,
         )
-        offset = await self._services.append(command)
-        status = self._services.state.statuses[str(command.id)]
+        offset, status = await self._services.append(command)
         if status["status"] == "ERROR":
             raise StatementError(status["message"], step.statement.text)
         return current_status(step.statement.text, command.id, status, offset)

@@ -127,6 +127,11 @@ class TableCopies:
         for row in self._reader().execute(f"{_SELECT} WHERE topic = ?", (topic,)):
             yield _stored(row)
 
+    def position(self, topic: str, partition: int) -> int:
+        """Up to which offset a partition is in the copy."""
+        with self._lock:
+            return self._positions.get((topic, partition), 0)
+
     def is_complete(self, topic: str) -> bool:
         """Whether the copy was once all that is in the topic; from then on it is as late as its consumer."""
         with self._lock:

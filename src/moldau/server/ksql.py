@@ -14,6 +14,6 @@ __all__ = ["ksql_instance"]
 
 def ksql_instance(settings: KsqlSettings) -> KsqlInstance:
     """A server whose queries run in an engine process of its own."""
-    folder = settings.state_folder / "engine"
+    folder = settings.server_folder / "engine"
     command = (sys.executable, "-m", "moldau.server.engine", str(folder))
     return KsqlInstance(settings, EngineLink(EngineFiles(folder), command, prefix=settings.query_prefix))
