@@ -77,6 +77,9 @@ class RestServer:
                 "ksql.service.id": self.service_id,
                 "ksql.schema.registry.url": self.registry_url,
                 "ksql.streams.state.dir": str(folder),
+                # As ksqlDB has it by default, so that cases begin without sources.
+                "ksql.logging.processing.stream.auto.create": "false",
+                "ksql.logging.processing.topic.auto.create": "false",
                 **{name.replace("_", "."): value for name, value in settings.items()},
             }
         )
@@ -89,7 +92,7 @@ class RestServer:
     async def _start(self) -> None:
         self.server = KsqlServer(self.settings, LocalLink(PipelineHost({KIND: self.builder})))
         await self.server.start()
-        await self.http.start(build_app(self.server))
+        await self.http.start(build_app(self.server, self.server.metrics))
 
     async def _stop(self) -> None:
         await self.http.stop()

@@ -46,7 +46,7 @@ class KsqlInstance:
         self._http.bind()
         self._server = KsqlServer(self.settings, self._link, port=self._http.port)
         await self._server.start()
-        await self._http.start(build_app(self._server))
+        await self._http.start(build_app(self._server, self._server.metrics))
         reach = "this machine only; --host 0.0.0.0 or listeners opens it to others"
         if not is_loopback(self.settings.listener.host):
             reach = f"listens on {self.settings.listener.host or 'every interface'}"

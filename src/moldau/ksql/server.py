@@ -11,6 +11,7 @@ import logging
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,19 +19,23 @@ import moldau
 from moldau.client.admin import TopicDescription
 from moldau.client.coordination.state_topic import StateTopic
 from moldau.client.coordination.topic_log import LogRecord, LogWrite, TopicLog
-from moldau.core.errors import MoldauError
+from moldau.core.errors import MoldauError, StartupError
+from moldau.http.metrics import HttpMetrics
 from moldau.ksql.app import TextStream
 from moldau.ksql.assertions import assert_schema, assert_topic
 from moldau.ksql.cluster import KafkaCluster
 from moldau.ksql.commands import Command, CommandError, CommandId
 from moldau.ksql.descriptions import Descriptions
 from moldau.ksql.documents import Document, command_status, current_status
-from moldau.ksql.errors import ErrorKind, RequestError
+from moldau.ksql.errors import ErrorKind, RequestError, StatementError
 from moldau.ksql.facts import Facts, Rehearsal
+from moldau.ksql.headless import FileLog, statements_of
 from moldau.ksql.inserts import insert_rows, serialized_record
 from moldau.ksql.peers import Peers
 from moldau.ksql.pipelines import pipeline_spec
+from moldau.ksql.processing_log import prepare_processing_log, stream_statement
 from moldau.ksql.queries import Queries
+from moldau.ksql.query_metrics import QueryMetrics
 from moldau.ksql.requests import QueryRequest, StatementRequest
 from moldau.ksql.results import RowStream
 from moldau.ksql.schemas import fresh_schemas, request_schemas
@@ -73,7 +78,8 @@ class KsqlServer:
         self.cluster = KafkaCluster(settings["bootstrap.servers"], settings.client_properties)
         self.copies = TableCopies(settings.server_folder / "tables.db", self.cluster)
         self._link = link
-        self._log = self._new_log()
+        self._is_headless = settings["ksql.queries.file"] is not None
+        self._log = FileLog(self._apply, self.cluster.open_admin) if self._is_headless else self._new_log()
         self._runner = StatementRunner(self)
         self._descriptions = Descriptions(self.state, settings, functions, self)
         self._queries = Queries(self)
@@ -82,6 +88,9 @@ class KsqlServer:
             f"http://{self.host_name}", settings.sharing_group, self.cluster.open_admin, self._share_out
         )
         self.peers = Peers(lambda: self.sharing.others, lambda: self.host_name, self._own_states, self.store_lags)
+        query_metrics = QueryMetrics(self._own_states, self._engine_status, settings.query_prefix)
+        self.metrics = HttpMetrics("moldau_ksql", self._gauges, query_metrics.families)
+        """What /metrics shows."""
         self._outcomes: dict[int, Document] = {}
         """The statuses of the latest commands, by their offsets."""
         self._running: dict[str, HostedQuery] = {}
@@ -105,12 +114,30 @@ class KsqlServer:
         """Read all commands, then have all queries run; raises `StartupError`."""
         await self._log.start(self.settings["moldau.init.timeout.ms"] / 1000)
         self._is_ready = True
+        await self._declare()
         self._follow_tables()
         self.copies.start()
         self._link.start()
         self.sharing.start()
         self.peers.start()
         _logger.info("%d sources and %d queries are known", len(self.state.catalogue.sources), len(self.state.queries))
+
+    async def _declare(self) -> None:
+        """Run the statements that are the server's own: those of its file, and that of the processing log."""
+        if self.state.is_terminated:
+            return
+        name = self.settings["ksql.logging.processing.stream.name"]
+        if await prepare_processing_log(self.settings, self.cluster) and name not in self.state.catalogue.sources:
+            try:
+                await self._runner.run(StatementRequest(text=stream_statement(self.settings)))
+            except StatementError as error:
+                _logger.warning("the stream %s of the processing log cannot be declared: %s", name, error)
+        if self._is_headless:
+            file = self.settings["ksql.queries.file"]
+            try:
+                await self._runner.run(StatementRequest(text=statements_of(Path(file))))
+            except StatementError as error:
+                raise StartupError(f"ksql.queries.file: {file}: {error} (in: {error.statement})") from None
 
     async def stop(self) -> None:
         """Stop the queries' engine, unless it is shared, and the clients."""
@@ -212,6 +239,11 @@ class KsqlServer:
         if self.state.is_terminated:
             raise RequestError(
                 "The cluster has been terminated. No new requests will be accepted.", ErrorKind.SHUTTING_DOWN
+            )
+        if self._is_headless:
+            raise RequestError(
+                f"This server runs the statements of {self.settings['ksql.queries.file']} and takes no others",
+                ErrorKind.FORBIDDEN,
             )
         if not self._is_ready:
             raise RequestError("Server initializing", ErrorKind.NOT_READY)
@@ -320,6 +352,10 @@ class KsqlServer:
             return None if state is None else {"state": state}
         return self._link.status(f"{self.settings.query_prefix}{query_id}")
 
+    async def _engine_status(self, query_id: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = await self._link.ask("pipeline", f"{self.settings.query_prefix}{query_id}")
+        return found
+
     def host_of(self, query_id: str) -> str:
         """The server that runs a query."""
         return urlsplit(self.sharing.owner(query_id) or self.sharing.own_url).netloc
@@ -421,6 +457,14 @@ class KsqlServer:
     def note_lags(self, document: Mapping[str, Any]) -> None:
         """`/lag`, from another server."""
         self.peers.note_lags(document)
+
+    def _gauges(self) -> dict[str, float]:
+        return {
+            "sources": len(self.state.catalogue.sources),
+            "persistent_queries": len(self._running),
+            "push_queries": len(list(self._queries.running())),
+            "servers": len(self.sharing.urls),
+        }
 
     def command_statuses(self) -> Document:
         """`/status`."""

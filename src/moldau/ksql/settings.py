@@ -60,6 +60,7 @@ KSQL_KEYS = keys_by_name(
         ConfigKey("ksql.logging.processing.topic.auto.create", BOOLEAN, True, "Whether to make the log's topic."),
         ConfigKey("ksql.logging.processing.stream.auto.create", BOOLEAN, True, "Whether to make the log's stream."),
         ConfigKey("ksql.logging.processing.topic.name", STRING, None, "The topic of the processing log."),
+        ConfigKey("ksql.logging.processing.stream.name", STRING, "KSQL_PROCESSING_LOG", "The stream of that topic."),
         ConfigKey("ksql.heartbeat.enable", BOOLEAN, False, "Whether /clusterStatus shows the other servers."),
         ConfigKey("ksql.server.command.response.timeout.ms", LONG, 5000, "How long a command may wait.", at_least(1)),
         ConfigKey("moldau.init.timeout.ms", INT, 60_000, "How long starting may take.", at_least(1000)),
@@ -204,6 +205,11 @@ class KsqlSettings:
         """The folder of the queries, which servers with this service id share."""
         default = Path.home() / ".local" / "share" / "moldau" / "ksql"
         return Path(self.query_defaults.get("state.dir") or default).expanduser() / self.service_id
+
+    @property
+    def processing_log_topic(self) -> str:
+        """The topic of the processing log."""
+        return str(self.values["ksql.logging.processing.topic.name"] or f"{self.service_id}ksql_processing_log")
 
     def host_name_at(self, port: int) -> str:
         """The name of this server in its documents, where it listens on this port."""

@@ -29,11 +29,11 @@ ROLE = "ksql-server"
 PREFIX = "KSQL_"
 
 _USAGE = """\
-USAGE: ksql-server-start [-daemon] [ksql-server.properties] [--override property=value]*
+USAGE: ksql-server-start [-daemon] [ksql-server.properties] [--queries-file FILE] [--override property=value]*
 
 Runs a ksql server over the brokers that bootstrap.servers names (localhost:9092 unless told), on the address that
 listeners names: every interface and port 8088 unless the file tells, this machine alone without a file. SIGTERM or
-ksql-server-stop ends it."""
+ksql-server-stop ends it. With a file of queries it runs these, and takes no statements from clients."""
 
 
 def moldau_ksql_server(arguments: Sequence[str] | None = None) -> int:
@@ -47,6 +47,8 @@ def moldau_ksql_server(arguments: Sequence[str] | None = None) -> int:
         overrides.append(f"bootstrap.servers={options.bootstrap_server}")
     if options.schema_registry is not None:
         overrides.append(f"ksql.schema.registry.url={options.schema_registry}")
+    if options.queries_file is not None:
+        overrides.append(f"ksql.queries.file={options.queries_file}")
     if options.data is not None:
         overrides.append(f"ksql.streams.state.dir={options.data}")
     return _run(options.file, overrides, check_only=options.check_config, log_format=options.log_format)
@@ -61,6 +63,9 @@ def ksql_server_start(arguments: Sequence[str] | None = None) -> int:
     if in_background:
         return start_in_background("moldau.cli.ksql.server_start", words, "ksql-server.out")
     file = Path(words.pop(0)) if words and not words[0].startswith("-") else None
+    if "--queries-file" in words[:-1]:
+        place = words.index("--queries-file")
+        words[place : place + 2] = [f"ksql.queries.file={words[place + 1]}"]
     return _run(file, overrides_in(words), check_only=False, log_format="text")
 
 
@@ -104,6 +109,9 @@ def parser() -> CommandParser:
     add_file_and_overrides(made, file_help="a ksql-server.properties file")
     made.add_argument("-b", "--bootstrap-server", metavar="HOST:PORT", help="the brokers that hold the topics")
     made.add_argument("--schema-registry", metavar="URL", help="the registry of AVRO, PROTOBUF and JSON_SR")
+    made.add_argument(
+        "--queries-file", metavar="FILE", help="run the statements of this file, and take none from clients"
+    )
     made.add_argument("--data", metavar="FOLDER", help="where the state of queries is kept")
     made.add_argument(
         "--host",
