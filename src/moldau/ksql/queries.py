@@ -22,7 +22,7 @@ from moldau.ksql.results import ResultRow, RowStream, StreamEnd
 from moldau.ksql.schemas import known_schemas, prepared_serdes
 from moldau.ksql.settings import KsqlSettings
 from moldau.ksql.state import ServerState
-from moldau.ksql.statement_runner import Session, parsed_statements
+from moldau.ksql.statement_runner import Session, parsed_request
 from moldau.ksql.table_copies import StoredRow, TableCopies
 from moldau.ksql.topic_reading import TopicRecord, read_topics
 from moldau.ksql.transient_plan import RESULT_TOPIC, TransientPlan, check_pull, plan_query
@@ -83,7 +83,7 @@ class Queries:
         With `may_forward`, it raises `NotHereError` for a table that is not complete here, but on another server.
         """
         session = Session(dict(request.properties), dict(request.variables))
-        steps = parsed_statements(request.text, session)
+        steps = await parsed_request(request.text, session)
         if len(steps) != 1:
             raise RequestError(f"Expected exactly one KSQL statement; found {len(steps)} instead")
         statement, properties = steps[0].statement, steps[0].properties

@@ -32,8 +32,10 @@ from moldau.pipeline.ksql.syntax.parser import parse
 from moldau.pipeline.ksql.syntax.splitting import split_statements
 from moldau.pipeline.ksql.syntax.variables import substitute
 
-__all__ = ["Session", "StatementRunner", "parsed_statements"]
+__all__ = ["Session", "StatementRunner", "parsed_request", "parsed_statements"]
 
+LONG_TEXT = 10_000
+"""From so many characters on, statements are parsed in a thread."""
 COMMANDS = (
     syntax.CreateSource,
     syntax.CreateAsSelect,
@@ -128,7 +130,7 @@ class StatementRunner:
     async def run(self, request: StatementRequest, *, substitutes: bool = True) -> list[Document]:
         """The answers to all statements; raises `StatementError` for the first that fails."""
         session = Session(dict(request.properties), dict(request.variables))
-        steps = parsed_statements(request.text, session, substitutes=substitutes)
+        steps = await parsed_request(request.text, session, substitutes=substitutes)
         async with self._turn:
             state = self._services.state
             rehearsal = Rehearsal(self._services.topics, self._services.new_schemas())
@@ -261,6 +263,13 @@ async def _with_statement(
         raise StatementError(str(error), statement.text, ErrorKind.SERVER_ERROR, answers) from None
     except (MoldauError, ServiceError) as error:
         raise StatementError(str(error), statement.text, ErrorKind.BAD_STATEMENT, answers) from None
+
+
+async def parsed_request(text: str, session: Session, *, substitutes: bool = True) -> list[Step]:
+    """As `parsed_statements`; a long text does not hold up other requests."""
+    if len(text) < LONG_TEXT:
+        return parsed_statements(text, session, substitutes=substitutes)
+    return await asyncio.to_thread(parsed_statements, text, session, substitutes=substitutes)
 
 
 def parsed_statements(text: str, session: Session, *, substitutes: bool = True) -> list[Step]:
