@@ -93,6 +93,7 @@ class KsqlServer:
         """What /metrics shows."""
         self._outcomes: dict[int, Document] = {}
         """The statuses of the latest commands, by their offsets."""
+        self._has_joined = False
         self._running: dict[str, HostedQuery] = {}
         """The queries that this server runs."""
 
@@ -117,7 +118,6 @@ class KsqlServer:
         await self._declare()
         self._follow_tables()
         self.copies.start()
-        self._link.start()
         self.sharing.start()
         self.peers.start()
         _logger.info("%d sources and %d queries are known", len(self.state.catalogue.sources), len(self.state.queries))
@@ -190,6 +190,9 @@ class KsqlServer:
         """Run the queries that are this server's own now, and leave the others to their servers."""
         if self.state.is_terminated:
             return
+        if not self._has_joined:  # an engine that was found running is not told before that what to stop
+            self._has_joined = True
+            self._link.start()
         for query_id in [one for one in self._running if not self.sharing.is_own(one)]:
             self._link.unwant(pipeline_spec(self._running.pop(query_id), self.settings), delete_state=False)
         for query_id, hosted in self.state.queries.items():
