@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from moldau.http import service
 from moldau.http.app import HttpApp
+from moldau.http.auth import Authenticate
 from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import AnyEndpoint, Endpoint, WebSocketEndpoint
 from moldau.http.errors import HttpError, MalformedBodyError
@@ -80,8 +81,10 @@ class KsqlService(Protocol):
     async def terminate_cluster(self, topic_patterns: list[str]) -> list[Document]: ...
 
 
-def build_app(ksql: KsqlService, metrics: HttpMetrics | None = None) -> HttpApp:
-    """The server as an ASGI app."""
+def build_app(
+    ksql: KsqlService, metrics: HttpMetrics | None = None, authenticate: Authenticate | None = None
+) -> HttpApp:
+    """The server as an ASGI app; `authenticate` checks logins."""
     return service.build_app(
         _Endpoints(ksql).table(),
         title="moldau ksql",
@@ -89,6 +92,7 @@ def build_app(ksql: KsqlService, metrics: HttpMetrics | None = None) -> HttpApp:
         media_types=MEDIA_TYPES,
         render_error=_render_error,
         health=lambda: {"healthy": ksql.health()["isHealthy"]},
+        authenticate=authenticate,
         metrics=metrics or HttpMetrics("moldau_ksql"),
     )
 

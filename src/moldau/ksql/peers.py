@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from moldau.ksql.access import PeerAccess
 from moldau.ksql.documents import Document
 
 __all__ = ["Peers"]
@@ -49,10 +50,12 @@ class Peers:
         own_host: Callable[[], str],
         states: Callable[[], Mapping[str, str]],
         lags: Callable[[], Document],
+        access: PeerAccess,
     ) -> None:
         """`states` are those of this server's queries; `lags` blocks."""
         self._others, self._own_host = others, own_host
         self._states, self._lags = states, lags
+        self._access = access
         self._heard: dict[str, _Heard] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -110,26 +113,24 @@ class Peers:
         host, _, port = self._own_host().rpartition(":")
         own = {"host": host, "port": int(port)}
         beat = {"hostInfo": own, "timestamp": _now_ms(), "queries": dict(self._states())}
-        posts = [asyncio.to_thread(_post, url, "/heartbeat", beat) for url in others]
+        posts = [asyncio.to_thread(self._post, url, "/heartbeat", beat) for url in others]
         if with_lags:
             lags = {"ksqlHost": own, "hostStoreLags": await asyncio.to_thread(self._lags)}
-            posts += [asyncio.to_thread(_post, url, "/lag", lags) for url in others]
+            posts += [asyncio.to_thread(self._post, url, "/lag", lags) for url in others]
         await asyncio.gather(*posts)
+
+    def _post(self, url: str, path: str, document: Document) -> None:
+        """Send a document; a server that is away is told by not hearing of it."""
+        connection = self._access.connect(url, TIMEOUT_S)
+        try:
+            headers = {"Content-Type": "application/json", **self._access.headers}
+            connection.request("POST", path, json.dumps(document), headers)
+            connection.getresponse().read()
+        except (OSError, http.client.HTTPException) as error:
+            _logger.debug("%s%s: %s", url, path, error)
+        finally:
+            connection.close()
 
 
 def _host_in(document: Mapping[str, Any]) -> str:
     return f"{document['host']}:{int(document['port'])}"
-
-
-def _post(url: str, path: str, document: Document) -> None:
-    """Send a document; a server that is away is told by not hearing of it."""
-    address = urlsplit(url)
-    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=TIMEOUT_S)
-    try:
-        headers = {"Content-Type": "application/json"}
-        connection.request("POST", path, json.dumps(document), headers)
-        connection.getresponse().read()
-    except (OSError, http.client.HTTPException) as error:
-        _logger.debug("%s%s: %s", url, path, error)
-    finally:
-        connection.close()

@@ -21,6 +21,7 @@ from moldau.client.coordination.state_topic import StateTopic
 from moldau.client.coordination.topic_log import LogRecord, LogWrite, TopicLog
 from moldau.core.errors import MoldauError, StartupError
 from moldau.http.metrics import HttpMetrics
+from moldau.ksql.access import PeerAccess
 from moldau.ksql.app import TextStream
 from moldau.ksql.assertions import assert_schema, assert_topic
 from moldau.ksql.cluster import KafkaCluster
@@ -84,10 +85,12 @@ class KsqlServer:
         self._descriptions = Descriptions(self.state, settings, functions, self)
         self._queries = Queries(self)
         self._is_ready = False
-        self.sharing = QuerySharing(
-            f"http://{self.host_name}", settings.sharing_group, self.cluster.open_admin, self._share_out
+        access = PeerAccess(settings)
+        own_url = f"{settings.listener.scheme}://{self.host_name}"
+        self.sharing = QuerySharing(own_url, settings.sharing_group, self.cluster.open_admin, self._share_out)
+        self.peers = Peers(
+            lambda: self.sharing.others, lambda: self.host_name, self._own_states, self.store_lags, access
         )
-        self.peers = Peers(lambda: self.sharing.others, lambda: self.host_name, self._own_states, self.store_lags)
         query_metrics = QueryMetrics(self._own_states, self._engine_status, settings.query_prefix)
         self.metrics = HttpMetrics("moldau_ksql", self._gauges, query_metrics.families)
         """What /metrics shows."""
