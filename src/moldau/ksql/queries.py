@@ -17,6 +17,7 @@ from moldau.ksql.documents import Document
 from moldau.ksql.errors import ErrorKind, NotHereError, RequestError, StatementError
 from moldau.ksql.printing import print_topic
 from moldau.ksql.pull_keys import sought_keys
+from moldau.ksql.pull_ranges import KeyRange, key_range
 from moldau.ksql.requests import QueryRequest
 from moldau.ksql.results import ResultRow, RowStream, StreamEnd
 from moldau.ksql.schemas import known_schemas, prepared_serdes
@@ -141,7 +142,8 @@ class Queries:
     ) -> AsyncGenerator[ResultRow | StreamEnd, None]:
         left = query.limit
         run = self._new_run(plan)
-        shown: set[bytes] = set()
+        # Only a condition can leave out a row whose deletion the client must not see.
+        shown: set[bytes] | None = None if query.where is None and query.having is None else set()
         try:
             if left == 0:
                 yield StreamEnd(LIMIT_REACHED)
@@ -203,8 +205,9 @@ class Queries:
         if source.is_table:
             with using_functions(state.functions):
                 keys = sought_keys(query, source, settings, self._server.settings)
+                part = key_range(query, source) if keys is None else None
             await asyncio.to_thread(self._await_table, source, may_forward=may_forward)
-            rows = await asyncio.to_thread(self._table_rows, plan, query, keys)
+            rows = await asyncio.to_thread(self._table_rows, plan, query, keys, part)
             return RowStream(
                 query_id, plan.columns, _given(rows), key_names=plan.key_names, header_marks=plan.header_marks
             )
@@ -225,10 +228,14 @@ class Queries:
             f"The table {source.name} is still being read from its topic {topic}; try again later", ErrorKind.NOT_READY
         )
 
-    def _table_rows(self, plan: TransientPlan, query: syntax.Query, keys: list[bytes] | None) -> list[ResultRow]:
+    def _table_rows(
+        self, plan: TransientPlan, query: syntax.Query, keys: list[bytes] | None, part: KeyRange | None
+    ) -> list[ResultRow]:
         copies, source = self._server.copies, plan.sources[0]
         stored: Iterable[StoredRow]
-        if keys is None:
+        if part is not None:
+            stored = copies.rows_in_range(source.topic, *part)
+        elif keys is None:
             stored = copies.all_rows(source.topic)
         else:
             stored = [row for key in keys for row in copies.rows_of_key(source.topic, key)]
