@@ -26,13 +26,14 @@ from moldau.ksql.commands import CommandError, CommandId
 from moldau.ksql.documents import Document, generic_error, statement_error
 from moldau.ksql.errors import ErrorKind, NotHereError, RequestError, StatementError
 from moldau.ksql.requests import QueryRequest, StatementRequest, checked_properties
-from moldau.ksql.results import DELIMITED, JSON, KSQL_JSON, RowStream, encode_stream, stream_messages
+from moldau.ksql.results import DELIMITED, JSON, KSQL_JSON, PROTOBUF, RowStream, encode_stream, stream_messages
 from moldau.ksql.settings import is_query_property
 
 __all__ = ["KsqlService", "build_app"]
 
 MEDIA_TYPES = MediaTypes({KSQL_JSON: 1.0, JSON: 0.9}, frozenset({"*/*"}))
-STREAM_TYPES = MediaTypes({DELIMITED: 1.0, JSON: 0.9, KSQL_JSON: 0.8}, frozenset({"*/*"}))
+QUERY_TYPES = MediaTypes({KSQL_JSON: 1.0, JSON: 0.9, PROTOBUF: 0.8}, frozenset({"*/*"}))
+STREAM_TYPES = MediaTypes({DELIMITED: 1.0, JSON: 0.9, KSQL_JSON: 0.8, PROTOBUF: 0.7}, frozenset({"*/*"}))
 INSERT_TYPES = MediaTypes({DELIMITED: 1.0, JSON: 0.9}, frozenset({"*/*"}))
 HEARTBEAT_S = 5.0
 """How often a stream without rows sends a newline, so that closed connections are noticed."""
@@ -187,7 +188,13 @@ class _Endpoints:
     def _for_queries(self) -> list[AnyEndpoint]:
         return [
             Endpoint(
-                method="POST", path="/query", handle=self.query, summary="Rows of a query.", body=OBJECT, reply=ARRAY
+                method="POST",
+                path="/query",
+                handle=self.query,
+                summary="Rows of a query.",
+                body=OBJECT,
+                reply=ARRAY,
+                media_types=QUERY_TYPES,
             ),
             Endpoint(
                 method="POST",
@@ -283,7 +290,7 @@ class _Endpoints:
 
     async def query(self, call: Call) -> Answer:
         request = QueryRequest.of(await call.document(), text_member="ksql", properties_member="streamsProperties")
-        return await self._answer_query(call, request, KSQL_JSON)
+        return await self._answer_query(call, request, PROTOBUF if call.media_type == PROTOBUF else KSQL_JSON)
 
     async def query_stream(self, call: Call) -> Answer:
         request = QueryRequest.of(await call.document(), text_member="sql", properties_member="properties")
