@@ -66,15 +66,20 @@ class RestServer:
         self, servers: str, folder: Path, send: Send, *, service_id: str | None = None, **settings: str
     ) -> None:
         """`settings` are further ones, by names with `_` for `.`."""
+        self.http = Http2Server(host="127.0.0.1", drain_s=1)
+        self.http.bind()
         self.service_id = service_id or f"case_{secrets.token_hex(4)}_"
         self.registry_url = f"mock://{self.service_id}"
         self.settings = KsqlSettings.of(
             {
                 "bootstrap.servers": servers,
-                "listeners": "http://127.0.0.1:0",
+                "listeners": f"http://127.0.0.1:{self.http.port}",
                 "ksql.service.id": self.service_id,
                 "ksql.schema.registry.url": self.registry_url,
                 "ksql.streams.state.dir": str(folder),
+                # As ksqlDB has it by default, so that cases begin without sources.
+                "ksql.logging.processing.stream.auto.create": "false",
+                "ksql.logging.processing.topic.auto.create": "false",
                 **{name.replace("_", "."): value for name, value in settings.items()},
             }
         )
@@ -87,8 +92,7 @@ class RestServer:
     async def _start(self) -> None:
         self.server = KsqlServer(self.settings, LocalLink(PipelineHost({KIND: self.builder})))
         await self.server.start()
-        self.http = Http2Server(host="127.0.0.1", drain_s=1)
-        await self.http.start(build_app(self.server))
+        await self.http.start(build_app(self.server, self.server.metrics))
 
     async def _stop(self) -> None:
         await self.http.stop()

@@ -48,8 +48,12 @@ class KafkaCluster:
     def admin(self) -> Admin:
         """The admin client."""
         if self._admin is None:
-            self._admin = Admin(self.servers, {**self._properties, "client.id": "ksql-admin"}, timeout_ms=QUESTION_MS)
+            self._admin = self.open_admin()
         return self._admin
+
+    def open_admin(self) -> Admin:
+        """An admin client of the caller's own."""
+        return Admin(self.servers, {**self._properties, "client.id": "ksql-admin"}, timeout_ms=QUESTION_MS)
 
     # What the catalogue asks (`pipeline.ksql.catalogue.services.Topics`)
 
@@ -96,15 +100,20 @@ class KafkaCluster:
         if timestamp_ms == NOW:
             self._write_at_zero(topic, key, value)
             return
+        from confluent_kafka import KafkaException
+
         producer = self._open_producer()
         outcome: list[Any] = []
-        producer.produce(
-            topic,
-            key=key,
-            value=value,
-            timestamp=NOW if timestamp_ms is None else timestamp_ms,
-            on_delivery=lambda error, _message: outcome.append(error),
-        )
+        try:
+            producer.produce(
+                topic,
+                key=key,
+                value=value,
+                timestamp=NOW if timestamp_ms is None else timestamp_ms,
+                on_delivery=lambda error, _message: outcome.append(error),
+            )
+        except KafkaException as error:  # a record that is too large is refused at once
+            raise client_error(error.args[0], about=f"topic {topic}") from None
         producer.flush(DELIVERY_S)
         if not outcome:
             raise UnreachableError(f"no broker took the record for topic {topic} within {DELIVERY_S:g} s")

@@ -26,7 +26,7 @@ from moldau.pipeline.runtime.kafka.reset import reset_pipeline
 from moldau.pipeline.runtime.kafka.wiring import kafka_pipeline
 from moldau.pipeline.runtime.pipeline import Pipeline
 
-__all__ = ["KIND", "KsqlBuilder", "hosted_query", "pipeline_spec", "query_identity"]
+__all__ = ["KIND", "KsqlBuilder", "hosted_query", "pipeline_options", "pipeline_spec", "query_identity"]
 
 KIND = "ksql"
 DEFAULT_INTERVAL_MS = 0
@@ -74,7 +74,7 @@ class KsqlBuilder:
 
     def build(self, spec: PipelineSpec) -> Pipeline:
         settings, hosted = hosted_query(spec)
-        options = _options(settings, hosted)
+        options = pipeline_options(settings, hosted.properties, hosted.start_offsets)
         if options.is_realtime:
             self._engine.expect_realtime()
         return kafka_pipeline(
@@ -111,8 +111,11 @@ def _clients(settings: KsqlSettings) -> KafkaClients:
     )
 
 
-def _options(settings: KsqlSettings, hosted: HostedQuery) -> PipelineOptions:
-    properties: Mapping[str, Any] = {**settings.query_defaults, **hosted.properties}
+def pipeline_options(
+    settings: KsqlSettings, given: Mapping[str, Any], start_offsets: Mapping[str, Mapping[str, int]]
+) -> PipelineOptions:
+    """How a query runs that was accepted with these properties."""
+    properties: Mapping[str, Any] = {**settings.query_defaults, **given}
     guarantee = str(properties.get("processing.guarantee", "exactly_once_v2"))
     is_realtime = str(properties.get("moldau.latency", "")).lower() == "realtime"
     reset = str(properties.get("auto.offset.reset", "latest")).lower()
@@ -124,15 +127,28 @@ def _options(settings: KsqlSettings, hosted: HostedQuery) -> PipelineOptions:
         offset_reset=OffsetReset.EARLIEST if reset == "earliest" else OffsetReset.LATEST,
         first_offsets={
             TopicPartition(topic, int(number)): offset
-            for topic, offsets in hosted.start_offsets.items()
+            for topic, offsets in start_offsets.items()
             for number, offset in offsets.items()
         },
         spark={
             **(REALTIME_SPARK if is_realtime else {}),
             **{name: str(value) for name, value in properties.items() if name.startswith("spark.")},
         },
-        task_settings={**_task_settings(properties), "statestore.cache.max.bytes": str(cache)},
+        task_settings={
+            **_task_settings(properties),
+            **_failure_settings(settings),
+            "statestore.cache.max.bytes": str(cache),
+        },
     )
+
+
+def _failure_settings(settings: KsqlSettings) -> dict[str, str]:
+    """What becomes of records that cannot be read, and where failures are written."""
+    is_fatal = settings["ksql.fail.on.deserialization.error"]
+    found = {"deserialization.exception.handler": "fail" if is_fatal else "continue"}
+    if settings["ksql.logging.processing.topic.auto.create"] or settings["ksql.logging.processing.topic.name"]:
+        found["ksql.logging.processing.topic.name"] = settings.processing_log_topic
+    return found
 
 
 def _task_settings(properties: Mapping[str, Any]) -> dict[str, str]:

@@ -122,10 +122,21 @@ class TableCopies:
         sql = f"{_SELECT} WHERE topic = ? AND key = ?"
         return [_stored(row) for row in self._reader().execute(sql, (topic, key))]
 
+    def rows_in_range(self, topic: str, low: bytes, high: bytes | None) -> Iterable[StoredRow]:
+        """The rows of the keys from `low` to `high`, both included, by key and window."""
+        end, bounds = ("", (topic, low)) if high is None else (" AND key <= ?", (topic, low, high))
+        for row in self._reader().execute(f"{_SELECT} WHERE topic = ? AND key >= ?{end}", bounds):
+            yield _stored(row)
+
     def all_rows(self, topic: str) -> Iterable[StoredRow]:
         """All rows, by key and window."""
         for row in self._reader().execute(f"{_SELECT} WHERE topic = ?", (topic,)):
             yield _stored(row)
+
+    def position(self, topic: str, partition: int) -> int:
+        """Up to which offset a partition is in the copy."""
+        with self._lock:
+            return self._positions.get((topic, partition), 0)
 
     def is_complete(self, topic: str) -> bool:
         """Whether the copy was once all that is in the topic; from then on it is as late as its consumer."""

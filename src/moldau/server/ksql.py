@@ -11,5 +11,5 @@ __all__ = ["ksql_instance"]
 
 def ksql_instance(settings: KsqlSettings) -> KsqlInstance:
     """A server whose queries run in an engine process of its own, or in one that it shares."""
-    link = engine_link(settings.state_folder / "engine", settings["moldau.engine.dir"], prefix=settings.query_prefix)
+    link = engine_link(settings.server_folder / "engine", settings["moldau.engine.dir"], prefix=settings.query_prefix)
     return KsqlInstance(settings, link)
