@@ -106,6 +106,15 @@ def aggregates(builder: StreamsBuilder, lines: KStream[str, str]) -> None:
     table.to_stream().to("out", Produced.with_(TEXT, ANY))
 
 
+def cogroups(builder: StreamsBuilder, lines: KStream[str, str]) -> None:
+    longer = lines.map_values(lambda value: value and value * 2).group_by_key(Grouped.with_(TEXT, TEXT))
+    both = lines.group_by_key().cogroup(lambda key, value, found: found + value)
+    table = both.cogroup(longer, lambda key, value, found: found[-20:] + value).aggregate(
+        str, Materialized.with_(TEXT, TEXT)
+    )
+    table.to_stream().to("out", TO_TEXT)
+
+
 def window_counts(builder: StreamsBuilder, lines: KStream[str, str]) -> None:
     windows = lines.group_by_key().windowed_by(TimeWindows.of_size_and_grace(50, 120))
     counted = windows.count(Materialized.with_(TEXT, NUMBER))
@@ -140,6 +149,7 @@ TOPOLOGIES: list[Lines] = [
     counts_of_json,
     reduces,
     aggregates,
+    cogroups,
     window_counts,
     inner_join,
     left_join,
