@@ -43,6 +43,7 @@ SHORT_RUN = task_rows.SHORT_RUN
 JOBS = ("copy", "mapped-count", "word-count", "count", "windowed-count", "join")
 PARTITIONS = 4
 KEYS = 10_000
+LINES = 50_000
 STATELESS_ROWS = 10_000
 """Rows in an Arrow batch of `mapInArrow`."""
 GROUP_ROWS = 75_000
@@ -80,7 +81,7 @@ class Input:
     def __init__(self) -> None:
         self._random = random.Random(17)
         self._offsets = count()
-        self._lines = [" ".join(self._random.choices(WORDS, k=12)).encode() for _ in range(1_000)]
+        self._lines = [" ".join(self._random.choices(WORDS, k=12)).encode() for _ in range(LINES)]
         self._keys = [f"key-{number:010}".encode() for number in range(KEYS)]
 
     def batch(self, slot: int, partition: int, index: int, rows: int, *, each_key: bool = False) -> pa.RecordBatch:
