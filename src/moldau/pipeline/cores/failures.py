@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from moldau.pipeline.cores.records import Record
 
 __all__ = [
+    "FUSED",
     "BufferFullError",
     "DeserializationError",
     "ExtractedTimestampError",
@@ -36,6 +37,10 @@ __all__ = [
     "failing_line",
     "service_failure",
 ]
+
+
+FUSED = "<fused "
+"""The beginning of the file name of compiled loops, which `fusing.fused` makes."""
 
 
 class RecordPlace(NamedTuple):
@@ -171,10 +176,10 @@ def failing_step(trace: TracebackType | None) -> tuple[Processor | None, Record 
     found: tuple[Processor | None, Record | None] = (None, None)
     while trace is not None:
         names = trace.tb_frame.f_locals
-        # A fused loop has no `self`: it knows whose line it is.
-        line = trace.tb_frame.f_globals.get("owners", {}).get(trace.tb_lineno) if "indexes" in names else None
-        if line is not None:
-            found = (line.processor, _record_of(line, names))
+        if trace.tb_frame.f_code.co_filename.startswith(FUSED):
+            # A fused loop has no `self`, but knows whose lines it consists of.
+            line = trace.tb_frame.f_globals["owners"].get(trace.tb_lineno)
+            found = found if line is None else (line.processor, _record_of(line, names))
         owner = names.get("self")
         if isinstance(owner, Processor):
             found = (owner, names.get("record"))

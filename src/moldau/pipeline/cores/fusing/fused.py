@@ -14,7 +14,7 @@ from typing import Any
 
 from moldau.core.errors import ServiceError
 from moldau.pipeline.cores.context import TaskContext
-from moldau.pipeline.cores.failures import failing_step
+from moldau.pipeline.cores.failures import FUSED, failing_step
 from moldau.pipeline.cores.fusing.columns import ColumnPart, Counted, InputColumns, OutputColumns
 from moldau.pipeline.cores.fusing.emitter import Emitter, Flow, NotFusedError, Part, is_exact, is_text
 from moldau.pipeline.cores.fusing.steps import Loop
@@ -224,7 +224,7 @@ def _loaded(emitter: Emitter, processor: Processor, repartitions: int) -> _Compi
     # The name makes failures look like those of other processors to `failures`.
     module = {"__name__": __name__, "owners": owners, "OutputColumns": OutputColumns, "Counted": Counted}
     source = "\n".join([*head, *body, *tail])
-    exec(compile(source, f"<fused {processor.node.name}>", "exec"), module)
+    exec(compile(source, f"{FUSED}{processor.node.name}>", "exec"), module)
     build: Any = module["build"]
     bound = {name: value for name, value in emitter.bound.items() if name not in ("OutputColumns", "Counted")}
     return _Compiled(build(**bound), columns, repartitions)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from moldau.pipeline.cores.aggregations.aggregation import CountProcessor
+from moldau.pipeline.cores.aggregations.aggregation import AggregateProcessor, CountProcessor
 from moldau.pipeline.cores.aggregations.folding import is_count
 from moldau.pipeline.cores.aggregations.windowed_aggregation import TimeWindowProcessor
 from moldau.pipeline.cores.calls import callable_of, no_pair, not_several
@@ -33,9 +33,10 @@ from moldau.pipeline.cores.stateless import (
     SplitProcessor,
 )
 from moldau.pipeline.cores.stores.key_value_store import TimestampedStore
-from moldau.pipeline.cores.tables import ToStreamProcessor
+from moldau.pipeline.cores.tables import TableMapValuesProcessor, ToStreamProcessor
 from moldau.pipeline.ir.functions import Function
-from moldau.pipeline.ir.row_functions import RowFunction
+from moldau.pipeline.ir.nodes import Aggregate
+from moldau.pipeline.ir.row_functions import RowAggregates, RowFunction
 from moldau.serdes.plain import LongSerde
 from moldau.serdes.serde import Serde
 from moldau.serdes.windowed import TimeWindowedSerde
@@ -248,6 +249,42 @@ def _count(loop: Loop, processor: Any, flow: Flow) -> None:
         loop.forward_values(processor, Flow(_stored(flow.key, serde, data), counted, time))
 
     loop.unless(_nulls(flow.key, flow.value), loop.dropped(processor, "null key or value"), count)
+
+
+def _aggregate(loop: Loop, processor: Any, flow: Flow) -> None:
+    if processor.is_caching or processor.sends_old_values or processor.take_new_value is None:
+        raise NotFusedError("its changes are held back, or have old values")
+    if isinstance(processor.node, Aggregate) and isinstance(processor.node.aggregator, RowAggregates):
+        raise NotFusedError("what it cannot compute goes to a log, with the current record")
+    emitter, store = loop.emitter, processor.context.timestamped_store(processor.node.table)
+    serde, folding = processor.node.table.key_serde, processor.folding
+    load, put = emitter.bind("load", store.row), emitter.bind("put", store.put_row)
+    first, add = emitter.bind("first", folding.add_value), emitter.bind("add", folding.add)
+
+    def fold() -> None:
+        data = loop.store_key(flow.key, serde, store.encode_key)
+        row = emitter.variable(f"{load}({data})", "row")
+        new, time = emitter.new("value"), emitter.variable(flow.timestamp, "time")
+        with emitter.block(f"if {row} is None:"):
+            emitter.add(f"{new} = {first}({flow.key.name()}, {flow.value.name()}, None)")
+        with emitter.block("else:"):
+            emitter.add(f"{new} = {add}({flow.key.name()}, {flow.value.name()}, {row}[0])")
+            with emitter.block(f"if {row}[1] > {time}:"):
+                emitter.add(f"{time} = {row}[1]")
+        emitter.add(f"{put}({data}, {new}, {time})")
+        loop.forward_values(processor, Flow(_stored(flow.key, serde, data), Part(new), time))
+
+    loop.unless(_nulls(flow.key, flow.value), loop.dropped(processor, "null key or value"), fold)
+
+
+def _table_map_values(loop: Loop, processor: Any, flow: Flow) -> None:
+    """A table without a store: its new row is computed from that of its input."""
+    if processor.take_new_value is None:
+        raise NotFusedError("its changes have old values")
+    computed = _mapped(loop, processor.node, flow)
+    if flow.value.may_be_null:
+        computed = f"None if {flow.value.is_null()} else {computed}"
+    loop.forward_values(processor, replace(flow, value=Part(loop.emitter.variable(computed, "value"))))
 
 
 def _one_more(loop: Loop, row: str, timestamp: str) -> tuple[str, str]:
@@ -510,11 +547,15 @@ STEPS: dict[type[Processor], Step] = {
     PeekProcessor: _peek,
     SplitProcessor: _split,
     CountProcessor: _count,
+    AggregateProcessor: _aggregate,
     TimeWindowProcessor: _windowed_count,
     StreamTableJoinProcessor: _join,
     SinkProcessor: _sink,
     RepartitionOutput: _repartition,
 }
 
-VALUE_STEPS: dict[type[Processor], Step] = {ToStreamProcessor: _to_stream}
+VALUE_STEPS: dict[type[Processor], Step] = {
+    ToStreamProcessor: _to_stream,
+    TableMapValuesProcessor: _table_map_values,
+}
 """For processors that get the new values of a table instead of changes."""

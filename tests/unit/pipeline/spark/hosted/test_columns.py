@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -23,6 +24,7 @@ from moldau.pipeline.spark.hosted.host import StatelessHost
 from moldau.pipeline.spark.hosted.work import Parcel
 from moldau.pipeline.spark.plan import Plan, Stage, Unit
 from moldau.pipeline.spark.rows import FINISHED, FROM_SOURCES, Table, open_bundles, pack_rows
+from moldau.pipeline.spark.sections import cut_topology
 from moldau.streams import (
     Branched,
     BytesSerde,
@@ -87,6 +89,32 @@ def counts_of_json(builder: StreamsBuilder, lines: KStream[str, str]) -> None:
     counted.to_stream().to("out", Produced.with_(ANY, NUMBER))
 
 
+def reduces(builder: StreamsBuilder, lines: KStream[str, str]) -> None:
+    def reduced(one: str, other: str) -> Any:
+        return other if len(one) > 20 else None if other == "c" else one + other
+
+    table = lines.group_by_key().reduce(reduced, Materialized.with_(TEXT, TEXT))
+    table.map_values(lambda value: value[::-1]).to_stream().to("out", TO_TEXT)
+
+
+def aggregates(builder: StreamsBuilder, lines: KStream[str, str]) -> None:
+    def added(key: str, value: str, found: list[str]) -> list[str]:
+        found.append(value)
+        return found[-5:]
+
+    table = lines.group_by_key().aggregate(list, added, Materialized.with_(TEXT, ANY))
+    table.to_stream().to("out", Produced.with_(TEXT, ANY))
+
+
+def cogroups(builder: StreamsBuilder, lines: KStream[str, str]) -> None:
+    longer = lines.map_values(lambda value: value and value * 2).group_by_key(Grouped.with_(TEXT, TEXT))
+    both = lines.group_by_key().cogroup(lambda key, value, found: found + value)
+    table = both.cogroup(longer, lambda key, value, found: found[-20:] + value).aggregate(
+        str, Materialized.with_(TEXT, TEXT)
+    )
+    table.to_stream().to("out", TO_TEXT)
+
+
 def window_counts(builder: StreamsBuilder, lines: KStream[str, str]) -> None:
     windows = lines.group_by_key().windowed_by(TimeWindows.of_size_and_grace(50, 120))
     counted = windows.count(Materialized.with_(TEXT, NUMBER))
@@ -114,8 +142,19 @@ def repartitions(builder: StreamsBuilder, lines: KStream[str, str]) -> None:
 
 
 TOPOLOGIES: list[Lines] = [
-    maps, flat_maps, branches, counts, counts_of_json, window_counts, inner_join, left_join, repartitions
-]  # fmt: skip
+    maps,
+    flat_maps,
+    branches,
+    counts,
+    counts_of_json,
+    reduces,
+    aggregates,
+    cogroups,
+    window_counts,
+    inner_join,
+    left_join,
+    repartitions,
+]
 
 
 def built(lines: Lines, value_serde: Any = TEXT) -> Topology:
@@ -142,7 +181,7 @@ class Worker:
         """What leaves by each output, in order; a record is topic, partition, key, value, timestamp, headers."""
         bundled: list[pa.RecordBatch] = []
         for stage in self._plan.stages:
-            rows = [*self._from_topics(stage, records), *(bundled if stage.number else [])]
+            rows = [*self.from_topics(stage, records), *(bundled if stage.number else [])]
             bundled = list(self._stateless(stage, rows) if stage.is_stateless else self._stateful(stage, rows))
         found: dict[int, list[dict[str, Any]]] = {}
         for cells in (batch.column("bundle").to_pylist() for batch in bundled):
@@ -160,7 +199,8 @@ class Worker:
                 found.append((slot, name, data, pickle.loads(stored)[1:] if data == RECORD_KEY else stored))
         return found
 
-    def _from_topics(self, stage: Stage, records: Sequence[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
+    def from_topics(self, stage: Stage, records: Sequence[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
+        """The records of topics that a stage reads."""
         own = {sub_topology.index for sub_topology in stage.sub_topologies}
         points = {point.topic: point for point in self._plan.inputs if own & set(point.sub_topologies)}
         chosen = [record for record in records if record[0] in points]
@@ -287,7 +327,10 @@ def numbers_as_text(builder: StreamsBuilder, lines: KStream[str, str]) -> None:
 
 
 def no_pairs(builder: StreamsBuilder, lines: KStream[str, str]) -> None:
-    lines.map(lambda key, value: 5 if value == "z" else (key, value)).to("out", TO_TEXT)
+    def paired(key: str, value: str) -> Any:
+        return 5 if value == "z" else (key, value)
+
+    lines.map(paired).to("out", TO_TEXT)
 
 
 def keys_that_cannot_be_stored(builder: StreamsBuilder, lines: KStream[str, str]) -> None:
@@ -326,3 +369,39 @@ def test_a_processing_handler_gets_records_one_by_one(as_columns: Callable[[bool
     worker = Worker(built(divides), **{"processing.exception.handler": "log-and-continue"})
     ((_, rows),) = worker.run(with_one(b"z")).items()
     assert len(rows) == len(with_one(b"z")) - 1
+
+
+def words(builder: StreamsBuilder, lines: KStream[str, str]) -> None:
+    split = lines.flat_map_values(lambda value: [value, None, f"{value}x"])
+    grouped = split.group_by(lambda key, value: None if value == "ax" else value, Grouped.with_(TEXT, TEXT))
+    grouped.count().to_stream().to("out", Produced.with_(TEXT, NUMBER))
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_records_for_a_native_count_leave_python_counted(is_sorted: bool, as_columns: Callable[[bool], None]) -> None:
+    (section,) = cut_topology(built(words), TaskSettings()).sections
+    assert section.before is not None
+    plan = Plan.of(section.before, {"in": PARTITIONS}, 1)
+    work = work_of(plan, plan.stages[0], TaskSettings())
+    records = random_records(3, 200)
+    if is_sorted:
+        records.sort(key=lambda record: int(record[4]))
+    ways = []
+    for counts in (True, False):
+        as_columns(counts)
+        host = StatelessHost(Parcel.of(replace(work, feeds_aggregate=True, feeds_count=counts), shares_folders=True))
+        worker = Worker(section.before)
+        rows = pa.Table.from_batches(host(worker.from_topics(plan.stages[0], records))).to_pylist()
+        ways.append(rows)
+    assert totals(ways[0]) == totals([{**row, "copies": 1} for row in ways[1]])
+    assert len(ways[0]) == len(totals(ways[0])) * PARTITIONS
+
+
+def totals(rows: list[dict[str, Any]]) -> dict[bytes, tuple[int, int]]:
+    """How many records there are of each key, and the largest timestamp."""
+    found: dict[bytes, tuple[int, int]] = {}
+    for row in rows:
+        if row["key"] is not None and row["value"] is not None:
+            copies, latest = found.get(row["key"], (0, 0))
+            found[row["key"]] = copies + row["copies"], max(latest, row["timestamp"])
+    return found
