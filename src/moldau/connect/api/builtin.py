@@ -114,16 +114,6 @@ _CONVERTERS: Final = (
     ),
     BuiltinPlugin("io.confluent.connect.avro.AvroConverter", "converter", f"{HERE}.converters.avro:AvroConverter"),
     BuiltinPlugin(
-        "io.confluent.connect.json.JsonSchemaConverter",
-        "converter",
-        f"{HERE}.converters.json_schema:JsonSchemaConverter",
-    ),
-    BuiltinPlugin(
-        "io.confluent.connect.protobuf.ProtobufConverter",
-        "converter",
-        f"{HERE}.converters.protobuf:ProtobufConverter",
-    ),
-    BuiltinPlugin(
         f"{KAFKA}.storage.SimpleHeaderConverter",
         "header_converter",
         f"{HERE}.converters.headers:SimpleHeaderConverter",
