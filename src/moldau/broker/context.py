@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from moldau.broker.stats import BrokerStats
 
 if TYPE_CHECKING:
+    from moldau.broker.cluster.forwarding import ForwardingController
     from moldau.broker.coordination.coordinators import Coordinators
     from moldau.broker.coordination.producer_ids import ProducerIds
     from moldau.broker.data.data_plane import DataPlane
@@ -89,6 +90,8 @@ class Broker:
     """Lookups of schema ids in a schema registry."""
     topic_answers: TopicAnswers
     """Topics in the form of Metadata responses."""
+    forwarding: ForwardingController | None = None
+    """The same controller, if it is that of a cluster and answers requests instead of calls."""
     stats: BrokerStats = field(default_factory=BrokerStats)
     data_plane: DataPlane = field(init=False)
     """Set by the `DataPlane` itself."""

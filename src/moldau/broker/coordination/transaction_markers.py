@@ -79,7 +79,7 @@ class Markers:
                 partition.publish(1, len(batch))
             if partition.topic.name == CONSUMER_OFFSETS.name:
                 self._tell_group_coordinator(partition.index, marker)
-            partition.when_committed(partition.log.log_end_offset, None, done)
+            partition.when_committed(partition.log.log_end_offset, None, done, is_patient=True)
 
         self._broker.data_plane.slow_appends.run(append, on_appended, MARKER_BYTES)
 
