@@ -73,6 +73,8 @@ class PartitionEvents:
     """Call back on the loop at this loop time."""
     may_join: Callable[[Partition], None] = lambda partition: None
     """A follower that is not in sync has fetched: it may be by now."""
+    is_eligible: Callable[[int, int], bool] = lambda node_id, broker_epoch: True
+    """Whether a broker is active, and registered with this broker epoch."""
     lag_ms: int = 30_000
     """How long a follower may be behind and still count as in sync: `replica.lag.time.max.ms`."""
 
@@ -166,6 +168,7 @@ class Partition:
         "leader_id",
         "leading",
         "log",
+        "markers",
         "partition_epoch",
         "replicas",
         "topic",
@@ -191,6 +194,8 @@ class Partition:
         """Whether records are committed as soon as they are published: no replica and no sync to wait for."""
         self.leading: Leading | None = None
         """What this leader knows of the other replicas, if there are any."""
+        self.markers = 0
+        """How many transaction markers were appended: what was verified before one may not be true after it."""
         self.waiting: set[ParkedFetch] = set()
         """Fetches that wait for records of this partition."""
         self._commit_waits: list[_CommitWait] = []
@@ -252,7 +257,10 @@ class Partition:
             return
         partition_log = self.log
         reached = leading.high_watermark(
-            partition_log.log_end_offset, partition_log.clock.monotonic_ms(), self.events.lag_ms
+            partition_log.log_end_offset,
+            partition_log.clock.monotonic_ms(),
+            self.events.lag_ms,
+            self.events.is_eligible,
         )
         if reached > partition_log.high_watermark:
             partition_log.high_watermark = reached

@@ -43,7 +43,7 @@ UNKNOWN_EPOCH: Final = -1
 FIRST_WITH_EPOCHS: Final = 3
 PREFERRED, UNCLEAN = 0, 1
 
-Forwarded = Callable[[Message, RequestHeader, str], "Awaitable[Message] | Message | None"]
+Forwarded = Callable[[Message, RequestHeader, str], "Awaitable[Message] | None"]
 """Answers a client's request that a broker forwarded, given its header and the client's host; `None` if it is none
 that a controller answers."""
 
@@ -166,7 +166,7 @@ class ClusterApis:
         if header.api_key == ApiKey.ELECT_LEADERS:
             return await self._elect(request, header.api_version)
         answer = self._forwarded(request, header, host)
-        return await answer if isinstance(answer, Awaitable) else answer
+        return None if answer is None else await answer
 
     async def _elect(self, request: Message, version: int) -> Message:
         kind = request.election_type if version >= 1 else PREFERRED

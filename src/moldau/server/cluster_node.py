@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from moldau.broker.cluster.controller_channel import ControllerChannel
 from moldau.broker.cluster.forwarding import ForwardingController
 from moldau.broker.cluster.lifecycle import BrokerLifecycle
+from moldau.broker.cluster.peers import BrokerPeers
+from moldau.broker.cluster.remote_transactions import RemoteTransactions
 from moldau.broker.metadata.topic_configs import TopicConfigs
 from moldau.broker.replication.fetchers import Fetchers
 from moldau.broker.replication.isr_changes import IsrChanges
@@ -63,6 +65,7 @@ class ClusterNode(Node):
     _lifecycle: BrokerLifecycle | None = None
     _fetchers: Fetchers | None = None
     _isr_changes: IsrChanges | None = None
+    _peers: BrokerPeers | None = None
     _follower: asyncio.Task[None] | None = None
 
     async def _start(self) -> None:
@@ -160,9 +163,12 @@ class ClusterNode(Node):
 
         changes = self._isr_changes = IsrChanges(broker, channel, epoch)
         events = broker.partitions.events
-        events.may_join = changes.look
+        events.may_join, events.is_eligible = changes.look, changes.may_join
         events.lag_ms = broker.config.section(ReplicationSettings).lag_time_max_ms
-        self._fetchers = Fetchers(broker, _inter_broker_listener(self._config), epoch)
+        listener = _inter_broker_listener(self._config)
+        self._peers = BrokerPeers(broker, listener)
+        broker.remote_transactions = RemoteTransactions(broker, self._peers)
+        self._fetchers = Fetchers(broker, listener, epoch)
         self._fetchers.follow(broker.image)
 
     async def _follow(self, part: ClusterPart, controller: ForwardingController) -> None:
@@ -194,7 +200,8 @@ class ClusterNode(Node):
         if self._lifecycle is not None:
             is_controlled = bool(self._config.value("controlled.shutdown.enable"))
             await self._lifecycle.shut_down(is_controlled=is_controlled)
-        for part in (self._fetchers, self._isr_changes):
+        remote = None if self.broker is None else self.broker.remote_transactions
+        for part in (self._fetchers, self._isr_changes, remote, self._peers):
             if part is not None:
                 part.close()
         if self._follower is not None:

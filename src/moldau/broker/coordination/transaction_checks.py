@@ -106,11 +106,51 @@ class TransactionChecks:
             for topic_partition, code in self.refusals(writer, unsure.keys()).items():
                 refuse(unsure[topic_partition], _not_in_transaction(writer, code))
 
+        elsewhere = self._coordinators.transactions.coordinator_elsewhere(transactional_id)
         if not joins:
-            if self._broker.config.section(TransactionSettings).is_verified:
-                refuse_others()
+            if not self._broker.config.section(TransactionSettings).is_verified:
+                return True
+            if elsewhere is not None:
+                self._verify_elsewhere(elsewhere, writer, unsure, refuse, then)
+                return False
+            refuse_others()
             return True
+        if elsewhere is not None:
+            # The coordinator has just added them, and the end of a transaction leaves a newer epoch in the log.
+            return self._join_first(writer, unsure, refuse, lambda: None, then)
         return self._join_first(writer, unsure, refuse, refuse_others, then)
+
+    def _verify_elsewhere(
+        self,
+        coordinator: int,
+        writer: Writer,
+        unsure: dict[TopicPartition, Partition],
+        refuse: Callable[[Partition, MoldauError], None],
+        then: Callable[[], None],
+    ) -> None:
+        """Ask another broker; again, if a transaction ended here meanwhile, because it may have been this one."""
+        remote = self._broker.remote_transactions
+        assert remote is not None
+        before = {target: partition.markers for target, partition in unsure.items()}
+
+        def on_verified(verdicts: dict[TopicPartition, ErrorCode]) -> None:
+            if any(partition.markers != before[target] for target, partition in unsure.items()):
+                self._verify_elsewhere(coordinator, writer, unsure, refuse, then)
+                return
+            for target, code in verdicts.items():
+                if code is not ErrorCode.NONE:
+                    self.failures += 1
+                    refuse(unsure[target], _not_in_transaction(writer, _code_for(code, writer)))
+            then()
+
+        remote.ask_coordinator(
+            coordinator,
+            writer.transactional_id,
+            writer.owner,
+            unsure.keys(),
+            is_verified_only=True,
+            then=on_verified,
+        )
 
     def _join_first(
         self,

@@ -61,7 +61,7 @@ class IsrChanges:
         lag_ms = partition.events.lag_ms
         now_ms = self._broker.clock.monotonic_ms()
         wish = leading.wish(
-            partition_log.log_end_offset, partition_log.high_watermark, now_ms, lag_ms, self._may_join
+            partition_log.log_end_offset, partition_log.high_watermark, now_ms, lag_ms, self.may_join
         )
         if wish is None:
             return
@@ -73,7 +73,8 @@ class IsrChanges:
         self._wishes[partition] = (partition.leader_epoch, wish)
         self._wake.set()
 
-    def _may_join(self, node_id: int, broker_epoch: int) -> bool:
+    def may_join(self, node_id: int, broker_epoch: int) -> bool:
+        """Whether a broker is active, and registered with the epoch under which it fetched."""
         broker = self._broker.image.brokers.get(node_id)
         return broker is not None and broker.is_active and broker.epoch == broker_epoch
 

@@ -42,6 +42,9 @@ class IsrWish(NamedTuple):
 
 NEVER_CAUGHT_UP: Final = -(2**62)
 
+MayJoin = Callable[[int, int], bool]
+"""Whether a broker is active, and registered with the epoch under which it fetched."""
+
 
 class Leading:
     """The state of one partition's leader, from the beginning of its epoch on."""
@@ -99,13 +102,15 @@ class Leading:
         """The replicas that the controller may take for in sync now."""
         return self.isr if self._proposed is None else self.isr | self._proposed
 
-    def high_watermark(self, leader_end: int, now_ms: int, lag_ms: int) -> int:
+    def high_watermark(self, leader_end: int, now_ms: int, lag_ms: int, may_join: MayJoin) -> int:
         """Up to where the records are on every replica that is in sync or about to be; -1 if that is not known."""
         maximal = self.maximal_isr
         lowest = leader_end
         for node_id, follower in self._followers.items():
             counts = node_id in maximal or (
-                follower.end_offset >= self.epoch_start and now_ms - follower.caught_up_ms <= lag_ms
+                follower.end_offset >= self.epoch_start
+                and now_ms - follower.caught_up_ms <= lag_ms
+                and may_join(node_id, follower.broker_epoch)
             )
             if counts and follower.end_offset < lowest:
                 lowest = follower.end_offset
@@ -118,12 +123,9 @@ class Leading:
         return self._proposed is not None
 
     def wish(
-        self, leader_end: int, high_watermark: int, now_ms: int, lag_ms: int, may_join: Callable[[int, int], bool]
+        self, leader_end: int, high_watermark: int, now_ms: int, lag_ms: int, may_join: MayJoin
     ) -> IsrWish | None:
-        """The ISR to propose now, if it should change and no proposal is under way.
-
-        `may_join` says whether a broker, with the epoch it fetched under, is registered so and active.
-        """
+        """The ISR to propose now, if it should change and no proposal is under way."""
         if self._proposed is not None:
             return None
         joining = {
