@@ -7,6 +7,7 @@ codes are those that the writer's protocol version understands. Start at `Transa
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -119,6 +120,25 @@ class TransactionChecks:
             # The coordinator has just added them, and the end of a transaction leaves a newer epoch in the log.
             return self._join_first(writer, unsure, refuse, lambda: None, then)
         return self._join_first(writer, unsure, refuse, refuse_others, then)
+
+    async def verify_elsewhere(self, writer: Writer, target: TopicPartition) -> ErrorCode:
+        """What to tell the writer if another broker coordinates its transaction and this partition is not part of it."""
+        partition = self._broker.partitions.get(target)
+        coordinator = self._coordinators.transactions.coordinator_elsewhere(writer.transactional_id)
+        if partition is None or coordinator is None:
+            return _code_for(ErrorCode.NOT_COORDINATOR, writer)
+        verified: asyncio.Future[ErrorCode] = self._coordinators.loop.create_future()
+        refused: list[ErrorCode] = []
+
+        def then() -> None:
+            if not verified.done():
+                verified.set_result(refused[0] if refused else ErrorCode.NONE)
+
+        def refuse(_: Partition, error: MoldauError) -> None:
+            refused.append(error.code if not isinstance(error, RefusedBatchError) else error.error_code)
+
+        self._verify_elsewhere(coordinator, writer, {target: partition}, refuse, then)
+        return await verified
 
     def _verify_elsewhere(
         self,
