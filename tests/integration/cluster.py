@@ -66,9 +66,7 @@ class Cluster:
             file = self.file_of(node)
             file.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
             assert kafka_storage(["format", "-t", CLUSTER_ID, "-c", str(file)]) == 0
-            self._processes[node] = KillableProcess(
-                "moldau.cli.server.start", [str(file)], folder / f"output{node}"
-            )
+            self._processes[node] = KillableProcess("moldau.cli.server.start", [str(file)], folder / f"output{node}")
 
     def file_of(self, node: int) -> Path:
         return self.folder / f"server{node}.properties"

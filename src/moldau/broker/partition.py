@@ -351,9 +351,7 @@ class Partition:
         """
         when_all_committed([(self, end_offset)], deadline, lambda codes: then(codes[0]), is_patient=is_patient)
 
-    def _when_replicated(
-        self, end_offset: int, deadline: float | None, then: Committed, *, is_patient: bool
-    ) -> None:
+    def _when_replicated(self, end_offset: int, deadline: float | None, then: Committed, *, is_patient: bool) -> None:
         code = self._commit_code(end_offset, is_patient=is_patient)
         if code is not None:
             then(code)

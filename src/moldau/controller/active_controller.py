@@ -56,7 +56,12 @@ class ActiveController(Controller):
     """Used on the loop of its controller. `on_claim` and `start` begin its work, `close` ends it."""
 
     def __init__(
-        self, quorum: ReplicatedQuorum, config: Callable[[], BrokerConfig], clock: Clock, *, random: Random | None = None
+        self,
+        quorum: ReplicatedQuorum,
+        config: Callable[[], BrokerConfig],
+        clock: Clock,
+        *,
+        random: Random | None = None,
     ) -> None:
         super().__init__(quorum, quorum.image, config, random=random)
         self._replicated = quorum
@@ -113,7 +118,8 @@ class ActiveController(Controller):
 
     async def _fence_silent(self, now_ms: int) -> None:
         for node_id in self._sessions.expired(self._replicated.image, now_ms):
-            log.warning("broker %d has sent no heartbeat for %d ms and is fenced", node_id, self._settings.session_timeout_ms)
+            silence_ms = self._settings.session_timeout_ms
+            log.warning("broker %d has sent no heartbeat for %d ms and is fenced", node_id, silence_ms)
             await self._change(lambda image, node_id=node_id: (self._fence(image, node_id), None))  # type: ignore[misc]
 
     def _fence(self, image: MetadataImage, node_id: int) -> list[MetadataRecord]:
@@ -198,9 +204,7 @@ class ActiveController(Controller):
 
     # --- elections on request ---------------------------------------------------------------------------
 
-    async def elect_leaders(
-        self, wanted: Sequence[tuple[str, int]] | None, *, may_lose: bool
-    ) -> list[ElectionResult]:
+    async def elect_leaders(self, wanted: Sequence[tuple[str, int]] | None, *, may_lose: bool) -> list[ElectionResult]:
         """Preferred or, if records may be lost, unclean elections; `None` means every partition that needs one."""
 
         def decide(image: MetadataImage) -> tuple[list[MetadataRecord], list[ElectionResult]]:
@@ -227,5 +231,3 @@ class ActiveController(Controller):
     @property
     def quorum_is_active(self) -> bool:
         return self._replicated.is_active
-
-

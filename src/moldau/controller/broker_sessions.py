@@ -72,9 +72,9 @@ class BrokerSessions:
         if not broker.log_dirs or len(set(broker.log_dirs)) != len(broker.log_dirs) or not broker.endpoints:
             return [], ErrorCode.INVALID_REGISTRATION
         known = image.brokers.get(broker.node_id)
-        if known is not None and known.incarnation_id != broker.incarnation_id:
-            if not known.is_fenced and self.has_session(broker.node_id, now_ms):
-                return [], ErrorCode.DUPLICATE_BROKER_REGISTRATION
+        is_other = known is not None and known.incarnation_id != broker.incarnation_id
+        if is_other and known is not None and not known.is_fenced and self.has_session(broker.node_id, now_ms):
+            return [], ErrorCode.DUPLICATE_BROKER_REGISTRATION
         others = [one for one in image.brokers.values() if one.node_id != broker.node_id]
         if any(set(broker.log_dirs) & set(one.log_dirs) for one in others):
             return [], ErrorCode.INVALID_REGISTRATION

@@ -116,9 +116,7 @@ class ClusterApis:
             for one in topic.partitions
         ]
         try:
-            answers = iter(
-                await self._controller.alter_partitions(request.broker_id, request.broker_epoch, proposals)
-            )
+            answers = iter(await self._controller.alter_partitions(request.broker_id, request.broker_epoch, proposals))
         except MoldauError as error:
             return Message(error_code=refusal_of(error)[0], topics=[])
         topics = []

@@ -79,10 +79,8 @@ def _choose(
     return None
 
 
-def leave(
-    image: MetadataImage, node_id: int, may_lose_data: MayLoseData = never
-) -> Iterator[PartitionChangeRecord]:
-    """A broker is fenced or about to stop: others take over what it leads, and it leaves the ISRs it is not alone in."""
+def leave(image: MetadataImage, node_id: int, may_lose_data: MayLoseData = never) -> Iterator[PartitionChangeRecord]:
+    """A broker is fenced or about to stop: others lead what it led, and it leaves the ISRs it is not alone in."""
     for topic in image.topics.values():
         for number, partition in topic.partitions.items():
             if node_id != partition.leader and node_id not in partition.isr:
@@ -119,9 +117,7 @@ def _without_leader(
     return None if choice is None else _elected(topic.topic_id, number, partition, choice)
 
 
-def elect(
-    image: MetadataImage, topic: TopicImage, number: int, *, may_lose: bool
-) -> PartitionChangeRecord | ErrorCode:
+def elect(image: MetadataImage, topic: TopicImage, number: int, *, may_lose: bool) -> PartitionChangeRecord | ErrorCode:
     """Elect a leader where there is none, on an operator's request."""
     if topic.partitions[number].leader != NO_LEADER:
         return ErrorCode.ELECTION_NOT_NEEDED

@@ -1,8 +1,8 @@
 """What a node needs besides a broker to be part of a cluster: its place in the metadata quorum, and the controller.
 
 A node with the role `controller` is a voter (or may become one), has a controller listener, and decides while it leads.
-A node without it observes: it fetches the metadata log from the leader. Either way the records that are committed become
-the image here. Start at `ClusterPart.start`.
+A node without it observes: it fetches the metadata log from the leader. Either way the records that are committed
+become the image here. Start at `ClusterPart.start`.
 """
 
 from __future__ import annotations

@@ -72,9 +72,7 @@ class ControllerNode:
         directory = self._directory = LogDirectory(path, self._files)
         directory.lock()
         identity = adopt(self._files, [path], config.node_id, may_format=self._may_format)[path]
-        part = self._part = ClusterPart(
-            config, identity, files=self._files, clock=self._clock, on_fatal=self._on_fatal
-        )
+        part = self._part = ClusterPart(config, identity, files=self._files, clock=self._clock, on_fatal=self._on_fatal)
         quorum = part.quorum
         part.start()
         listening = ", ".join(f"{name}://:{port}" for name, port in part.ports.items())

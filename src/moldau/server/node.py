@@ -81,7 +81,10 @@ class BrokerState(IntEnum):
 
 
 class Node:
-    """One broker with a controller of its own; `server.cluster_node` is a broker of a cluster. Created and used on a running event loop."""
+    """One broker with a controller of its own; `server.cluster_node` is a broker of a cluster.
+
+    Created and used on a running event loop.
+    """
 
     def __init__(
         self,

@@ -66,9 +66,7 @@ class ForwardingController(Controller):
         return await self._send_envelope(frame, session.principal, session.client_host, timeout_s)
 
     async def _send_envelope(self, frame: bytes, principal: str, host: str, timeout_s: float) -> bytes:
-        request = Message(
-            request_data=frame, request_principal=principal.encode(), client_host_address=_packed(host)
-        )
+        request = Message(request_data=frame, request_principal=principal.encode(), client_host_address=_packed(host))
         answer = await self._channel.send(ApiKey.ENVELOPE, request, timeout_s=timeout_s, attempt_s=timeout_s)
         if answer.error_code or answer.response_data is None:
             raise ControllerUnavailableError(f"the controller refused: {ErrorCode(answer.error_code).name}")
@@ -112,11 +110,7 @@ class ForwardingController(Controller):
         ]
         if not validate_only:
             await self.wait_for_topics(
-                [
-                    one.name or ""
-                    for one in results
-                    if one.error in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-                ]
+                [one.name or "" for one in results if one.error in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)]
             )
         return results
 
@@ -144,5 +138,3 @@ def _packed(host: str) -> bytes:
         return ipaddress.ip_address(host).packed
     except ValueError:
         return b""
-
-

@@ -65,9 +65,7 @@ class BrokerLifecycle:
 
     # --- joining ----------------------------------------------------------------------------------------
 
-    async def register(
-        self, endpoints: Sequence[Endpoint], log_dirs: Sequence[uuid.UUID], rack: str | None
-    ) -> int:
+    async def register(self, endpoints: Sequence[Endpoint], log_dirs: Sequence[uuid.UUID], rack: str | None) -> int:
         """Register and begin to send heartbeats; returns the broker epoch. Raises `StartupError` if refused."""
         self._endpoints, self._log_dirs, self._rack = tuple(endpoints), tuple(log_dirs), rack
         deadline = asyncio.get_running_loop().time() + self._timeout_s
@@ -118,9 +116,7 @@ class BrokerLifecycle:
             log_dirs=list(self._log_dirs),
             previous_broker_epoch=-1,
         )
-        reply = await self._channel.send(
-            ApiKey.BROKER_REGISTRATION, request, timeout_s=min(5.0, self._timeout_s)
-        )
+        reply = await self._channel.send(ApiKey.BROKER_REGISTRATION, request, timeout_s=min(5.0, self._timeout_s))
         if reply.error_code == ErrorCode.NONE:
             self.broker_epoch = reply.broker_epoch
         return ErrorCode(reply.error_code)
@@ -128,8 +124,8 @@ class BrokerLifecycle:
     def _refusal(self, error: ErrorCode) -> str:
         if error is ErrorCode.INCONSISTENT_CLUSTER_ID:
             return (
-                f"the log directories belong to cluster {self._cluster_id}, and the controllers to another one; use the "
-                "log.dirs of that cluster, or an empty folder formatted with its id"
+                f"the log directories belong to cluster {self._cluster_id}, and the controllers to another one; use "
+                "the log.dirs of that cluster, or an empty folder formatted with its id"
             )
         if error is ErrorCode.DUPLICATE_BROKER_REGISTRATION:
             return (

@@ -51,9 +51,7 @@ class RemoteTransactions:
         """Have the leader of a partition append a marker; `done` hears its answer, or why there is none."""
         self._start(self._write_marker(target, marker, done))
 
-    async def _write_marker(
-        self, target: TopicPartition, marker: Marker, done: Callable[[ErrorCode], None]
-    ) -> None:
+    async def _write_marker(self, target: TopicPartition, marker: Marker, done: Callable[[ErrorCode], None]) -> None:
         partition = self._broker.image.partition(*target)
         if partition is None or partition.leader in (NO_LEADER, self._broker.node_id):
             done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -96,7 +94,7 @@ class RemoteTransactions:
         """Have partitions verified, or added to a transaction, by the broker that coordinates it."""
         self._start(self._ask(coordinator, transactional_id, owner, partitions, is_verified_only, then))
 
-    async def _ask(
+    async def _ask(  # noqa: PLR0917
         self,
         coordinator: int,
         transactional_id: str,

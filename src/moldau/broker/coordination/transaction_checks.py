@@ -122,7 +122,7 @@ class TransactionChecks:
         return self._join_first(writer, unsure, refuse, refuse_others, then)
 
     async def verify_elsewhere(self, writer: Writer, target: TopicPartition) -> ErrorCode:
-        """What to tell the writer if another broker coordinates its transaction and this partition is not part of it."""
+        """The error if another broker coordinates the transaction and this partition is not part of it."""
         partition = self._broker.partitions.get(target)
         coordinator = self._coordinators.transactions.coordinator_elsewhere(writer.transactional_id)
         if partition is None or coordinator is None:

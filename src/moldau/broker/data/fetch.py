@@ -157,9 +157,7 @@ class Reader:
         return FetchedPartition(wanted.partition, code, current_leader=current_leader)
 
 
-def note_follower(
-    broker: Broker, request: FetchRequest, wanted: Sequence[Wanted], topics: dict[bytes, Topic]
-) -> None:
+def note_follower(broker: Broker, request: FetchRequest, wanted: Sequence[Wanted], topics: dict[bytes, Topic]) -> None:
     """Count what a follower has, partition by partition, before its fetch is read. On the loop.
 
     Its offset is an acknowledgement, so it counts only in the leader's epoch, and where both logs agree.

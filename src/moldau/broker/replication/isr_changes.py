@@ -60,9 +60,7 @@ class IsrChanges:
         partition_log = partition.log
         lag_ms = partition.events.lag_ms
         now_ms = self._broker.clock.monotonic_ms()
-        wish = leading.wish(
-            partition_log.log_end_offset, partition_log.high_watermark, now_ms, lag_ms, self.may_join
-        )
+        wish = leading.wish(partition_log.log_end_offset, partition_log.high_watermark, now_ms, lag_ms, self.may_join)
         if wish is None:
             return
         if len(wish.isr) > len(partition.isr):

@@ -63,9 +63,7 @@ class Leading:
     def _new(self, node_id: int, now_ms: int) -> Follower:
         return Follower(now_ms if node_id in self.isr else NEVER_CAUGHT_UP)
 
-    def follow_metadata(
-        self, replicas: Iterable[int], isr: Iterable[int], partition_epoch: int, now_ms: int
-    ) -> None:
+    def follow_metadata(self, replicas: Iterable[int], isr: Iterable[int], partition_epoch: int, now_ms: int) -> None:
         """The controller's newest word; it ends a proposal, whether that was accepted or overtaken."""
         self.replicas, self.isr = tuple(replicas), frozenset(isr)
         if partition_epoch > self.partition_epoch:
@@ -122,9 +120,7 @@ class Leading:
     def is_proposing(self) -> bool:
         return self._proposed is not None
 
-    def wish(
-        self, leader_end: int, high_watermark: int, now_ms: int, lag_ms: int, may_join: MayJoin
-    ) -> IsrWish | None:
+    def wish(self, leader_end: int, high_watermark: int, now_ms: int, lag_ms: int, may_join: MayJoin) -> IsrWish | None:
         """The ISR to propose now, if it should change and no proposal is under way."""
         if self._proposed is not None:
             return None
