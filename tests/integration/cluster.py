@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 from tests.free_ports import free_port
 from tests.integration.killable import KillableProcess
@@ -111,10 +111,17 @@ class Cluster:
 
     def create_topic(self, name: str, partitions: int, factor: int, **config: str) -> None:
         settings = {key.replace("_", "."): value for key, value in config.items()}
-        admin = self.admin()
-        created = admin.create_topics([NewTopic(name, partitions, factor, config=settings)])
-        created[name].result(60)
+        eventually(lambda: self._create(NewTopic(name, partitions, factor, config=settings)), f"{name} is created")
         eventually(lambda: len(self.leaders(name)) == partitions, f"leaders of {name}")
+
+    def _create(self, topic: NewTopic) -> bool:
+        """Whether the topic exists; a client that has just learnt of new brokers may give up a request."""
+        admin = self.admin()
+        try:
+            admin.create_topics([topic])[topic.topic].result(60)
+        except KafkaException as error:
+            return bool(error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS)
+        return True
 
     def leaders(self, topic: str) -> dict[int, int]:
         """The leader of each partition that has one."""
