@@ -97,6 +97,19 @@ class KsqlTerminal:
         self.expect(line[-20:] if line else "\n", timeout_s=timeout_s)
         return self.expect(until, timeout_s=timeout_s)
 
+    def interrupt(self, *, until: str) -> None:
+        """Press Ctrl-C as a person does: again, if nothing happens.
+
+        CPython's readline looks for signals, then waits for a key; one that arrives in between is noticed with the
+        next key.
+        """
+        for _ in range(12):
+            self.type("\x03")
+            with contextlib.suppress(AssertionError):
+                self.expect(until, timeout_s=5)
+                return
+        self.expect(until)
+
     def expect(self, text: str, *, timeout_s: float = PATIENCE_S) -> str:
         """Wait for a text; what was shown up to it since the last call, without the status line."""
         deadline = time.monotonic() + timeout_s

@@ -74,8 +74,7 @@ def test_ctrl_c_ends_a_query_and_clears_the_line(server: str, tmp_path: Path) ->
         terminal.expect("Query terminated\nksql> ")
         terminal.type("SELECT nonsense")
         terminal.expect("nonsense")
-        terminal.type("\x03")
-        terminal.expect("ksql> ")
+        terminal.interrupt(until="ksql> ")
         assert "Version: " in terminal.run("version")
         terminal.type("\x04")
         assert terminal.wait() == 0

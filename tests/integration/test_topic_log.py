@@ -20,7 +20,7 @@ from moldau.client.errors import ClientError, FencedError
 from moldau.core.errors import StartupError
 from moldau.testing import Broker
 
-logger = logging.getLogger("tests.topic_log")
+logger = logging.getLogger("tests.topic_log_on_brokers")
 _numbers = count()
 
 

@@ -60,8 +60,9 @@ LEAVES = st.sampled_from(
 )
 UNARY = st.sampled_from(
     [
-        "(- {0})", "(NOT {0})", "({0} IS NULL)", "CAST({0} AS STRING)", "CAST({0} AS INT)", "CAST({0} AS DECIMAL(5, 1))",
-        "ABS({0})", "LEN({0})", "UCASE({0})", "{0}[1]", "{0}['a']", "TO_JSON_STRING({0})", "ARRAY[{0}]",
+        "(- {0})", "(NOT {0})", "({0} IS NULL)", "CAST({0} AS STRING)", "CAST({0} AS INT)",
+        "CAST({0} AS DECIMAL(5, 1))", "ABS({0})", "LEN({0})", "UCASE({0})", "{0}[1]", "{0}['a']",
+        "TO_JSON_STRING({0})", "ARRAY[{0}]",
         "STRUCT(F := {0})", "STRUCT(F := {0})->F", "MAP('k' := {0})", "TRANSFORM({0}, v => v)", "COALESCE({0}, {0})",
         "ROUND({0}, 1)", "TRANSFORM({0}, v => v + I)", "FILTER({0}, v => v > 1)", "REDUCE({0}, 0, (s, v) => s + v)",
     ]

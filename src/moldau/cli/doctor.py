@@ -6,10 +6,13 @@ It changes nothing and downloads no jars. Start at `CHECKS`.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
+import resource
 import shutil
 import socket
 import sys
+import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,7 +27,9 @@ OLDEST_PYTHON = (3, 11)
 WANTED_PYSPARK = "4.3.0"
 WANTED_MEMORY_MB = 2048
 WANTED_DISK_MB = 2048
-PORTS = {9092: "broker", 8081: "schema registry"}
+WANTED_OPEN_FILES = 4096
+CLOCK_NOT_SYNCHRONISED = 5
+"""What Linux's `adjtimex` returns, TIME_ERROR."""
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
 
@@ -109,16 +114,46 @@ def check_class_archive() -> list[Finding]:
 
 
 def check_ports() -> list[Finding]:
-    return [_port(number, service) for number, service in PORTS.items()]
+    from moldau.server.platform.services import CONSOLE_PORT, SERVICES
+
+    ports = {service.port: service.title for service in SERVICES.values()} | {CONSOLE_PORT: "console"}
+    return [_port(number, service) for number, service in ports.items()]
 
 
 def _port(number: int, service: str) -> Finding:
+    from moldau.server.platform.ports import owner_of
+
     name = f"port {number} ({service})"
     with socket.socket() as probe:
         probe.settimeout(1)
         if probe.connect_ex(("127.0.0.1", number)) == 0:
-            return Finding(name, OK, "something answers", "a service that runs already, or another program")
+            taken = f"taken by {owner_of(number) or 'a process of another user'}"
+            return Finding(name, OK, taken, "fine if that is moldau; else stop it, or give the service another port")
     return Finding(name, OK, "free")
+
+
+def check_open_files() -> list[Finding]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    found = f"{soft:,} (up to {hard:,})"
+    if hard < WANTED_OPEN_FILES:  # the broker raises its own limit as far as it may
+        advice = f"each connection and segment needs one: ulimit -n {WANTED_OPEN_FILES}, or LimitNOFILE in a unit"
+        return [Finding("open files", WARNING, found, advice)]
+    return [Finding("open files", OK, found)]
+
+
+def check_clock() -> list[Finding]:
+    """Retention, windows and transactions rest on the clock."""
+    now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    if time.time() < Path(__file__).stat().st_mtime:
+        return [Finding("clock", PROBLEM, now, "it is earlier than this installation: set the clock")]
+    try:
+        state = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(512))
+    except (OSError, AttributeError):
+        return [Finding("clock", OK, now)]
+    if state == CLOCK_NOT_SYNCHRONISED:
+        advice = "not synchronised; on a cluster, run a time service: apt-get install chrony"
+        return [Finding("clock", WARNING, now, advice)]
+    return [Finding("clock", OK, f"{now}, synchronised")]
 
 
 def check_disk() -> list[Finding]:
@@ -153,6 +188,8 @@ CHECKS: tuple[Callable[[], list[Finding]], ...] = (
     check_jars,
     check_class_archive,
     check_ports,
+    check_open_files,
+    check_clock,
     check_disk,
     check_memory,
 )

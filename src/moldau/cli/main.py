@@ -26,7 +26,18 @@ def _noun(module: str, summary: str) -> Command:
     return Command(f"moldau.cli.{module}:main", summary, f"moldau.cli.{module}:parser")
 
 
+def _platform(name: str, summary: str) -> Command:
+    module = "moldau.cli.platform.commands"
+    return Command(f"{module}:{name}", summary, f"{module}:{name}_parser")
+
+
 COMMANDS = {
+    "up": _noun("platform.up", "start the whole platform, and keep it running"),
+    "status": _platform("status", "the services of the platform"),
+    "down": _platform("down", "stop the platform"),
+    "restart": _platform("restart", "restart a service of the platform"),
+    "logs": _platform("logs", "print the log of a service"),
+    "destroy": _platform("destroy", "delete all data of a stopped platform"),
     "server": Command("moldau.cli.server.start:moldau_server", "run a broker", "moldau.cli.server.start:parser"),
     "stop": Command("moldau.cli.server.stop:kafka_server_stop", "stop the brokers you started"),
     "registry": Command(

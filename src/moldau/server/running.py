@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-__all__ = ["RunningServer", "announce", "running_servers"]
+__all__ = ["RunningServer", "announce", "running_servers", "start_ticks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ def announce(node_id: int, process_roles: tuple[str, ...]) -> Iterator[None]:
     """List this process among the running servers until the block ends."""
     folder = _folder()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    me = RunningServer(os.getpid(), _start_ticks(os.getpid()) or 0, node_id, process_roles)
+    me = RunningServer(os.getpid(), start_ticks(os.getpid()) or 0, node_id, process_roles)
     path = folder / f"{me.pid}.json"
     path.write_text(json.dumps(asdict(me)))
     try:
@@ -44,7 +44,7 @@ def running_servers() -> list[RunningServer]:
     found = []
     for path in sorted(_folder().glob("*.json")):
         server = _load(path)
-        if server is not None and _start_ticks(server.pid) == server.start_ticks:
+        if server is not None and start_ticks(server.pid) == server.start_ticks:
             found.append(server)
         else:
             path.unlink(missing_ok=True)
@@ -64,10 +64,13 @@ def _load(path: Path) -> RunningServer | None:
         return None
 
 
-def _start_ticks(pid: int) -> int | None:
+def start_ticks(pid: int) -> int | None:
+    """When a process started, in kernel ticks; None if none with this pid runs (any more)."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
     # The command may contain blanks and brackets; the fields after it do not. Field 22 is the start time.
-    return int(stat.rpartition(")")[2].split()[19])
+    fields = stat.rpartition(")")[2].split()
+    is_zombie = fields[0] == "Z"  # it has ended, but nobody has asked for its status
+    return None if is_zombie else int(fields[19])

@@ -1,6 +1,6 @@
 """A topology as a diagram: topics, operators and stores, and a box around each sub-topology.
 
-Both output formats are rendered from one `_Picture`. Start at `mermaid` or `dot`.
+All output formats are rendered from one `_Picture`. Start at `mermaid`, `dot` or `graph`.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from moldau.pipeline.ir.nodes import Materialization, Node, Repartition, Sink, Source, TableSource, inputs_of
 from moldau.pipeline.ir.subtopologies import SubTopology
 
-__all__ = ["dot", "mermaid"]
+__all__ = ["dot", "graph", "mermaid"]
 
 
 @dataclass(slots=True)
@@ -54,6 +55,26 @@ def dot(nodes: Sequence[Node], sub_topologies: Iterable[SubTopology]) -> str:
     lines += [f"  {one} -> {other};" for one, other in picture.flows]
     lines += [f"  {one} -> {other} [style=dashed, dir=none];" for one, other in picture.uses]
     return "\n".join(lines) + "\n}\n"
+
+
+def graph(nodes: Sequence[Node], sub_topologies: Iterable[SubTopology]) -> dict[str, Any]:
+    """Nodes and edges as a JSON document, for programs that draw several pipelines as one graph.
+
+    A topic has the same id in every pipeline, so that the output of one connects to the input of another.
+    """
+    picture = _picture(nodes, sub_topologies)
+    ids = {mark: f"topic:{topic}" for mark, topic in picture.topics.items()}
+    ids |= {mark: f"store:{store}" for mark, store in picture.stores.items()}
+    ids |= {mark: f"node:{name}" for _, operators in picture.boxes for mark, name in operators.items()}
+    shown = [{"id": ids[mark], "kind": "topic", "name": topic} for mark, topic in picture.topics.items()]
+    for title, operators in picture.boxes:
+        shown += [
+            {"id": ids[mark], "kind": "operator", "name": name, "group": title} for mark, name in operators.items()
+        ]
+    shown += [{"id": ids[mark], "kind": "store", "name": store} for mark, store in picture.stores.items()]
+    edges = [{"from": ids[one], "to": ids[other], "kind": "flow"} for one, other in picture.flows]
+    edges += [{"from": ids[one], "to": ids[other], "kind": "use"} for one, other in picture.uses]
+    return {"nodes": shown, "edges": edges}
 
 
 def _without_quotes(label: str) -> str:

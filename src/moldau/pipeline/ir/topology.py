@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Any
 
 from moldau.pipeline.ir.describing import description
-from moldau.pipeline.ir.drawing import dot, mermaid
+from moldau.pipeline.ir.drawing import dot, graph, mermaid
 from moldau.pipeline.ir.errors import TopologyError
 from moldau.pipeline.ir.nodes import GlobalTableSource, Materialization, Node, Process, Sink, Source, inputs_of
 from moldau.pipeline.ir.rewrites.foreign_key import lower_foreign_key_joins
@@ -80,6 +81,10 @@ class Topology:
     def to_mermaid(self) -> str:
         """The topology as a Mermaid flowchart, for Markdown."""
         return mermaid(self.nodes, self.subtopologies)
+
+    def to_graph(self) -> dict[str, Any]:
+        """Topics, operators and stores as nodes and edges."""
+        return graph(self.nodes, self.subtopologies)
 
     def to_dot(self) -> str:
         """The topology as a Graphviz drawing."""

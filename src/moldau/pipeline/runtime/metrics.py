@@ -11,10 +11,22 @@ from typing import Any
 
 from moldau.core.ids import TopicPartition
 
-__all__ = ["MetricsSnapshot", "PipelineMetrics"]
+__all__ = ["BatchReport", "MetricsSnapshot", "PipelineMetrics"]
 
 Offsets = Mapping[TopicPartition, int]
 RATE_WINDOW_S = 10.0
+REPORTED_BATCHES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """One finished batch."""
+
+    batch: int
+    finished_ms: int
+    """Wall-clock time."""
+    records_in: int
+    records_out: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +79,7 @@ class PipelineMetrics:
         self._batch_ms = 0.0
         self._state_records = 0
         self._state_bytes = 0
+        self._reports: deque[BatchReport] = deque(maxlen=REPORTED_BATCHES)
         self.restarts = 0
 
     def count_from(self, offsets: Offsets) -> None:
@@ -94,7 +107,14 @@ class PipelineMetrics:
             self._records_in += read
             self._records_out += written
             self._recent.append((now, read, written))
+            self._reports.append(BatchReport(batch, round(time.time() * 1000), read, written))
             self._forget(now)
+
+    @property
+    def last_batches(self) -> list[BatchReport]:
+        """The last finished batches of this process, oldest first."""
+        with self._lock:
+            return list(self._reports)
 
     def note_progress(self, progress: Mapping[str, Any]) -> None:
         """Record Spark's report of its last batch."""

@@ -130,6 +130,8 @@ class Parts:
     new_run: Callable[[], Life]
     """Creates a run with its own sink."""
     store_server: tuple[str, int] | None = None
+    topology: Topology | None = None
+    """What the HTTP API shows of it; None if there is no HTTP API."""
     pace: Pace = Pace()
 
 
@@ -144,6 +146,8 @@ class Pipeline:
         self.handler: Handler = lambda error: Response.SHUTDOWN_CLIENT
         self.failure: MoldauError | None = None
         """The error that ended the pipeline, if it is in state ERROR."""
+        self._last_error: str | None = None
+        """Why the last run ended, if the pipeline was started again after it."""
         self.views = parts.views
         self._metrics = parts.metrics
         self._stop = threading.Event()
@@ -200,6 +204,7 @@ class Pipeline:
                 engine=engine,
                 new_run=new_run,
                 store_server=options.store_server,
+                topology=topology,
             )
         )
 
@@ -234,7 +239,15 @@ class Pipeline:
         from moldau.pipeline.runtime.stores.query_app import Application
         from moldau.pipeline.runtime.stores.query_server import QueryServer
 
-        application = Application(self._name, self.views, lambda: self.states.state, self.metrics)
+        application = Application(
+            self._name,
+            self.views,
+            lambda: self.states.state,
+            self.metrics,
+            topology=self._parts.topology,
+            last_batches=lambda: self._metrics.last_batches,
+            last_error=lambda: self._last_error,
+        )
         self._server = QueryServer(*self._parts.store_server, application)
         self._server.start()
 
@@ -355,6 +368,7 @@ class Pipeline:
         if not isinstance(error, MoldauError):
             logger.debug("%s: %s", self._name, error)
         diagnosis = diagnose(error)
+        self._last_error = str(diagnosis.error)
         _clear_frames(error)
         return diagnosis
 

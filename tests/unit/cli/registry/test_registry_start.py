@@ -23,15 +23,11 @@ from moldau.registry.settings import RegistrySettings
         (["FILE", "--port", "3"], "http://0.0.0.0:3"),
     ],
 )
-def test_without_a_file_only_this_machine_can_connect(
-    words: list[str], listeners: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_file_only_this_machine_can_connect(words: list[str], listeners: str | None, tmp_path: Path) -> None:
     file = tmp_path / "schema-registry.properties"
     file.write_text("kafkastore.topic=_schemas\n")
-    given: list[RegistrySettings] = []
-    monkeypatch.setattr(start, "_serve", lambda settings, log_format: given.append(settings) or 0)
-    assert start.moldau_registry([str(file) if word == "FILE" else word for word in words]) == 0
-    assert given[0]["listeners"] == [listeners or "http://0.0.0.0:8081"]
+    options = start.parser().parse_args([str(file) if word == "FILE" else word for word in words])
+    assert start.COMMAND.settings_from(options)["listeners"] == [listeners or "http://0.0.0.0:8081"]
 
 
 @pytest.mark.parametrize(

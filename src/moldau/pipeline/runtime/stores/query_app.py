@@ -1,4 +1,4 @@
-"""HTTP API of the stores: a key, a range or everything, as JSON; also state, metrics and health.
+"""HTTP API of a pipeline: its stores by key, range or whole as JSON; its topology, progress, metrics and health.
 
 Read-only: it returns what `views` returns, as of the last committed batch. Start at `build_app`.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
@@ -20,8 +20,9 @@ from moldau.http.calls import Answer, Call
 from moldau.http.endpoints import Endpoint, Parameter, number, text
 from moldau.http.errors import HttpError
 from moldau.http.negotiation import MediaTypes
+from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.errors import StreamsError
-from moldau.pipeline.runtime.metrics import MetricsSnapshot
+from moldau.pipeline.runtime.metrics import BatchReport, MetricsSnapshot
 from moldau.pipeline.runtime.states import State
 from moldau.pipeline.runtime.stores.queryable import Shape
 from moldau.pipeline.runtime.stores.views import LAST_TIME, StoreViews, UnknownStoreError
@@ -31,6 +32,7 @@ from moldau.serdes.windowed import Windowed
 __all__ = ["Application", "build_app"]
 
 DEFAULT_LIMIT = 1000
+MERMAID = "text/vnd.mermaid"
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,9 @@ class Application:
     views: StoreViews
     state: Callable[[], State]
     metrics: Callable[[], MetricsSnapshot]
+    topology: Topology | None = None
+    last_batches: Callable[[], list[BatchReport]] = list
+    last_error: Callable[[], str | None] = lambda: None
 
 
 def build_app(application: Application) -> HttpApp:
@@ -84,6 +89,31 @@ class _Answers:
             if value is not None
         )
         return Answer(content="".join(render(families)).encode())
+
+    async def topology(self, call: Call) -> Answer:
+        name = self._application.application_id
+        return Answer({"application.id": name, **self._known_topology().to_graph()})
+
+    async def diagram(self, call: Call) -> Answer:
+        return Answer(content=self._known_topology().to_mermaid().encode())
+
+    def _known_topology(self) -> Topology:
+        if self._application.topology is None:
+            raise HttpError(404, "this pipeline has no topology to show")
+        return self._application.topology
+
+    async def progress(self, call: Call) -> Answer:
+        snapshot = await asyncio.to_thread(self._application.metrics)
+        return Answer(
+            {
+                "application.id": self._application.application_id,
+                "state": self._application.state().value,
+                "metrics": snapshot.as_dict(),
+                "lag": {str(place): lag for place, lag in sorted(snapshot.lag_by_partition.items())},
+                "batches": [asdict(batch) for batch in self._application.last_batches()],
+                "last_error": self._application.last_error(),
+            }
+        )
 
     async def stores(self, call: Call) -> Answer:
         views = [self._views.store(name) for name in self._views.names]
@@ -222,6 +252,27 @@ def _endpoints(answers: _Answers) -> list[Endpoint]:
             parts={**name, **key},
             reply={"type": "object"},
             refusals=missing,
+        ),
+        Endpoint(
+            method="GET",
+            path="/topology",
+            handle=answers.topology,
+            summary="Topics, operators and stores as nodes and edges, or as a diagram (Accept: text/vnd.mermaid)",
+            reply={"type": "object"},
+        ),
+        Endpoint(
+            method="GET",
+            path="/topology",
+            handle=answers.diagram,
+            summary="The topology as a Mermaid diagram",
+            media_types=MediaTypes.of(MERMAID),
+        ),
+        Endpoint(
+            method="GET",
+            path="/progress",
+            handle=answers.progress,
+            summary="Rates, lag by partition, state size, the last batches and the last error",
+            reply={"type": "object"},
         ),
         Endpoint(method="GET", path="/state", handle=answers.state, summary="What the application is doing"),
         Endpoint(method="GET", path="/healthz", handle=answers.health, summary="Whether it runs"),

@@ -15,10 +15,21 @@ import pytest
 from tests.unit.pipeline.runtime.stores.test_stores import STORES, Stores, change
 
 from moldau.core.errors import StartupError
+from moldau.core.ids import TopicPartition
+from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.runtime.metrics import PipelineMetrics
 from moldau.pipeline.runtime.states import State
 from moldau.pipeline.runtime.stores.query_app import Application, build_app
 from moldau.pipeline.runtime.stores.query_server import QueryServer
+from moldau.streams import StreamsBuilder
+
+PLACE = TopicPartition("in", 0)
+
+
+def copy_topology() -> Topology:
+    builder = StreamsBuilder()
+    builder.stream("in").to("out")
+    return builder.build()
 
 
 class Running:
@@ -28,14 +39,24 @@ class Running:
         self.state = State.RUNNING
         self.stores = stores
         metrics = PipelineMetrics()
-        self.application = Application("app", stores.views, lambda: self.state, lambda: metrics.snapshot({}))
+        metrics.count_from({PLACE: 3})
+        metrics.count_batch(7, {PLACE: 10}, 4)
+        self.application = Application(
+            "app",
+            stores.views,
+            lambda: self.state,
+            lambda: metrics.snapshot({PLACE: 12}),
+            topology=copy_topology(),
+            last_batches=lambda: metrics.last_batches,
+            last_error=lambda: "a broker was away",
+        )
         self._app: Any = build_app(self.application)
 
-    def get(self, path: str) -> httpx.Response:
+    def get(self, path: str, **headers: str) -> httpx.Response:
         async def ask() -> httpx.Response:
             transport = httpx.ASGITransport(app=self._app)
             async with httpx.AsyncClient(transport=transport, base_url="http://stores") as client:
-                return await client.get(path)
+                return await client.get(path, headers=headers)
 
         return asyncio.run(ask())
 
@@ -136,7 +157,7 @@ def test_health_follows_the_state(running: Running) -> None:
 
 
 def test_metrics_are_prometheus_lines(running: Running) -> None:
-    assert 'moldau_streams_records_lag{application_id="app"} 0\n' in running.get("/metrics").text
+    assert 'moldau_streams_records_lag{application_id="app"} 2\n' in running.get("/metrics").text
 
 
 def test_it_describes_itself(running: Running) -> None:
@@ -160,3 +181,27 @@ def test_a_port_answers_until_it_is_closed(running: Running) -> None:
 
 def test_there_is_a_store_of_each_shape() -> None:
     assert {store.shape.value for store in STORES.values()} == {"key-value", "window", "session"}
+
+
+def test_the_topology_is_told_as_nodes_and_edges_and_as_a_diagram(running: Running) -> None:
+    told = running.get("/topology").json()
+    kinds = {node["id"]: node["kind"] for node in told["nodes"]}
+    assert (kinds["topic:in"], kinds["topic:out"]) == ("topic", "topic")
+    ends = {(edge["from"], edge["to"]) for edge in told["edges"]}
+    (source,) = (to for begin, to in ends if begin == "topic:in")
+    (sink,) = (begin for begin, to in ends if to == "topic:out")
+    assert (source, sink) in ends
+    assert kinds[source] == kinds[sink] == "operator"
+    diagram = running.get("/topology", accept="text/vnd.mermaid")
+    assert diagram.headers["content-type"].startswith("text/vnd.mermaid")
+    assert diagram.text.startswith("flowchart TD")
+
+
+def test_progress_tells_batches_lag_and_the_last_error(running: Running) -> None:
+    told = running.get("/progress").json()
+    assert told["state"] == "RUNNING"
+    assert told["lag"] == {"in-0": 2}
+    assert told["last_error"] == "a broker was away"
+    (batch,) = told["batches"]
+    assert (batch["batch"], batch["records_in"], batch["records_out"]) == (7, 7, 4)
+    assert told["metrics"]["records-in-total"] == 7

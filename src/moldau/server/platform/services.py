@@ -1,0 +1,106 @@
+"""The services of the platform in starting order: names, ports, commands, health checks. Start at `SERVICES`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from moldau.core.errors import StartupError
+from moldau.server.config import LOOPBACK
+
+__all__ = ["CONSOLE_PORT", "DEFAULT_PORTS", "METRICS_PORT", "SERVICES", "Layout", "Service", "chosen_services"]
+
+CONSOLE_PORT = 9021
+"""Reserved for the web console."""
+METRICS_PORT = 9404
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Where the services of one platform listen and keep their files."""
+
+    folder: Path
+    host: str = LOOPBACK
+    ports: Mapping[str, int]
+    bootstrap_servers: str | None = None
+    """A cluster that runs elsewhere; the platform then has no broker of its own."""
+    names: Sequence[str]
+    """The services that run, in starting order."""
+
+    @property
+    def servers(self) -> str:
+        return self.bootstrap_servers or self.address_of("broker")
+
+    def address_of(self, name: str) -> str:
+        """Where clients on this machine reach a service."""
+        host = LOOPBACK if self.host in ("0.0.0.0", "::") else self.host
+        return f"[{host}]:{self.ports[name]}" if ":" in host else f"{host}:{self.ports[name]}"
+
+    def url_of(self, name: str) -> str:
+        return f"http://{self.address_of(name)}"
+
+    def log_of(self, name: str) -> Path:
+        return self.folder / "logs" / f"{name}.log"
+
+    def command_of(self, name: str) -> list[str]:
+        """The command line of a service, the same that a person would type."""
+        return [sys.executable, "-m", "moldau", *SERVICES[name].arguments(self)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    title: str
+    port: int
+    """Its default port, the one that Kafka's users expect."""
+    arguments: Callable[[Layout], list[str]]
+    needs: tuple[str, ...] = ("broker",)
+    """Services that must run before it is started, if they are part of the platform."""
+    health_path: str | None = "/healthz"
+    """None if a service speaks Kafka's protocol: then accepting connections is enough."""
+    stop_s: float = 20.0
+    """How long it may take to stop before it is killed."""
+
+
+def _address(layout: Layout, name: str) -> list[str]:
+    return ["--host", layout.host, "--port", str(layout.ports[name])]
+
+
+def _brokers_and_schemas(layout: Layout) -> list[str]:
+    registry = ["--schema-registry", layout.url_of("registry")] if "registry" in layout.names else []
+    return ["--bootstrap-server", layout.servers, *registry]
+
+
+def _broker(layout: Layout) -> list[str]:
+    metrics = ["--override", f"metrics.http.port={layout.ports['metrics']}"]
+    return ["server", *_address(layout, "broker"), "--data", str(layout.folder / "log"), *metrics]
+
+
+def _registry(layout: Layout) -> list[str]:
+    return ["registry", *_address(layout, "registry"), "--bootstrap-server", layout.servers]
+
+
+def _ksql(layout: Layout) -> list[str]:
+    data = ["--data", str(layout.folder / "ksql")]
+    return ["ksql-server", *_address(layout, "ksql"), *_brokers_and_schemas(layout), *data]
+
+
+SERVICES: Mapping[str, Service] = {
+    "broker": Service(title="broker", port=9092, arguments=_broker, needs=(), health_path=None, stop_s=60),
+    "registry": Service(title="schema registry", port=8081, arguments=_registry),
+    "ksql": Service(title="ksql", port=8088, arguments=_ksql, needs=("broker", "registry"), stop_s=60),
+}
+"""In starting order."""
+DEFAULT_PORTS = {name: service.port for name, service in SERVICES.items()} | {"metrics": METRICS_PORT}
+
+
+def chosen_services(words: Sequence[str], *, has_own_broker: bool) -> list[str]:
+    """The services to run: those named, or all. Those named need a broker, so it is included."""
+    unknown = [word for word in words if word not in SERVICES]
+    if unknown:
+        raise StartupError(f"there is no service {unknown[0]!r}; there are: {', '.join(SERVICES)}")
+    if "broker" in words and not has_own_broker:
+        raise StartupError("--bootstrap-server names a cluster that runs already; leave `broker` out, or the option")
+    wanted = set(words or SERVICES) | {"broker"}
+    return [name for name in SERVICES if name in wanted and (has_own_broker or name != "broker")]
