@@ -115,9 +115,7 @@ def test_too_few_replicas_in_sync_are_told_and_reads_go_on(cluster: Cluster) -> 
 
 def test_transactions_over_partitions_of_all_brokers_are_whole(cluster: Cluster) -> None:
     cluster.create_topic("moved", 6, 3)
-    producer = Producer(
-        {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "mover", "log_level": 0}
-    )
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "mover", "log_level": 0})
     producer.init_transactions(60)
     for number, is_committed in ((0, True), (100, False), (200, True)):
         producer.begin_transaction()
@@ -186,7 +184,7 @@ def test_a_broker_alone_joins_takes_replicas_and_leaves_and_its_double_is_refuse
         assert produce(cluster, "wide", range(10)) == [None] * 10
         eventually(lambda: cluster.isrs("wide").get(0) == [1, 2, 3, 4], "four in sync")
 
-        for refused, words in ((double, "a broker with id 4 runs already"), (stranger, "belong to cluster")):
+        for refused, words in ((double, "a broker with id 4 runs already"), (stranger, "belongs to another cluster")):
             refused.spawn()
             eventually(lambda refused=refused: refused.exit_code is not None, "it is refused")  # type: ignore[misc]
             assert words in refused.last_words
@@ -222,5 +220,3 @@ def test_nothing_acknowledged_is_lost_when_brokers_are_ended_under_load(tmp_path
     assert report.problems == []
     assert report.acknowledged > 0
     assert len(report.ends) == 2
-
-
