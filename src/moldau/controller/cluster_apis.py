@@ -76,7 +76,8 @@ class ClusterApis:
             epoch = await self._controller.register(_registration_of(request))
         except MoldauError as error:
             code, why = refusal_of(error)
-            log.warning("broker %d is not registered: %s", request.broker_id, why)
+            if code is not ErrorCode.NOT_CONTROLLER:
+                log.warning("broker %d is not registered: %s", request.broker_id, why)
             return Message(error_code=code, broker_epoch=-1)
         return Message(error_code=ErrorCode.NONE, broker_epoch=epoch)
 
