@@ -52,8 +52,7 @@ def test_real_time_beside_micro_batches(broker: Broker, tmp_path: Path) -> None:
         assert server.rows("SELECT TOTAL FROM FAST WHERE ID = 'a';") == [[8]]
         with pytest.raises(urllib.error.HTTPError) as refused:
             server.statements(
-                "SET 'moldau.latency'='realtime';"
-                "CREATE STREAM never AS SELECT id, INITCAP(id) AS x FROM orders;"
+                "SET 'moldau.latency'='realtime';CREATE STREAM never AS SELECT id, INITCAP(id) AS x FROM orders;"
             )
         assert "INITCAP is evaluated by Python" in json.load(refused.value)["message"]
     finally:
