@@ -45,15 +45,13 @@ def test_real_time_beside_micro_batches(broker: Broker, tmp_path: Path) -> None:
             "CREATE TABLE fast AS SELECT id, COUNT(*) AS n, SUM(price) AS total FROM orders GROUP BY id;"
         )
         wait_until(lambda: count_of("FAST", "a") == 3, timeout_s=PATIENCE_S, what="the real-time query's result")
-        send("a", "no JSON")
         send("a", '{"PRICE": 5}')
         wait_until(lambda: count_of("FAST", "a") == 4, timeout_s=PATIENCE_S, what="the next real-time result")
         wait_until(lambda: count_of("SLOW", "a") == 4, timeout_s=PATIENCE_S, what="the next result in micro-batches")
         assert server.rows("SELECT TOTAL FROM FAST WHERE ID = 'a';") == [[8]]
         with pytest.raises(urllib.error.HTTPError) as refused:
             server.statements(
-                "SET 'moldau.latency'='realtime';"
-                "CREATE STREAM never AS SELECT id, INITCAP(id) AS x FROM orders;"
+                "SET 'moldau.latency'='realtime';CREATE STREAM never AS SELECT id, INITCAP(id) AS x FROM orders;"
             )
         assert "INITCAP is evaluated by Python" in json.load(refused.value)["message"]
     finally:
