@@ -19,7 +19,7 @@ from moldau.core.errors import MoldauError
 from moldau.pipeline.cores.context import CELLS
 from moldau.pipeline.cores.settings import TaskSettings
 from moldau.pipeline.cores.task import store_names
-from moldau.pipeline.ir.nodes import Aggregate, Node, Repartition, Sink, inputs_of
+from moldau.pipeline.ir.nodes import Aggregate, Count, Node, Repartition, Sink, inputs_of
 from moldau.pipeline.ir.topology import Topology
 from moldau.pipeline.spark.driver.masters import is_local_master
 from moldau.pipeline.spark.explain import explanation, realtime_explanation
@@ -31,7 +31,17 @@ from moldau.pipeline.spark.native.realtime import realtime_frame
 from moldau.pipeline.spark.native.sql.lowering import ODD, SqlLowering
 from moldau.pipeline.spark.odd_rows import OddRows, with_odd_rows
 from moldau.pipeline.spark.plan import InputPoint, Plan, Stage, store_output
-from moldau.pipeline.spark.rows import BUNDLES, FINISHED, LEAVING, MIXED, TO_FOLD, binary_values, ddl, open_bundles
+from moldau.pipeline.spark.rows import (
+    BUNDLES,
+    FINISHED,
+    LEAVING,
+    MIXED,
+    TO_COUNT,
+    TO_FOLD,
+    binary_values,
+    ddl,
+    open_bundles,
+)
 from moldau.pipeline.spark.sections import Cut, Section, cut_topology
 from moldau.pipeline.spark.sources import (
     Read,
@@ -278,7 +288,8 @@ class _Compiling:
                 native.append(SqlLowering(section.topology, self._plan.outputs, odd_output).frame(reader))
                 odd_rows.append(self._odd_rows(section, number))
                 continue
-            records = None if before is None else self._records_to_fold(before, reader, number)
+            counts = section.aggregate is not None and isinstance(section.aggregate.aggregator, Count)
+            records = None if before is None else self._records_to_fold(before, reader, number, counts=counts)
             if after is None:
                 frame = native_frame(section, self._settings, self._plan.outputs, reader=reader, records=records)
                 native.append(frame)
@@ -317,12 +328,15 @@ class _Compiling:
         counts = {**self._job.partition_counts, **(topics or {})}
         return Plan.of(topology, counts, self._shuffle_partitions, self._plan.outputs)
 
-    def _records_to_fold(self, plan: Plan, reader: Reader, number: int) -> DataFrame:
-        """The records that the Python part before an aggregation returns."""
+    def _records_to_fold(self, plan: Plan, reader: Reader, number: int, *, counts: bool) -> DataFrame:
+        """The records that the Python part before an aggregation returns; `counts` if that only counts them."""
         stage = plan.stages[0]
         work = work_of(plan, stage, self._settings, identity=f"{self._identity}-before-{number}")
         rows = _union(source_rows(reader, plan, stage))
-        return _run(rows, stage, replace(work, feeds_aggregate=True), TO_FOLD)
+        if not counts:
+            return _run(rows, stage, replace(work, feeds_aggregate=True), TO_FOLD)
+        counted = _run(rows, stage, replace(work, feeds_aggregate=True, feeds_count=True), TO_COUNT)
+        return _repeated(counted)
 
     def _changes_through_python(
         self, section: Section, plan: Plan, reader: Reader, records: DataFrame | None, number: int
@@ -345,6 +359,14 @@ class _Compiling:
             sources = source_rows(reader, plan, stage, bundled=not takes_groups)
             branches = _with_stage(branches, plan, stage, sources, make, takes_groups=takes_groups)
         return _union([branch.frame.select("bundle") for branch in branches])
+
+
+def _repeated(counted: DataFrame) -> DataFrame:
+    """One row for each record that a row stands for: state is that of a plain count, as in older checkpoints."""
+    from pyspark.sql import functions as f
+
+    copies = f.explode(f.array_repeat(f.lit(True), f.col("copies"))).alias("copy")
+    return counted.select("key", "value", "timestamp", copies).select("key", "value", "timestamp")
 
 
 def _has_aggregate(node: Node) -> bool:
