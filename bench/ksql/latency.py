@@ -19,7 +19,7 @@ __all__ = ["first_result_s", "measured"]
 
 WARM_UP = 30
 PACE_S = 0.05
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
 
 
 def measured(job: str, *, is_realtime: bool, bootstrap: str, folder: Path, samples: int) -> dict[str, float]:
