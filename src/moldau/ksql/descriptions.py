@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from moldau.client.admin import TopicDescription
 from moldau.core.errors import MoldauError
+from moldau.ksql.connectors import Connectors
 from moldau.ksql.documents import Document, column_field, entity, schema_info, source_fields, source_info
-from moldau.ksql.errors import ErrorKind, RequestError
 from moldau.ksql.settings import KSQL_KEYS, STREAMS_PREFIX, KsqlSettings
 from moldau.ksql.state import HostedQuery, ServerState
 from moldau.pipeline.cores.sql.functions.registry import FunctionRegistry
@@ -56,6 +56,7 @@ class Descriptions:
         self, state: ServerState, settings: KsqlSettings, functions: FunctionRegistry, around: Surroundings
     ) -> None:
         self._state, self._settings, self._functions, self._around = state, settings, functions, around
+        self._connectors = Connectors(str(settings["ksql.connect.url"]))
 
     async def answer(
         self, statement: syntax.Statement, properties: Mapping[str, Any], variables: Mapping[str, str]
@@ -74,16 +75,9 @@ class Descriptions:
             case syntax.Explain():
                 return await self._explain(statement, properties)
             case syntax.CreateConnector() | syntax.DropConnector() | syntax.DescribeConnector():
-                raise self._no_connect()
+                return await self._connectors.answer(statement)
             case _:
                 raise KsqlError(f"This statement cannot be run here: {type(statement).__name__}")
-
-    def _no_connect(self) -> RequestError:
-        return RequestError(
-            f"Connectors are served by a Connect worker, and none answers at {self._settings['ksql.connect.url']}; "
-            "start one, or set ksql.connect.url",
-            ErrorKind.SERVER_ERROR,
-        )
 
     # SHOW
 
@@ -113,7 +107,7 @@ class Descriptions:
                 listed = [{"name": name, "value": value} for name, value in sorted(variables.items())]
                 return entity("variables", text, variables=listed)
             case _:
-                raise self._no_connect()
+                return await self._connectors.answer(statement)
 
     def _sources(self, kind: SourceKind) -> list[Source]:
         return sorted(

@@ -62,6 +62,10 @@ def query_identity(settings: KsqlSettings, query_id: str) -> PipelineIdentity:
     )
 
 
+REALTIME_SPARK: Mapping[str, str] = {"spark.sql.shuffle.partitions": "2"}
+"""Each part of the state is a task that runs all the time, so that there are few of them."""
+
+
 class KsqlBuilder:
     """Makes pipelines of queries, all on one Spark session."""
 
@@ -70,11 +74,14 @@ class KsqlBuilder:
 
     def build(self, spec: PipelineSpec) -> Pipeline:
         settings, hosted = hosted_query(spec)
+        options = pipeline_options(settings, hosted.properties, hosted.start_offsets)
+        if options.is_realtime:
+            self._engine.expect_realtime()
         return kafka_pipeline(
             prepared_serdes(hosted.query.topology, settings),
             query_identity(settings, hosted.query_id),
             _clients(settings),
-            pipeline_options(settings, hosted.properties, hosted.start_offsets),
+            options,
             self._engine,
         )
 
@@ -123,7 +130,10 @@ def pipeline_options(
             for topic, offsets in start_offsets.items()
             for number, offset in offsets.items()
         },
-        spark={name: str(value) for name, value in properties.items() if name.startswith("spark.")},
+        spark={
+            **(REALTIME_SPARK if is_realtime else {}),
+            **{name: str(value) for name, value in properties.items() if name.startswith("spark.")},
+        },
         task_settings={
             **_task_settings(properties),
             **_failure_settings(settings),

@@ -41,6 +41,7 @@ KSQL_KEYS = keys_by_name(
         ConfigKey("ksql.schema.registry.url", STRING, None, "The schema registry of AVRO, PROTOBUF and JSON_SR."),
         ConfigKey("ksql.connect.url", STRING, "http://localhost:8083", "The Connect worker of CREATE CONNECTOR."),
         ConfigKey("ksql.queries.file", STRING, None, "A file of statements: the server then runs only these."),
+        ConfigKey("moldau.engine.dir", STRING, None, "The folder of an engine process that services share."),
         ConfigKey("ksql.extension.dir", STRING, "ext", "The folder of modules with user-defined functions."),
         ConfigKey("ksql.output.topic.name.prefix", STRING, "", "Goes before the names of topics that queries make."),
         ConfigKey("ksql.internal.topic.replicas", INT, 1, "Replicas of the command topic.", at_least(1)),

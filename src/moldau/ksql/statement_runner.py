@@ -19,6 +19,7 @@ from moldau.ksql.commands import Command
 from moldau.ksql.documents import Document, current_status, entity
 from moldau.ksql.errors import ErrorKind, RequestError, StatementError
 from moldau.ksql.facts import Effect, Facts, Rehearsal
+from moldau.ksql.latency import check_latency
 from moldau.ksql.requests import StatementRequest, checked_properties, checked_system_property
 from moldau.ksql.settings import plain_property_name
 from moldau.ksql.state import ServerState, command_id
@@ -174,6 +175,7 @@ class StatementRunner:
             outcome = engine.execute(statement, step.properties)
             step.facts, step.effects, step.record = rehearsal.take_facts(), rehearsal.take_effects(), outcome.record
             if outcome.started is not None:
+                check_latency(outcome.started.topology, step.properties)
                 step.source_topics = outcome.started.source_topics
             if outcome.deleted_topic is not None:
                 topic = outcome.deleted_topic
