@@ -29,7 +29,7 @@ from moldau.pipeline.ksql.execution.engine import Engine
 from moldau.pipeline.ksql.execution.insert_values import InsertedRecord
 from moldau.pipeline.ksql.syntax import statements as syntax
 from moldau.pipeline.ksql.syntax.errors import KsqlParseError
-from moldau.pipeline.ksql.syntax.parser import parse
+from moldau.pipeline.ksql.syntax.parser import check_size, parse
 from moldau.pipeline.ksql.syntax.splitting import split_statements
 from moldau.pipeline.ksql.syntax.variables import substitute
 
@@ -277,6 +277,7 @@ async def parsed_request(text: str, session: Session, *, substitutes: bool = Tru
 def parsed_statements(text: str, session: Session, *, substitutes: bool = True) -> list[Step]:
     """The statements of a request, each with the session as its predecessors leave it; raises `StatementError`."""
     try:
+        check_size(text)
         if not substitutes or "${" not in text:
             return [_step(statement, session) for statement in parse(text)]
         steps = []

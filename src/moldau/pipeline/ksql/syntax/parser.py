@@ -16,12 +16,12 @@ from moldau.pipeline.ksql.syntax.expression_parser import parse_expression as _r
 from moldau.pipeline.ksql.syntax.expressions import Expression
 from moldau.pipeline.ksql.syntax.statement_parser import parse_statement
 from moldau.pipeline.ksql.syntax.statements import ColumnDefinition, SourceKind, Statement
-from moldau.pipeline.ksql.syntax.tokens import END, Tokens, tokenize
+from moldau.pipeline.ksql.syntax.tokens import END, tokenize
 
-__all__ = ["MAX_TOKENS", "parse", "parse_column_list", "parse_expression", "parse_type"]
+__all__ = ["MAX_TOKENS", "check_size", "parse", "parse_column_list", "parse_expression", "parse_type"]
 
 MAX_TOKENS = 100_000
-"""Words and signs of one statement."""
+"""Words and signs of one statement that `check_size` lets through."""
 SHOWN_CHARACTERS = 1000
 
 
@@ -31,18 +31,20 @@ def parse(text: str, *, allow_missing_semicolon: bool = False) -> list[Statement
     Places are counted from the start of `text`, as ksqlDB does for a request of several statements. With
     `allow_missing_semicolon` the last statement may do without. Raises `KsqlParseError`.
     """
-    tokens = tokenize(text)
-    _check_size(tokens)
-    cursor = Cursor(tokens)
+    cursor = Cursor(tokenize(text))
     statements = []
     while cursor.kind != END:
         statements.append(_one_statement(cursor, allow_missing_semicolon=allow_missing_semicolon))
     return statements
 
 
-def _check_size(tokens: Tokens) -> None:
-    """Refuse a statement that would take seconds to read; a long text or comment is one token only."""
-    if len(tokens.kinds) <= MAX_TOKENS:
+def check_size(text: str) -> None:
+    """Refuse a statement that takes seconds to parse and longer to plan; a long literal or comment is one token only.
+
+    For those who parse what strangers send. Raises `KsqlParseError`.
+    """
+    tokens = tokenize(text) if len(text) > MAX_TOKENS else None
+    if tokens is None or len(tokens.kinds) <= MAX_TOKENS:
         return
     first = 0
     for index, kind in enumerate(tokens.kinds):
