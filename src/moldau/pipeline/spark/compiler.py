@@ -28,6 +28,8 @@ from moldau.pipeline.spark.hosted.work import InputName, Parcel, StageWork
 from moldau.pipeline.spark.native.checks import NativeRefusalError
 from moldau.pipeline.spark.native.lowering import changes_for_python, native_frame
 from moldau.pipeline.spark.native.realtime import realtime_frame
+from moldau.pipeline.spark.native.sql.lowering import ODD, SqlLowering
+from moldau.pipeline.spark.odd_rows import OddRows, with_odd_rows
 from moldau.pipeline.spark.plan import InputPoint, Plan, Stage, store_output
 from moldau.pipeline.spark.rows import (
     BUNDLES,
@@ -93,16 +95,18 @@ class Compiled:
     settings: TaskSettings
     is_realtime: bool = False
     """Whether the frame is for real-time mode: every row has its topic, and a store's changes have its changelog's."""
+    odd_rows: tuple[OddRows, ...] = ()
+    """For each native section of SQL, what processes the records that Spark would process differently."""
 
     def output_batches(self, collected: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The records in rows that were collected from the frame."""
         for rows in collected:
             if "bundle" not in rows.schema.names:
-                yield rows
+                yield from with_odd_rows(rows, self.odd_rows)
                 continue
             bundled = rows.column("bundle")
             if "key" in rows.schema.names and bundled.null_count:
-                yield rows.filter(bundled.is_null()).select(FINISHED.names)
+                yield from with_odd_rows(rows.filter(bundled.is_null()).select(FINISHED.names), self.odd_rows)
                 bundled = bundled.drop_null()
             # Combined into one batch: the cost per batch is higher than that of the few records in a bundle.
             records = open_bundles(binary_values(bundled), FINISHED)
@@ -277,7 +281,13 @@ class _Compiling:
         reader = SharedReader(reader, wanted, even_apart=self._plan.is_stateless)
         native: list[DataFrame] = []
         bundled: list[DataFrame] = []
+        odd_rows: list[OddRows] = []
         for number, (section, (before, after)) in enumerate(zip(cut.sections, around, strict=True)):
+            if section.is_sql and section.aggregate is None:
+                odd_output = ODD - len(odd_rows)
+                native.append(SqlLowering(section.topology, self._plan.outputs, odd_output).frame(reader))
+                odd_rows.append(self._odd_rows(section, number))
+                continue
             counts = section.aggregate is not None and isinstance(section.aggregate.aggregator, Count)
             records = None if before is None else self._records_to_fold(before, reader, number, counts=counts)
             if after is None:
@@ -287,7 +297,13 @@ class _Compiling:
                 bundled.append(self._changes_through_python(section, after, reader, records, number))
         if hosted is not None:
             bundled.append(self._hosted_frame(hosted, reader))
-        return Compiled(_leaving(native, bundled), self._plan, cut, hosted, self._settings)
+        frame = _leaving(native, bundled)
+        return Compiled(frame, self._plan, cut, hosted, self._settings, odd_rows=tuple(odd_rows))
+
+    def _odd_rows(self, section: Section, number: int) -> OddRows:
+        plan = self._part(section.topology)
+        (stage,) = plan.stages
+        return OddRows(work_of(plan, stage, self._settings, identity=f"{self._identity}-odd-{number}"))
 
     def _required_reads(
         self, cut: Cut, around: list[tuple[Plan | None, Plan | None]], hosted: Plan | None

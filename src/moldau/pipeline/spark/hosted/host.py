@@ -35,7 +35,7 @@ from moldau.pipeline.spark.hosted.work import Parcel, StageWork
 from moldau.pipeline.spark.plan import Unit
 from moldau.pipeline.spark.rows import Table
 
-__all__ = ["StatelessHost", "TaskHost"]
+__all__ = ["StatelessHost", "StatelessRun", "TaskHost"]
 
 
 class TaskHost(StatefulProcessor):
@@ -90,7 +90,7 @@ class StatelessHost:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The function for `mapInArrow`."""
         with marking_failures(), without_garbage_collection():
-            run = _StatelessRun(self._parcel.stage_work())
+            run = StatelessRun(self._parcel.stage_work())
             for batch in batches:
                 if batch.num_rows:
                     yield from run.take(Table([batch]))
@@ -109,7 +109,7 @@ def _write(
 _stateless_tasks: dict[tuple[str, Unit], Task] = {}
 
 
-class _StatelessRun:
+class StatelessRun:
     """One Spark task of a stateless stage."""
 
     def __init__(self, work: StageWork) -> None:

@@ -21,6 +21,8 @@ from moldau.pipeline.ir.windows import TimeWindow
 from moldau.pipeline.spark.native.aggregates import NativeAggregate, native_aggregate
 from moldau.pipeline.spark.native.checks import NativeRefusalError, node_refusal
 from moldau.pipeline.spark.native.lowering import Lowering, ToFold, exploded, folded_value, folding_columns
+from moldau.pipeline.spark.native.sql.lowering import is_sql
+from moldau.pipeline.spark.native.sql.realtime import sql_realtime_frame, sql_realtime_reason
 from moldau.pipeline.spark.plan import OutputPoint, store_output
 from moldau.pipeline.spark.rows import HEADERS_DDL
 from moldau.pipeline.spark.sections import Section, changelog_topic
@@ -45,6 +47,9 @@ def realtime_aggregates(topology: Topology) -> list[ir.Aggregate]:
 
 def realtime_refusal(topology: Topology, settings: TaskSettings) -> NativeRefusalError | None:
     """Why a topology cannot run in real-time mode; None if its expressions can all be lowered."""
+    if any(map(is_sql, topology.sources)):
+        found = sql_realtime_reason(topology, settings)
+        return None if found is None else NativeRefusalError(*found)
     if topology.global_tables:
         return NativeRefusalError(topology.global_tables[0], "a global table is kept by Python only")
     aggregates = realtime_aggregates(topology)
@@ -123,6 +128,8 @@ def realtime_frame(
     refusal = realtime_refusal(topology, settings)
     if refusal is not None:
         raise refusal
+    if any(map(is_sql, topology.sources)):
+        return sql_realtime_frame(topology, settings, outputs, reader=reader)
     numbers = {point.name: point.index for point in outputs}
     topics = {point.name: point.topic for point in outputs if point.topic is not None}
     whole = Lowering(Section(topology), settings, numbers)
