@@ -224,8 +224,8 @@ def _check_formatted(files: Files, directories: Sequence[str]) -> None:
     """Nodes that format themselves would each make up a cluster id, and be as many clusters."""
     if all(load_meta_properties(files, path) is None for path in directories):
         raise StartupError(
-            f"{directories[0]} is not formatted, and this node is one of a cluster: format the folders of all its nodes "
-            "with one id, kafka-storage format -t ID -c <file>, where ID comes from kafka-storage random-uuid"
+            f"{directories[0]} is not formatted, and this node is one of a cluster: format the folders of all its "
+            "nodes with one id, kafka-storage format -t ID -c <file>, where ID comes from kafka-storage random-uuid"
         )
 
 
