@@ -134,7 +134,17 @@ def _of_record(record: Record, above: _Above) -> DataSchema:
         DataField(field.name, _data_schema(field.type, inside, field.default if field.has_default else NO_DEFAULT))
         for field in record.fields
     )
-    return DataSchema(Kind.STRUCT, name=record.full_name, doc=record.doc, fields=fields)
+    version, parameters = _connect_properties(record.properties)
+    return DataSchema(Kind.STRUCT, False, record.full_name, version, parameters, NO_DEFAULT, record.doc, fields)
+
+
+def _connect_properties(properties: Mapping[str, Any]) -> tuple[int | None, dict[str, str]]:
+    """The version and the parameters that Connect's converter wrote beside a type."""
+    version, parameters = properties.get("connect.version"), properties.get("connect.parameters")
+    return (
+        version if isinstance(version, int) else None,
+        {str(key): str(value) for key, value in parameters.items()} if isinstance(parameters, Mapping) else {},
+    )
 
 
 def _of_primitive(kind: str, properties: Mapping[str, Any]) -> DataSchema:
@@ -146,7 +156,8 @@ def _of_primitive(kind: str, properties: Mapping[str, Any]) -> DataSchema:
     found = (
         _BY_CONNECT_TYPE.get(properties.get("connect.type"), _PRIMITIVES[kind]) if kind == "int" else _PRIMITIVES[kind]
     )
-    return DataSchema(found, name=name if isinstance(name, str) else None)
+    version, parameters = _connect_properties(properties)
+    return DataSchema(found, False, name if isinstance(name, str) else None, version, parameters)
 
 
 def _decimal_scale(properties: Mapping[str, Any]) -> DataSchema | None:

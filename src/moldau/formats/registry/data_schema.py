@@ -51,7 +51,14 @@ TIME: Final = "org.apache.kafka.connect.data.Time"
 TIMESTAMP: Final = "org.apache.kafka.connect.data.Timestamp"
 """The names of Connect's logical types."""
 
-NO_DEFAULT: Final = object()
+
+class _NoDefault(Enum):
+    """An enum, because its one member stays the same object when a schema is pickled."""
+
+    NO_DEFAULT = "no default"
+
+
+NO_DEFAULT: Final = _NoDefault.NO_DEFAULT
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,14 @@ from random import Random
 from typing import Any
 
 from moldau.cli.cluster_options import report_client_log
-from moldau.cli.ksql.datagen.quickstarts import QUICKSTARTS
-from moldau.cli.ksql.datagen.rows import RowMaker
 from moldau.cli.tool import ToolError, run_body
 from moldau.client.connection import load_properties, normalize_servers
 from moldau.client.producer import Producer
 from moldau.client.schema_registry import registered_schemas
 from moldau.formats.codec import RowCodec, codec
 from moldau.formats.columns import Column
+from moldau.formats.datagen.quickstarts import QUICKSTARTS
+from moldau.formats.datagen.rows import RowMaker
 from moldau.formats.format import parse_delimiter, row_format
 from moldau.formats.registry.inference import columns_of
 from moldau.formats.registry.schema_texts import data_schema_of

@@ -1,0 +1,1 @@
+"""Connect: data in and out of topics by configuration. Connector authors start at `api`."""

@@ -1,0 +1,1 @@
+"""Tables of SQL databases to topics, and topics to tables, through SQLAlchemy. Start at `source` and `sink`."""

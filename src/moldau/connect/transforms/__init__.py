@@ -1,0 +1,1 @@
+"""Single message transforms and predicates, as Kafka ships them. Start at `chain`."""
