@@ -42,7 +42,7 @@ class Report:
 
 def run(*, kills: int, seed: int, folder: Path) -> Report:
     chance, report = random.Random(seed), Report()
-    with Cluster(folder, settings={"min.insync.replicas": "2", "log.segment.bytes": "400000"}) as cluster:
+    with Cluster(folder, settings={"min.insync.replicas": "2", "log.segment.bytes": "2000000"}) as cluster:
         for topic in ("idempotent", "plain"):
             cluster.create_topic(topic, PARTITIONS, 3)
         writers = [

@@ -102,7 +102,10 @@ class Controller:
         validate_only: bool = False,
     ) -> Answer:
         """Decide and commit; once started, a change is completed even if its client disconnects."""
-        return await asyncio.shield(asyncio.ensure_future(self._decide_and_commit(decide, validate_only)))
+        change = asyncio.ensure_future(self._decide_and_commit(decide, validate_only))
+        # Nobody is left to hear of a failure if the client has disconnected.
+        change.add_done_callback(lambda done: None if done.cancelled() else done.exception())
+        return await asyncio.shield(change)
 
     async def _decide_and_commit(
         self, decide: Callable[[MetadataImage], tuple[list[MetadataRecord], Answer]], validate_only: bool

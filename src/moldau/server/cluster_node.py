@@ -27,6 +27,7 @@ from moldau.controller.image_diff import difference
 from moldau.core.config.sections import NodeSettings, ReplicationSettings
 from moldau.core.errors import StartupError
 from moldau.log.directories.manifest_keeper import MetadataMark
+from moldau.log.directories.meta_properties import load_meta_properties
 from moldau.net.limits import Limits
 from moldau.net.server import Server
 from moldau.server.cluster_part import ClusterPart, check_cluster_settings
@@ -36,10 +37,13 @@ from moldau.server.listeners import listen
 from moldau.server.node import BrokerState, Node, directory_ids, refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from moldau.broker.context import Broker
     from moldau.controller.metadata_log import MetadataLog
     from moldau.core.activity import Activity
     from moldau.core.config import BrokerConfig
+    from moldau.log.files import Files
     from moldau.log.manager import LogManager
 
 __all__ = ["ClusterNode"]
@@ -74,6 +78,7 @@ class ClusterNode(Node):
         self._image_arrived = asyncio.Event()
         config = self._config
         check_cluster_settings(config)
+        _check_formatted(self._files, all_directories(config))
         await self._start_metrics_server()
         directories = log_directories(config)
         logs = self._logs = self._log_manager(directories)
@@ -213,6 +218,15 @@ class ClusterNode(Node):
         if self._part is not None:
             self._part.drain()
             await self._part.close()
+
+
+def _check_formatted(files: Files, directories: Sequence[str]) -> None:
+    """Nodes that format themselves would each make up a cluster id, and be as many clusters."""
+    if all(load_meta_properties(files, path) is None for path in directories):
+        raise StartupError(
+            f"{directories[0]} is not formatted, and this node is one of a cluster: format the folders of all its "
+            "nodes with one id, kafka-storage format -t ID -c <file>, where ID comes from kafka-storage random-uuid"
+        )
 
 
 def _inter_broker_listener(config: BrokerConfig) -> str:

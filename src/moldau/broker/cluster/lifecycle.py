@@ -29,6 +29,8 @@ CATCH_UP_S: Final = 0.01
 SHUTDOWN_STEP_S: Final = 0.05
 SHUTDOWN_S: Final = 30.0
 """How long a controlled shutdown may take before the broker stops all the same."""
+SILENCE_S: Final = 4.0
+"""How long it waits for an active controller to answer: a new one may just be elected."""
 
 
 class BrokerLifecycle:
@@ -223,11 +225,15 @@ class BrokerLifecycle:
         self._beats = None
         if not is_controlled or not self._unfenced.is_set():
             return
-        deadline = asyncio.get_running_loop().time() + SHUTDOWN_S
-        while asyncio.get_running_loop().time() < deadline:
+        loop = asyncio.get_running_loop()
+        deadline, heard_s = loop.time() + SHUTDOWN_S, loop.time()
+        while loop.time() < deadline:
             try:
                 reply = await self._heartbeat(wants_shut_down=True)
+                heard_s = loop.time()
             except ControllerUnavailableError as error:
+                if loop.time() - heard_s < SILENCE_S:
+                    continue
                 _logger.warning("%s; stopping without handing over", error)
                 return
             if reply.error_code or reply.should_shut_down:
