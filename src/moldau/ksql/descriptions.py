@@ -37,8 +37,7 @@ _EXPLAIN = re.compile(r"\s*EXPLAIN\s+", re.IGNORECASE)
 class Surroundings(Protocol):
     """What lies beyond the server's own state. Methods that ask brokers block."""
 
-    @property
-    def host_name(self) -> str: ...
+    def host_of(self, query_id: str) -> str: ...
 
     def topic_list(self) -> list[TopicDescription]: ...
 
@@ -309,7 +308,7 @@ class Descriptions:
             "topology": topology,
             "executionPlan": plan,
             "overriddenProperties": dict(hosted.properties),
-            "ksqlHostQueryStatus": {self._around.host_name: state},
+            "ksqlHostQueryStatus": {self._around.host_of(hosted.query_id): state},
             "queryErrors": [
                 {"timestamp": one["timestampMs"], "errorMessage": one["message"], "type": "UNKNOWN"}
                 for one in status.get("failures", ())

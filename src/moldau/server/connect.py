@@ -1,9 +1,8 @@
-"""A Connect worker wired together: its settings, and the command that starts its engine process."""
+"""A Connect worker wired together: its settings, and its engine process."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Mapping, Sequence
 
 from moldau.connect.runtime.board import TaskBoard
@@ -11,15 +10,13 @@ from moldau.connect.runtime.hosted_task import KIND, ConnectBuilder
 from moldau.connect.runtime.thread_carriers import ThreadCarriers
 from moldau.connect.worker.instance import ConnectInstance
 from moldau.connect.worker.settings import WorkerSettings
-from moldau.pipeline.runtime.hosting.engine_files import EngineFiles
-from moldau.pipeline.runtime.hosting.engine_link import EngineLink, PipelineLink
+from moldau.pipeline.runtime.hosting.engine_link import PipelineLink
 from moldau.pipeline.runtime.hosting.host import PipelineHost
 from moldau.pipeline.runtime.hosting.local_link import LocalLink
+from moldau.server.engine_links import SPARK_TASKS, engine_link
 
 __all__ = ["connect_instance"]
 
-SPARK_TASKS = 32
-"""Spark tasks that may run at the same time: carriers mostly wait."""
 CHECK_S = 0.3
 
 
@@ -33,12 +30,14 @@ def _link(settings: WorkerSettings) -> PipelineLink:
     if settings["moldau.connect.engine"] == "threads":
         board = TaskBoard(per_carrier)
         return _ThreadLink(board, ThreadCarriers(board))
-    folder = settings.state_folder / "engine"
-    command = [sys.executable, "-m", "moldau.server.engine", str(folder), "--threads", str(SPARK_TASKS)]
-    command += ["--tasks-per-carrier", str(per_carrier)]
-    command += [f"{name}={text}" for name, text in settings.spark.items()]
-    prefix = f"connect-{settings.group_id}-"
-    return EngineLink(EngineFiles(folder), command, prefix=prefix, check_s=CHECK_S)
+    return engine_link(
+        settings.state_folder / "engine",
+        settings["moldau.engine.dir"],
+        prefix=f"connect-{settings.group_id}-",
+        options=("--threads", str(SPARK_TASKS), "--tasks-per-carrier", str(per_carrier)),
+        spark=settings.spark,
+        check_s=CHECK_S,
+    )
 
 
 class _ThreadLink(LocalLink):

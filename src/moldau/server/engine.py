@@ -23,6 +23,7 @@ from moldau.ksql.pipelines import KsqlBuilder
 from moldau.pipeline.runtime.engine import Engine
 from moldau.pipeline.runtime.hosting.engine_service import EngineService
 from moldau.pipeline.runtime.hosting.host import PipelineHost
+from moldau.pipeline.spark.driver.session import default_threads
 from moldau.server.services import Service, run_services
 
 __all__ = ["main"]
@@ -51,8 +52,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--tasks-per-carrier", type=int, default=8, help="connector tasks that share a Spark task")
     parser.add_argument("settings", nargs="*", help="settings of Spark: spark.key=value")
     options = parser.parse_args(arguments)
-    settings = dict(one.partition("=")[::2] for one in options.settings)
-    engine = Engine(settings, threads=options.threads)
+    # Tasks of connectors mostly wait, so there may be many more than cores; the state of queries is split by cores.
+    cores = {"spark.sql.shuffle.partitions": str(default_threads())}
+    settings = cores | dict(one.partition("=")[::2] for one in options.settings)
+    engine = Engine(settings, threads=options.threads, can_grow=options.threads is None)
 
     def services() -> list[Service]:
         board = TaskBoard(options.tasks_per_carrier)

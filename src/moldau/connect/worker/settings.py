@@ -90,6 +90,7 @@ WORKER_KEYS = keys_by_name(
         ),
         ConfigKey("access.control.allow.origin", STRING, "", "Accepted."),
         ConfigKey("access.control.allow.methods", STRING, "", "Accepted."),
+        ConfigKey("moldau.engine.dir", STRING, None, "The folder of an engine process that services share."),
         ConfigKey("moldau.connect.state.dir", STRING, None, "The folder of the engine process of this worker."),
         ConfigKey(
             "moldau.connect.engine",
