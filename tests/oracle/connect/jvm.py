@@ -32,6 +32,8 @@ def libs() -> Path:
 
 def missing() -> str | None:
     """Why Connect's classes cannot be run here, or `None`."""
+    if not os.environ.get("MOLDAU_CONNECT_ORACLE"):
+        return "runs by hand: scripts/connect-oracle"
     if shutil.which("javac") is None:
         return "no javac on PATH: install a Java development kit (Debian, Ubuntu: apt-get install default-jdk-headless)"
     if not libs().is_dir():

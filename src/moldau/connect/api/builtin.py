@@ -114,6 +114,11 @@ _CONVERTERS: Final = (
     ),
     BuiltinPlugin("io.confluent.connect.avro.AvroConverter", "converter", f"{HERE}.converters.avro:AvroConverter"),
     BuiltinPlugin(
+        "io.confluent.connect.json.JsonSchemaConverter",
+        "converter",
+        f"{HERE}.converters.json_schema:JsonSchemaConverter",
+    ),
+    BuiltinPlugin(
         f"{KAFKA}.storage.SimpleHeaderConverter",
         "header_converter",
         f"{HERE}.converters.headers:SimpleHeaderConverter",

@@ -79,7 +79,7 @@ class JsonConverter(Converter):
         self._fixed: DataSchema | None = None
         if values["schema.content"]:
             try:
-                self._fixed = schema_from_json(orjson.loads(values["schema.content"]), self._read_value)
+                self._fixed = schema_from_json(orjson.loads(values["schema.content"]), self.read_value)
             except (orjson.JSONDecodeError, DataError) as error:
                 raise ConfigError([f"Invalid value for configuration schema.content: {error}"]) from None
 
@@ -182,7 +182,7 @@ class JsonConverter(Converter):
             return None, None
         given = _loads(data, topic)
         if self._fixed is not None:
-            return self._fixed, self._read_value(self._fixed, given)
+            return self._fixed, self.read_value(self._fixed, given)
         if not self._has_schemas:
             return None, given
         if not isinstance(given, dict) or len(given) != 2 or "schema" not in given or "payload" not in given:
@@ -201,14 +201,15 @@ class JsonConverter(Converter):
         return schema, read(given["payload"])
 
     def _new_reader(self, key: bytes, described: Any) -> tuple[DataSchema | None, Convert]:
-        schema = schema_from_json(described, self._read_value)
+        schema = schema_from_json(described, self.read_value)
         assert schema is not None
         if len(self._readers) >= max(1, self._cache_size):
             self._readers.clear()
         made = self._readers[key] = (schema, self._reader(schema))
         return made
 
-    def _read_value(self, schema: DataSchema, value: Any) -> Any:
+    def read_value(self, schema: DataSchema, value: Any) -> Any:
+        """The value that parsed JSON stands for; raises `DataError`."""
         return self._reader(schema)(value)
 
     def _reader(self, schema: DataSchema) -> Convert:
@@ -370,7 +371,10 @@ def _base64(value: Any) -> bytes:
 
 def _decimal(value: Any, scale: int) -> Decimal:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return Decimal(repr(value))
+        number = Decimal(repr(value))
+        # JSON drops zeros at the end; with them the number is one that can be written again.
+        padded = Decimal((0, (1,), -scale))
+        return number.quantize(padded) if -number.as_tuple().exponent < scale else number  # type: ignore[operator]
     try:
         return decimal_from_bytes(_base64(value), scale)
     except ValueError as error:

@@ -1,6 +1,6 @@
 """JSON Schemas as data schemas, and the JSON Schema that columns are registered with.
 
-Follows Connect's mapping: `connect.type`, `connect.index` and `title` say what JSON's own types cannot.
+Follows Connect's mapping: its keys "connect.type", "connect.index" and "title" say what JSON's own types cannot.
 Start at `json_data_schema`; `json_schema_text_of` is the other direction.
 """
 

@@ -185,6 +185,20 @@ def test_avro_round_trip_and_evolution() -> None:
         avro.to_connect("rows", b"plain text")
 
 
+def test_json_schema_round_trip() -> None:
+    one = converter("io.confluent.connect.json.JsonSchemaConverter", schema_registry_url="mock://json-converters")
+    schema = struct({field.name: field.schema for field in SCHEMA.fields if field.name != "pairs"}, name="row")
+    value = {name: found for name, found in VALUE.items() if name != "pairs"}
+    found, read = one.to_connect("rows", one.from_connect("rows", schema, {**value, "text": None}))
+    assert read == {**value, "text": None}
+    assert found is not None
+    assert [(field.name, field.schema.kind, field.schema.name) for field in found.fields] == [
+        (field.name, field.schema.kind, field.schema.name) for field in schema.fields
+    ]
+    with pytest.raises(DataError, match="keys"):
+        one.from_connect("rows", SCHEMA, VALUE)
+
+
 def test_headers_find_their_types_again() -> None:
     simple = PLUGINS.create("SimpleHeaderConverter", "header_converter")
     for schema, value, text in [
