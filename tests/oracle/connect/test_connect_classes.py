@@ -283,8 +283,9 @@ def test_plain_converters(oracle: ConnectOracle, name: str) -> None:
     for _ in range(ROUNDS):
         schema = drawing.schema(2)
         value = drawing.value(schema)
-        if name.endswith("StringConverter") and isinstance(value, bytes):
-            # Java prints the address of an array.
+        is_address = name.endswith("StringConverter") and isinstance(value, bytes)
+        if value is None or is_address:
+            # The envelope would put the default in place of a null; Java prints the address of an array.
             continue
         case = {"op": "write", **common, "value": as_envelope(schema, value)}
         theirs = oracle.ask(case)
@@ -317,6 +318,9 @@ LITERALS = [
 def test_literals(oracle: ConnectOracle, text: str) -> None:
     theirs = oracle.ask({"op": "parse", "text": text})
     schema, value = parse_literal(text)
+    if not theirs:
+        assert (schema, value) == (None, None)
+        return
     if "schema" in theirs or (schema is not None and schema.kind.value in ("array", "map")):
         # Arrays and maps of mixed or no elements have schemas without parts, which no envelope can show.
         assert_alike(plain(value), theirs.get("plain", theirs.get("envelope", {}).get("payload")), text)
