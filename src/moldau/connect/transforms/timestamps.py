@@ -145,7 +145,10 @@ class _TimestampConverter(PartTransform):
         if self._type in ("string", "unix"):
             return converted
         # Without a schema nothing else would say that the number is a moment.
-        return EPOCH + timedelta(milliseconds=converted * (DAY_MS if self._type == "Date" else 1))
+        try:
+            return EPOCH + timedelta(milliseconds=converted * (DAY_MS if self._type == "Date" else 1))
+        except OverflowError:
+            raise DataError(f"{value} is a moment beyond the years 1 to 9999, which cannot be converted here") from None
 
     def _converted(self, value: Any, source: str) -> Any:
         if value is None:
